@@ -6,7 +6,8 @@
  * What can change which rows there are, or their order? Rows that come to a chunk or move in it are seen by
  * change filters. Rows that only leave are not: but then some chunk has fewer rows than when the grid was
  * built, or is gone. So the grid is built when a filter lets something pass, or when the list of chunks and
- * their rows is another one. */
+ * their rows is another one. And a history that takes the world back takes back what filters have seen, but not
+ * the grid, which may be of a time that never was: then it is built, too. */
 
 #include "kit/grid_parts.h"
 
@@ -278,7 +279,9 @@ static void note_view(quern_context *context, const quern_view *view)
 static void end_build(quern_context *context)
 {
     quern_grid *grid = quern_context_user_data(context);
-    const bool differs = grid->rows_differ || grid->rows_failed || grid->rows_count != grid->old_rows_count;
+    const bool differs = grid->rows_differ || grid->rows_failed ||
+                         grid->rows_count != grid->old_rows_count ||
+                         grid->restore_count != quern_world_restore_count(grid->owner);
     if (!differs && !atomic_load_explicit(&grid->has_changed, memory_order_relaxed)) return;
     const bool is_built = quern__grid_sort(grid, quern_context_jobs(context)) == QUERN_OK;
     atomic_store_explicit(&grid->has_changed, !is_built, memory_order_relaxed);

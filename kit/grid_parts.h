@@ -38,6 +38,7 @@ struct quern_grid {
     uint32_t old_rows_count; /* rows_count before this frame */
     bool rows_differ;        /* from those of the last build */
     bool rows_failed;        /* not all of them could be noted */
+    uint64_t restore_count;  /* of the world, at the last build */
     atomic_bool has_changed; /* relaxed: the system that reads it runs after those that set it */
 
     quern_grid_cells cells;

@@ -554,6 +554,7 @@ quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs)
 {
     grid->last_result = grid->rows_failed ? QUERN_ERROR_OUT_OF_MEMORY : sort(grid, jobs);
     if (grid->last_result != QUERN_OK) empty(grid);
+    grid->restore_count = quern_world_restore_count(grid->owner);
     grid->build_count += grid->last_result == QUERN_OK;
     return grid->last_result;
 }

@@ -49,6 +49,7 @@ static const char *const result_names[] = {
     [QUERN_ERROR_NAME_TAKEN] = "QUERN_ERROR_NAME_TAKEN",
     [QUERN_ERROR_UNKNOWN_EVENT] = "QUERN_ERROR_UNKNOWN_EVENT",
     [QUERN_ERROR_BAD_ARCHIVE] = "QUERN_ERROR_BAD_ARCHIVE",
+    [QUERN_ERROR_PARTED] = "QUERN_ERROR_PARTED",
 };
 
 const char *quern_result_string(quern_result result)

@@ -65,4 +65,15 @@ static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t firs
     return (uint64_t)generation << 32 | quern_entity_index(entity);
 }
 
+/* The handle of this world that has an index and a life. Null for life 0, and for lives that no slot has. */
+static inline quern_entity quern__entity_absolute(uint64_t relative, uint32_t first_handle_high)
+{
+    const uint32_t life = (uint32_t)(relative >> 32);
+    if (life == 0 || life > QUERN__MAX_GENERATION) return (quern_entity){0};
+    const uint32_t since = (first_handle_high & QUERN__MAX_GENERATION) + life - 1;
+    const uint32_t generation = since > QUERN__MAX_GENERATION ? since - QUERN__MAX_GENERATION : since;
+    const uint32_t tag_bits = first_handle_high & ~(uint32_t)QUERN__MAX_GENERATION;
+    return (quern_entity){(uint64_t)(tag_bits | generation) << 32 | (uint32_t)relative};
+}
+
 #endif

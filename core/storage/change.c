@@ -423,22 +423,12 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
     move_row(storage, entity, record, plan, quern__row_of(to));
 }
 
-void quern__row_move_each(quern__storage *storage, const quern__move_plan *plan, const uint32_t *slots,
-                          uint32_t count)
+void quern__row_move_reserved(quern__storage *storage, quern_entity entity, quern__record *record,
+                              const quern__move_plan *plan)
 {
-    quern__archetype *source = plan->source, *target = plan->target;
-    const bool is_quiet = plan->is_plain && !source->is_watched && !target->is_watched;
-    const quern__edge edge = is_quiet ? quern__plan_edge(plan, 0) : (quern__edge){0};
-    assert(target->reserved_count >= count);
-    target->reserved_count -= count;
-    for (uint32_t i = 0; i < count; i++) {
-        quern__record *record = quern__entities_record(&storage->entities, slots[i]);
-        const quern_entity entity = {(uint64_t)record->handle_high << 32 | slots[i]};
-        quern__row to = {0};
-        quern__row_append(target, &to);
-        if (QUERN__LIKELY(is_quiet))
-            quern__row_move_along(storage, source, entity, record, &edge, to, false);
-        else
-            move_row(storage, entity, record, plan, to);
-    }
+    assert(plan->target->reserved_count > 0);
+    plan->target->reserved_count--;
+    quern__row to = {0};
+    quern__row_append(plan->target, &to);
+    move_row(storage, entity, record, plan, to);
 }

@@ -376,10 +376,9 @@ void quern__row_leave(quern__storage *storage, quern_entity entity);
 void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
                      const quern__move_plan *plan, uintptr_t to);
 
-/* The entities in these slots, rows of the plan's source, move one after the other to rows that were
- * reserved. */
-void quern__row_move_each(quern__storage *storage, const quern__move_plan *plan, const uint32_t *slots,
-                          uint32_t count);
+/* The same to a row that was reserved. */
+void quern__row_move_reserved(quern__storage *storage, quern_entity entity, quern__record *record,
+                              const quern__move_plan *plan);
 
 /* The hot half, for archetypes and plans without hooks. What it calls, if anything, it calls last: so the
  * callers, into which it is inlined, save no registers. Where somebody listens, all is done by one such

@@ -172,8 +172,9 @@ static void apply(const switch_list *changes)
     quern__storage *storage = changes->storage;
     for (uint32_t i = 0; i < changes->entities.count; i++) {
         const switching *change = &changes->entities.items[i];
-        const uint32_t slot = quern_entity_index(change->entity);
-        quern__row_move_each(storage, change->plan, &slot, 1);
+        quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(change->entity));
+        quern__row_move_reserved(storage, change->entity, record, change->plan);
     }
 }
 

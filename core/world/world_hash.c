@@ -3,9 +3,9 @@
 /* quern_world_hash: one number for everything that must not depend on the number of threads. World tags,
  * the generation that slots begin with, memory addresses and archetypes without rows do not count. */
 
-#include "core/world/world.h"
+#include "core/world/world_hash.h"
 
-static uint64_t hash_slots(const quern__entities *entities, uint64_t hash)
+uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash)
 {
     hash = quern__hash_word(hash, entities->slot_count);
     for (uint32_t i = 0; i < entities->slot_count; i++) {
@@ -72,7 +72,7 @@ static uint64_t hash_disabled(const quern__storage *storage, const quern__archet
 }
 
 /* In the order of slots. A world without names has the hash that it had before there were any. */
-static uint64_t hash_entity_names(const quern__storage *storage, uint64_t hash)
+uint64_t quern__hash_entity_names(const quern__storage *storage, uint64_t hash)
 {
     for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names.count > 0; slot++) {
         const quern__name *name = quern__names_of(&storage->names, slot);
@@ -93,7 +93,7 @@ static uint64_t hash_resources(const quern__resources *resources, uint64_t hash,
 }
 
 /* Who has which target, and which siblings are next to each other. Pages may exist or not. */
-static uint64_t hash_links(const quern__links *links, uint64_t name, uint64_t hash)
+uint64_t quern__hash_links(const quern__links *links, uint64_t name, uint64_t hash)
 {
     for (uint32_t page = 0; page < links->pages.count; page++)
         for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++) {
@@ -109,8 +109,8 @@ static uint64_t hash_relations(const quern__storage *storage, uint64_t hash)
 {
     for (uint32_t i = 0; i < storage->relations.list.count; i++) {
         const quern__relation *relation = storage->relations.list.items[i];
-        hash =
-            hash_links(&relation->links, quern__hash_string(quern__relation_name(storage, relation)), hash);
+        hash = quern__hash_links(&relation->links,
+                                 quern__hash_string(quern__relation_name(storage, relation)), hash);
     }
     return hash;
 }
@@ -124,7 +124,7 @@ uint64_t quern_world_hash(const quern_world *world)
     if (quern__world_check_unlocked(world, "quern_world_hash") != QUERN_OK) return 0;
     const quern__storage *storage = &world->storage;
     const uint32_t first_handle_high = storage->entities.first_handle_high;
-    uint64_t hash = hash_slots(&storage->entities, 0);
+    uint64_t hash = quern__hash_slots(&storage->entities, 0);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         if (archetype->chunk_count == 0) continue;
@@ -135,6 +135,6 @@ uint64_t quern_world_hash(const quern_world *world)
         }
     }
     hash = hash_relations(storage, hash);
-    hash = hash_entity_names(storage, hash);
+    hash = quern__hash_entity_names(storage, hash);
     return hash_resources(&world->resources, hash, first_handle_high);
 }

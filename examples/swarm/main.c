@@ -7,14 +7,17 @@
  *   components   what an agent is made of        systems_*    what happens in a frame
  *   simulation   the world and its schedule      neighbours   who is near
  *   display      what one sees meanwhile         report       what one reads afterwards
- *   forecast     what more threads would give                                                       */
+ *   forecast     what more threads would give
+ *   replay       frames recorded, and run again  rewind       frames taken back, and run again      */
 
 #include "check.h"
 #include "display.h"
 #include "forecast.h"
 #include "options.h"
 #include "record.h"
+#include "replay.h"
 #include "report.h"
+#include "rewind.h"
 #include "simulation.h"
 
 #include <signal.h>
@@ -69,10 +72,10 @@ static void start_profile(const Options *options, quern_schedule *schedule)
         fprintf(stderr, "swarm: %s\n", quern_error_message());
 }
 
-static void step(Simulation *simulation, quern_jobs *jobs, Record *record)
+static void step(Simulation *simulation, quern_jobs *jobs, Recording *recording, Record *record)
 {
     uint64_t start_ns = clock_ns();
-    simulation_step(simulation, jobs);
+    recording_step(recording, simulation, jobs);
     record_frame(record, simulation, clock_ns() - start_ns);
 }
 
@@ -83,18 +86,25 @@ static uint32_t compared_frames(const Options *options)
 }
 
 /* The game loop. Returns the hash of the world after the frames that are compared. */
-static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *jobs, Record *record)
+static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *jobs, Record *record,
+                    Rewind *rewind)
 {
     uint64_t compared_hash = 0;
     Display display;
+    Recording recording;
+    recording_open(&recording, options, simulation);
+    if (options->rewind) rewind_open(rewind, simulation, jobs);
     display_start(&display, options, quern_jobs_thread_count(jobs));
     while (!is_interrupted && (options->frame_count == 0 || record->frame_count < options->frame_count)) {
-        step(simulation, jobs, record);
+        step(simulation, jobs, &recording, record);
+        rewind_note(rewind, simulation, jobs);
         if (record->frame_count == compared_frames(options))
             compared_hash = quern_world_hash(simulation->world);
         display_update(&display, simulation, record);
     }
     display_stop(&display);
+    rewind_close(rewind, simulation, jobs);
+    recording_close(&recording);
     return compared_hash;
 }
 
@@ -116,13 +126,14 @@ static Comparison compare(const Options *options, const Record *record, uint64_t
 {
     Simulation simulation;
     Record baseline;
+    Recording none = {.recorder = NULL};
     uint32_t frame_count = compared_frames(options);
     printf("again, %u frames on 1 thread ...\n", frame_count);
     fflush(stdout);
     simulation_create(&simulation, options->seed, options->entity_count, NULL);
     record_create(&baseline, &simulation);
     while (!is_interrupted && baseline.frame_count < frame_count)
-        step(&simulation, NULL, &baseline);
+        step(&simulation, NULL, &none, &baseline);
     Comparison comparison = {.made = !is_interrupted, .frame_count = frame_count};
     if (comparison.made) {
         comparison.same_hash = quern_world_hash(simulation.world) == compared_hash;
@@ -140,6 +151,18 @@ static void print_outcome(const Options *options, const Record *record, const Ou
     if (options->json) report_print_json(options, record, outcome);
 }
 
+/* Returns whether all frames agree. */
+static bool replay(const Options *options)
+{
+    Simulation simulation;
+    simulation_create(&simulation, options->seed, options->entity_count, NULL);
+    quern_jobs *jobs = create_jobs(options->thread_count, NULL);
+    const bool agrees = replay_run(options, &simulation, jobs, &is_interrupted);
+    quern_jobs_destroy(jobs);
+    simulation_destroy(&simulation);
+    return agrees;
+}
+
 int main(int argc, char **argv)
 {
     Options options = options_parse(argc, argv);
@@ -148,14 +171,16 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     catch_interrupts();
+    if (options.replay != NULL) return replay(&options) ? EXIT_SUCCESS : EXIT_FAILURE;
     Simulation simulation;
     Record record;
+    Rewind rewind = {.history = NULL};
     quern_trace *trace = start_trace(&options);
     simulation_create(&simulation, options.seed, options.entity_count, trace);
     start_profile(&options, simulation.schedule);
     record_create(&record, &simulation);
     quern_jobs *jobs = create_jobs(options.thread_count, trace);
-    uint64_t compared_hash = run(&options, &simulation, jobs, &record);
+    uint64_t compared_hash = run(&options, &simulation, jobs, &record, &rewind);
 
     Outcome outcome = {
         .thread_count = quern_jobs_thread_count(jobs),
@@ -172,8 +197,9 @@ int main(int argc, char **argv)
         outcome.comparison = compare(&options, &record, compared_hash);
     if (options.forecast_count > 0 && !is_interrupted)
         forecast_print(&options, outcome.thread_count, compared_frames(&options), &is_interrupted);
+    if (options.rewind) rewind_print(&rewind);
     print_outcome(&options, &record, &outcome);
     record_destroy(&record);
-    bool differs = outcome.comparison.made && !outcome.comparison.same_hash;
+    bool differs = rewind.differs || (outcome.comparison.made && !outcome.comparison.same_hash);
     return differs ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -28,6 +28,10 @@ static const char usage[] =
     "  --forecast LIST say what a frame would take on so many threads each, as 4,8,16\n"
     "  --counters      the same, and what processors counted in each system, where the system allows it\n"
     "  --trace FILE    write what every thread did in the last frames, for ui.perfetto.dev\n"
+    "  --record FILE   record all frames\n"
+    "  --replay FILE   only run recorded frames again, and say where they part; give the same world by\n"
+    "                  --entities and --seed\n"
+    "  --rewind        every 60 frames, take the last 60 back and run them again: they must agree\n"
     "  --json          end the output with one line of JSON\n"
     "  --help          this text\n";
 
@@ -104,6 +108,15 @@ static void parse_option(Options *options, int option)
     case 'T':
         options->trace = optarg;
         break;
+    case 'R':
+        options->record = optarg;
+        break;
+    case 'P':
+        options->replay = optarg;
+        break;
+    case 'w':
+        options->rewind = true;
+        break;
     case 'F':
         parse_forecasts(options, optarg);
         break;
@@ -128,13 +141,23 @@ static void parse_option(Options *options, int option)
 Options options_parse(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"entities", required_argument, NULL, 'e'}, {"frames", required_argument, NULL, 'f'},
-        {"threads", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 's'},
-        {"profile", no_argument, NULL, 'r'},        {"counters", no_argument, NULL, 'c'},
-        {"trace", required_argument, NULL, 'T'},    {"explain", optional_argument, NULL, 'x'},
-        {"forecast", required_argument, NULL, 'F'}, {"json", no_argument, NULL, 'j'},
-        {"plain", no_argument, NULL, 'p'},          {"no-baseline", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+        {"entities", required_argument, NULL, 'e'},
+        {"frames", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 's'},
+        {"profile", no_argument, NULL, 'r'},
+        {"counters", no_argument, NULL, 'c'},
+        {"trace", required_argument, NULL, 'T'},
+        {"explain", optional_argument, NULL, 'x'},
+        {"forecast", required_argument, NULL, 'F'},
+        {"json", no_argument, NULL, 'j'},
+        {"plain", no_argument, NULL, 'p'},
+        {"no-baseline", no_argument, NULL, 'b'},
+        {"record", required_argument, NULL, 'R'},
+        {"replay", required_argument, NULL, 'P'},
+        {"rewind", no_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
     int option;

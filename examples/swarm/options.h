@@ -15,13 +15,16 @@ typedef struct Options {
     uint32_t frame_count;  /* 0: until interrupted */
     uint32_t thread_count; /* 0: all processors */
     uint64_t seed;
-    bool json;         /* the last line of the output is one JSON object */
-    bool plain;        /* no live view */
-    bool baseline;     /* compare with one thread */
-    bool profile;      /* say where the time went */
-    bool counters;     /* and what processors counted */
-    const char *trace; /* file; NULL: none */
-    bool explain;      /* describe the schedule, and nothing else */
+    bool json;          /* the last line of the output is one JSON object */
+    bool plain;         /* no live view */
+    bool baseline;      /* compare with one thread */
+    bool profile;       /* say where the time went */
+    bool counters;      /* and what processors counted */
+    const char *trace;  /* file; NULL: none */
+    const char *record; /* file to record all frames in; NULL: none */
+    const char *replay; /* file with frames to run again, and nothing else; NULL: none */
+    bool rewind;        /* take frames back and run them again */
+    bool explain;       /* describe the schedule, and nothing else */
     quern_describe_format explain_format;
     /* Numbers of threads for which to say what a frame would take; none when the count is 0. */
     uint32_t forecasts[FORECAST_COUNT_MAX];

@@ -9,7 +9,7 @@
 
 enum { AGENTS_PER_HUNTER = 32 }; /* in the beginning */
 
-static const double frame_seconds = 1.0 / 60.0;
+const double simulation_frame_seconds = 1.0 / 60.0;
 
 /* --------------------------------------------------------------------------------------- resources */
 
@@ -96,12 +96,12 @@ void simulation_destroy(Simulation *simulation)
 
 void simulation_step(Simulation *simulation, quern_jobs *jobs)
 {
-    check(quern_schedule_run(simulation->schedule, jobs, frame_seconds));
+    check(quern_schedule_run(simulation->schedule, jobs, simulation_frame_seconds));
 }
 
 void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_capture *capture)
 {
-    check(quern_schedule_run_captured(simulation->schedule, jobs, frame_seconds, capture));
+    check(quern_schedule_run_captured(simulation->schedule, jobs, simulation_frame_seconds, capture));
 }
 
 const Census *simulation_census(Simulation *simulation)

@@ -19,6 +19,8 @@ typedef struct Simulation {
 void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count, quern_trace *trace);
 void simulation_destroy(Simulation *simulation);
 
+extern const double simulation_frame_seconds;
+
 /* One frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
 void simulation_step(Simulation *simulation, quern_jobs *jobs);
 

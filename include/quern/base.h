@@ -96,7 +96,8 @@ typedef enum quern_result {
     QUERN_ERROR_UNKNOWN_PREFAB, /**< The prefab is null, was destroyed, or belongs to another world. */
     QUERN_ERROR_NAME_TAKEN,     /**< Set name, relate, unrelate: a sibling has the name. */
     QUERN_ERROR_UNKNOWN_EVENT,  /**< The event is not registered in this world. */
-    QUERN_ERROR_BAD_ARCHIVE     /**< An archive is damaged, cut off, or none. */
+    QUERN_ERROR_BAD_ARCHIVE,    /**< An archive or a recording is damaged, cut off, or none. */
+    QUERN_ERROR_PARTED          /**< A replay did something else than its recording. */
 } quern_result;
 
 /** Returns the name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers.

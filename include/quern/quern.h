@@ -30,6 +30,7 @@
  *   archive.h    worlds and entities as bytes, for files and other processes
  *   sink.h       where the library writes
  *   source.h     where the library reads from
+ *   replay.h     frames recorded, and run again
  *   hardware.h   what processors count
  *
  * Not included here: bench.h, a harness for benchmarks, which is a library by itself. */
@@ -55,6 +56,7 @@
 #include <quern/query.h>     /* IWYU pragma: export */
 #include <quern/reflect.h>   /* IWYU pragma: export */
 #include <quern/relation.h>  /* IWYU pragma: export */
+#include <quern/replay.h>    /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/sink.h>      /* IWYU pragma: export */
 #include <quern/source.h>    /* IWYU pragma: export */

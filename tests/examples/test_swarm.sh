@@ -80,3 +80,28 @@ grep -q "at most 32 numbers" "$file" || { cat "$file"; exit 1; }
 grep -q "^system, events" "$file" || grep -q "hardware counters are not available: " "$file" ||
     { echo "--counters shows neither events nor a reason"; exit 1; }
 grep -q "world hash: 0x" "$file" || { echo "--counters ends the run"; exit 1; }
+
+# A recording runs again on another number of threads, and only in the world that it is of.
+"$@" --plain --no-baseline --entities 3000 --frames 70 --threads 2 --record "$file" --rewind >"$file.said"
+trap 'rm -f "$file" "$file.said"' EXIT
+grep -q '^rewind: 70 frames were taken back and run again, and agree$' "$file.said" ||
+    { cat "$file.said"; exit 1; }
+hash=$(sed -n 's/.*world hash: *//p' "$file.said")
+for threads in 1 3; do
+    "$@" --entities 3000 --threads "$threads" --replay "$file" >"$file.said" || { cat "$file.said"; exit 1; }
+    grep -q "^replay: 70 frames agree, world hash: $hash\$" "$file.said" || { cat "$file.said"; exit 1; }
+done
+status=0
+"$@" --entities 3000 --seed 2 --replay "$file" >"$file.said" || status=$?
+[ "$status" -eq 1 ] || { echo "a replay that parts gives exit status $status, not 1"; exit 1; }
+grep -q "^before the first frame: values of component 'Position' differ" "$file.said" ||
+    { cat "$file.said"; exit 1; }
+head -c 20000 "$file" >"$file.said"
+status=0
+"$@" --entities 3000 --replay "$file.said" >"$file" || status=$?
+[ "$status" -eq 1 ] || { echo "a replay that is cut off gives exit status $status, not 1"; exit 1; }
+grep -q '^replay: [1-9][0-9]* frames agree; QUERN_ERROR_BAD_ARCHIVE: .*the recording is cut off' "$file" ||
+    { cat "$file"; exit 1; }
+status=0
+"$@" --replay /nowhere/at/all >/dev/null 2>&1 || status=$?
+[ "$status" -eq 1 ] || { echo "no replay gives exit status $status, not 1"; exit 1; }

@@ -380,6 +380,28 @@ Test(grid, what_is_outside_of_the_box_is_found)
     close_scene(&s);
 }
 
+Test(grid, a_world_that_is_taken_back_has_its_grid_built)
+{
+    scene s = open_scene(&(quern_grid_def){.cell_size = 1});
+    const quern_entity entity = put(&s, 1, 1, 0);
+    quern_history *history;
+    const quern_history_def def = {.schedules = {s.schedule}};
+    ok(quern_history_create(s.world, &def, &history));
+    cr_assert_eq(builds_in_frame(&s), 1);
+    cr_assert_eq(builds_in_frame(&s), 0);
+    ok(quern_history_save(history, 7, NULL));
+    ok(quern_entity_set(s.world, entity, s.spot, &(spot){50, 50, 0}));
+    cr_assert_eq(builds_in_frame(&s), 1);
+    cr_assert_eq(count_near(&s, 50, 50, 1), 1);
+    ok(quern_history_restore(history, 7, NULL));
+    cr_assert_eq(builds_in_frame(&s), 1);
+    cr_assert_eq(count_near(&s, 1, 1, 1), 1);
+    cr_assert_eq(count_near(&s, 50, 50, 1), 0);
+    cr_assert_eq(builds_in_frame(&s), 0);
+    quern_history_destroy(history);
+    close_scene(&s);
+}
+
 static void build_in_system(quern_context *context, const quern_view *view)
 {
     (void)view;

@@ -26,6 +26,7 @@ sched/schedule  core/base core/storage core/world sched/jobs
 sched/observe   core/base sched/jobs sched/schedule
 sched/frame     core/base core/storage core/world core/commands sched/jobs sched/schedule
 sched/history   core/base core/world core/commands core/history sched/jobs sched/schedule sched/frame
+sched/replay    core/base core/storage core/world sched/frame
 sched/describe  core/base sched/schedule sched/frame
 kit
 TEXT

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* From the parts that follow from others to those from which they follow: who lives, and with which components,
+ * then values, then what is beside rows. An entity too many makes hashes of values differ, too, so the first
+ * that is found tells most. */
+
+#include "sched/replay/compare.h"
+
+#include <inttypes.h>
+
+typedef quern__state_archetype archetype_of_state;
+
+/* ------------------------------------------------------------------------------------------- words */
+
+static const char *component_name(const quern_world *world, uint32_t index)
+{
+    return quern__components_type(&world->storage.components, index)->name;
+}
+
+static void list_components(const quern_world *world, const archetype_of_state *archetype,
+                            quern_replay_report *report)
+{
+    report->archetype[0] = '\0';
+    for (uint32_t i = 0; i < archetype->component_count; i++)
+        quern__append(
+            report->archetype, sizeof report->archetype, "%s%s", i > 0 ? ", " : "",
+            component_name(world, quern__get_u32(archetype->components, i) & ~QUERN__REPLAY_TAG_BIT));
+}
+
+/* "frame 12: ", and what is said of it. */
+#define SAY(report, ...) quern__append((report)->text, sizeof(report)->text, __VA_ARGS__)
+
+static void begin_text(quern_replay_report *report)
+{
+    report->text[0] = '\0';
+    if (report->is_before_first)
+        SAY(report, "before the first frame: ");
+    else
+        SAY(report, "frame %" PRIu64 ": ", report->frame);
+}
+
+static void end_text(quern_replay_report *report)
+{
+    if (report->archetype[0] != '\0') SAY(report, "; archetype: %s", report->archetype);
+}
+
+static void set_entity(const quern_world *world, uint64_t relative, quern_replay_report *report)
+{
+    const quern__entities *entities = &world->storage.entities;
+    const quern_entity entity = quern__entity_absolute(relative, entities->first_handle_high);
+    report->entity_index = (uint32_t)relative;
+    report->entity_life = (uint32_t)(relative >> 32);
+    if (quern__entities_find(entities, entity) != NULL) report->entity = entity;
+}
+
+/* -------------------------------------------------------------------------------------- archetypes */
+
+static bool have_same_components(const archetype_of_state *a, const archetype_of_state *b)
+{
+    return a->component_count == b->component_count &&
+           memcmp(a->components, b->components, a->component_count * sizeof(uint32_t)) == 0;
+}
+
+static bool find_same(const quern__state *state, const archetype_of_state *wanted,
+                      archetype_of_state *out_found)
+{
+    quern__cursor cursor = state->archetypes;
+    for (uint32_t i = 0; i < state->archetype_count; i++) {
+        quern__state_next(&cursor, state->flags, out_found);
+        if (have_same_components(out_found, wanted)) return true;
+    }
+    return false;
+}
+
+static bool has_handle(const archetype_of_state *archetype, uint64_t handle)
+{
+    for (uint64_t row = 0; row < archetype->rows; row++)
+        if (quern__get_u64(archetype->handles, row) == handle) return true;
+    return false;
+}
+
+static bool state_has_handle(const quern__state *state, uint64_t handle)
+{
+    quern__cursor cursor = state->archetypes;
+    archetype_of_state archetype;
+    for (uint32_t i = 0; i < state->archetype_count; i++) {
+        quern__state_next(&cursor, state->flags, &archetype);
+        if (has_handle(&archetype, handle)) return true;
+    }
+    return false;
+}
+
+/* The first entity of one side that the other does not have in the same archetype. */
+static bool find_lacking(const archetype_of_state *side, const archetype_of_state *other,
+                         uint64_t *out_handle)
+{
+    for (uint64_t row = 0; row < side->rows; row++) {
+        *out_handle = quern__get_u64(side->handles, row);
+        const bool is_there = row < other->rows && quern__get_u64(other->handles, row) == *out_handle;
+        if (!is_there && !has_handle(other, *out_handle)) return true;
+    }
+    return false;
+}
+
+static void report_rows(const quern_world *world, const quern__state *expected, const quern__state *actual,
+                        const archetype_of_state *was, const archetype_of_state *is,
+                        quern_replay_report *report)
+{
+    const bool has_entities = (expected->flags & QUERN__STATE_HAS_ENTITIES) != 0;
+    uint64_t handle = 0;
+    list_components(world, was, report);
+    begin_text(report);
+    report->difference = QUERN_REPLAY_ENTITIES_OTHER;
+    if (has_entities && find_lacking(was, is, &handle)) {
+        report->difference =
+            state_has_handle(actual, handle) ? QUERN_REPLAY_ENTITY_MOVED : QUERN_REPLAY_ENTITY_MISSING;
+    } else if (has_entities && find_lacking(is, was, &handle)) {
+        report->difference =
+            state_has_handle(expected, handle) ? QUERN_REPLAY_ENTITY_MOVED : QUERN_REPLAY_ENTITY_EXTRA;
+    }
+    if (report->difference == QUERN_REPLAY_ENTITIES_OTHER) {
+        SAY(report, "%s: %" PRIu64 " in the recording, %" PRIu64 " here",
+            was->rows == is->rows ? "other entities, or in another order" : "other entities", was->rows,
+            is->rows);
+    } else {
+        set_entity(world, handle, report);
+        SAY(report, "entity %" PRIu32 " (life %" PRIu32 ") %s", report->entity_index, report->entity_life,
+            report->difference == QUERN_REPLAY_ENTITY_MOVED     ? "has other components"
+            : report->difference == QUERN_REPLAY_ENTITY_MISSING ? "lives in the recording, and not here"
+                                                                : "lives here, and not in the recording");
+    }
+    end_text(report);
+}
+
+/* Which entities are where. All that the recording has, then what is here besides. */
+static bool compare_rows(const quern_world *world, const quern__state *expected, const quern__state *actual,
+                         quern_replay_report *report)
+{
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        const quern__state *side = turn == 0 ? expected : actual, *other = turn == 0 ? actual : expected;
+        quern__cursor cursor = side->archetypes;
+        for (uint32_t i = 0; i < side->archetype_count; i++) {
+            archetype_of_state own, found;
+            quern__state_next(&cursor, side->flags, &own);
+            if (!find_same(other, &own, &found)) {
+                found = own;
+                found.rows = found.handles_hash = 0;
+            }
+            if (own.rows == found.rows && own.handles_hash == found.handles_hash) continue;
+            report_rows(world, expected, actual, turn == 0 ? &own : &found, turn == 0 ? &found : &own,
+                        report);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Both archetypes have the same rows. first_hash: of the component's rows. */
+static void find_entities(const quern_world *world, const archetype_of_state *was,
+                          const archetype_of_state *is, uint64_t first_hash, quern_replay_report *report)
+{
+    for (uint64_t row = 0; row < was->rows; row++) {
+        if (quern__get_u32(was->row_hashes, first_hash + row) ==
+            quern__get_u32(is->row_hashes, first_hash + row))
+            continue;
+        if (report->entity_count++ == 0) set_entity(world, quern__get_u64(was->handles, row), report);
+    }
+}
+
+static void report_value(const quern_world *world, const archetype_of_state *was, uint32_t index,
+                         quern_replay_difference difference, quern_replay_report *report)
+{
+    const char *name = component_name(world, index);
+    report->difference = difference;
+    report->component = quern__component_handle(&world->storage.components, index);
+    list_components(world, was, report);
+    begin_text(report);
+    if (difference == QUERN_REPLAY_DISABLED)
+        SAY(report, "component '%s' is disabled for other entities", name);
+    else if (report->entity_count == 0)
+        SAY(report, "values of component '%s' differ", name);
+    else
+        SAY(report,
+            "component '%s' of entity %" PRIu32 " (life %" PRIu32 ") differs, and of %" PRIu64 " others",
+            name, report->entity_index, report->entity_life, report->entity_count - 1);
+    end_text(report);
+}
+
+static bool compare_archetype(const quern_world *world, uint32_t flags, const archetype_of_state *was,
+                              const archetype_of_state *is, quern_replay_report *report)
+{
+    uint64_t first_hash = 0;
+    for (uint32_t i = 0; i < was->component_count; i++) {
+        const uint32_t component = quern__get_u32(was->components, i);
+        const uint32_t index = component & ~QUERN__REPLAY_TAG_BIT;
+        if (quern__get_u64(was->values, i) != quern__get_u64(is->values, i)) {
+            if ((flags & QUERN__STATE_HAS_ENTITIES) != 0 && index == component)
+                find_entities(world, was, is, first_hash, report);
+            report_value(world, was, index, QUERN_REPLAY_VALUE, report);
+            return true;
+        }
+        if (index == component) first_hash += was->rows;
+        const uint64_t was_disabled = was->disabled != NULL ? quern__get_u64(was->disabled, i) : 0;
+        const uint64_t is_disabled = is->disabled != NULL ? quern__get_u64(is->disabled, i) : 0;
+        if (was_disabled == is_disabled) continue;
+        report_value(world, was, index, QUERN_REPLAY_DISABLED, report);
+        return true;
+    }
+    return false;
+}
+
+/* Every archetype is on both sides, with the same rows. */
+static bool compare_values(const quern_world *world, const quern__state *expected,
+                           const quern__state *actual, quern_replay_report *report)
+{
+    quern__cursor cursor = expected->archetypes;
+    for (uint32_t i = 0; i < expected->archetype_count; i++) {
+        archetype_of_state was, is;
+        quern__state_next(&cursor, expected->flags, &was);
+        if (find_same(actual, &was, &is) && compare_archetype(world, expected->flags, &was, &is, report))
+            return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------------- the rest */
+
+/* The index of the first pair that differs. Types are compared before, so both sides have the same ones, unless
+ * one has more. */
+static bool find_pair(const char *was, uint32_t was_count, const char *is, uint32_t is_count,
+                      uint32_t *out_index)
+{
+    for (uint32_t i = 0; i < was_count || i < is_count; i++) {
+        const char *a = was + (size_t)i * QUERN__PAIR_BYTES, *b = is + (size_t)i * QUERN__PAIR_BYTES;
+        if (i < was_count && i < is_count && memcmp(a, b, QUERN__PAIR_BYTES) == 0) continue;
+        *out_index = (uint32_t)quern__get_u64(i < was_count ? a : b, 0);
+        return true;
+    }
+    return false;
+}
+
+static bool compare_relations(const quern_world *world, const quern__state *expected,
+                              const quern__state *actual, quern_replay_report *report)
+{
+    uint32_t index = 0;
+    if (!find_pair(expected->relations, expected->relation_count, actual->relations, actual->relation_count,
+                   &index))
+        return false;
+    report->difference = QUERN_REPLAY_RELATION;
+    report->component = quern__component_handle(&world->storage.components, index);
+    begin_text(report);
+    SAY(report, "targets of relation '%s' differ, or the order of siblings", component_name(world, index));
+    return true;
+}
+
+static bool compare_resources(const quern_world *world, const quern__state *expected,
+                              const quern__state *actual, quern_replay_report *report)
+{
+    uint32_t index = 0;
+    if (!find_pair(expected->resources, expected->resource_count, actual->resources, actual->resource_count,
+                   &index))
+        return false;
+    const char *name = world->resources.list.items[index].type.name;
+    report->difference = QUERN_REPLAY_RESOURCE_VALUE;
+    report->resource = quern__resources_find(&world->resources, name);
+    begin_text(report);
+    SAY(report, "the value of resource '%s' differs", name);
+    return true;
+}
+
+static void report_plainly(quern_replay_report *report, quern_replay_difference difference,
+                           const char *words)
+{
+    report->difference = difference;
+    begin_text(report);
+    SAY(report, "%s", words);
+}
+
+void quern__replay_compare(const quern_world *world, const quern__state *expected,
+                           const quern__state *actual, quern_replay_report *report)
+{
+    if (expected->result != actual->result) {
+        report->difference = QUERN_REPLAY_RESULT;
+        begin_text(report);
+        SAY(report, "it ended with %s in the recording, and with %s here",
+            quern_result_string((quern_result)expected->result),
+            quern_result_string((quern_result)actual->result));
+    } else if (expected->flags == 0) {
+        report_plainly(report, QUERN_REPLAY_WORLD,
+                       "the worlds differ, and the recording does not say where");
+    } else if (!compare_rows(world, expected, actual, report) &&
+               !compare_values(world, expected, actual, report) &&
+               !compare_relations(world, expected, actual, report)) {
+        if (expected->names_hash != actual->names_hash)
+            report_plainly(report, QUERN_REPLAY_NAMES, "names of entities differ");
+        else if (!compare_resources(world, expected, actual, report))
+            report_plainly(report, QUERN_REPLAY_HANDLES,
+                           "which handles come next differs, or the order of archetypes");
+    }
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* One block is read ahead: what follows a FRAME tells whether it ran. If it cannot be read, the frame runs all the
+ * same, since it may be the one in which the recorded program crashed; then the recording is refused. */
+
+#include "sched/frame/schedule.h"
+#include "sched/replay/compare.h"
+#include "sched/replay/inputs.h"
+
+#include <float.h>
+
+typedef struct replay {
+    quern_schedule *schedule;
+    quern_world *world;
+    quern_jobs *jobs;
+    const quern_replay_run_def *def;
+    quern_replay_report *report;
+    quern__reader reader;
+    uint64_t block_count; /* that were read */
+    quern__inputs inputs;
+    quern__told_types told;
+    quern__bytes start, frame, next; /* payloads of blocks */
+    quern__bytes actual;             /* a state of the world that runs */
+    quern__state start_state;
+} replay;
+
+/* The payload of the block after the last one. */
+static quern_result read_block(replay *run, quern__bytes *payload, quern__replay_kind *out_kind)
+{
+    return quern__replay_read_block(&run->reader, run->block_count++, payload, out_kind);
+}
+
+static quern_result fail_made_up(const replay *run, const char *what)
+{
+    return quern__replay_fail_made_up(run->block_count - 1, what);
+}
+
+/* --------------------------------------------------------------------------------------- beginning */
+
+/* Types are known by then, so the resources are there. */
+static quern_result add_inputs(replay *run, const quern__bytes *block)
+{
+    quern__cursor cursor = quern__cursor_open(block);
+    const uint32_t count = quern__cursor_u32(&cursor);
+    const char *indices = quern__cursor_take(&cursor, count, sizeof(uint32_t));
+    if (indices == NULL || count > QUERN_MAX_REPLAY_INPUTS || cursor.at != cursor.end)
+        return quern__replay_fail_made_up(0, "its inputs");
+    run->inputs.world = run->world;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = quern__get_u32(indices, i);
+        if (index >= run->told.resource_count) return quern__replay_fail_made_up(0, "its inputs");
+        quern_result result = quern__inputs_add(&run->inputs, index);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+static quern_result begin(replay *run)
+{
+    quern__replay_kind kind;
+    quern_result result = quern__replay_read_head(&run->reader);
+    if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
+    if (result == QUERN_OK && kind != QUERN__REPLAY_BEGIN) return fail_made_up(run, "it is not the first");
+    if (result == QUERN_OK) result = read_block(run, &run->start, &kind);
+    if (result == QUERN_OK && kind != QUERN__REPLAY_START) return fail_made_up(run, "it is not the start");
+    if (result == QUERN_OK)
+        result = quern__state_read(run->world, &run->start, 1, &run->told, &run->start_state);
+    return result == QUERN_OK ? add_inputs(run, &run->next) : result;
+}
+
+/* --------------------------------------------------------------------------------------- comparing */
+
+/* told: what was known before the expected state. */
+static quern_result compare(replay *run, const quern__state *expected, quern__told_types told,
+                            quern_result result)
+{
+    quern_replay_report *report = run->report;
+    quern__state actual;
+    report->frame = expected->frame;
+    report->expected_hash = expected->hash;
+    report->actual_hash = quern_world_hash(run->world);
+    if (expected->hash == report->actual_hash && expected->result == (uint32_t)result) return QUERN_OK;
+    quern__state_write(run->world, expected->frame, result, expected->flags, told, run->told, &run->actual);
+    if (run->actual.has_failed)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "frame %llu parts from the recording, and there is no memory to find out where",
+                           (unsigned long long)expected->frame);
+    quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &told, &actual);
+    if (read != QUERN_OK) return read;
+    quern__replay_compare(run->world, expected, &actual, report);
+    return quern__fail(QUERN_ERROR_PARTED, "%s", report->text);
+}
+
+static quern_result compare_start(replay *run)
+{
+    run->report->is_before_first = true;
+    quern_result result =
+        compare(run, &run->start_state, (quern__told_types){.component_count = 0}, QUERN_OK);
+    run->report->is_before_first = result != QUERN_OK;
+    return result;
+}
+
+/* The frame has run, and next is what was recorded of it. */
+static quern_result compare_frame(replay *run, quern_result frame_result)
+{
+    quern__state expected;
+    const quern__told_types told = run->told;
+    quern_result result =
+        quern__state_read(run->world, &run->next, run->block_count - 1, &run->told, &expected);
+    if (result != QUERN_OK) return result;
+    if (expected.frame != run->report->frame_count) return fail_made_up(run, "it is of another frame");
+    return compare(run, &expected, told, frame_result);
+}
+
+/* ----------------------------------------------------------------------------------------- running */
+
+/* The time step; the inputs follow. */
+static quern_result open_frame(const replay *run, double *out_delta_seconds, const char **out_inputs)
+{
+    quern__cursor cursor = quern__cursor_open(&run->frame);
+    const uint64_t number = quern__cursor_u64(&cursor), bits = quern__cursor_u64(&cursor);
+    memcpy(out_delta_seconds, &bits, sizeof bits);
+    *out_inputs = cursor.at;
+    if (cursor.has_failed || number != run->report->frame_count ||
+        quern__cursor_left(&cursor) != run->inputs.bytes)
+        return fail_made_up(run, "it is no frame, or another one");
+    return QUERN_OK;
+}
+
+static void swap(quern__bytes *a, quern__bytes *b)
+{
+    const quern__bytes other = *a;
+    *a = *b;
+    *b = other;
+}
+
+/* Sets the inputs of the frame and runs it. Errors: those of comparing; what the frame ended with is no error
+ * here, unless it did not begin. */
+static quern_result run_frame(replay *run, double delta_seconds, const char *inputs,
+                              quern_result *out_frame_result)
+{
+    const uint64_t frame_index = run->schedule->frame_index, frame = run->report->frame_count;
+    quern__inputs_set(&run->inputs, inputs);
+    if (run->def->before_frame != NULL) run->def->before_frame(run->def->user_data, frame);
+    quern_result result = frame == 0 ? compare_start(run) : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    *out_frame_result = quern__schedule_run(run->schedule, run->jobs, delta_seconds, "quern_replay_run");
+    return run->schedule->frame_index == frame_index ? *out_frame_result : QUERN_OK;
+}
+
+/* The frame block is read; reads the next one, which is of the frame, or comes instead of it. Goes on to the
+ * frame after it. */
+static quern_result replay_frame(replay *run, quern__replay_kind *kind)
+{
+    double delta_seconds;
+    const char *inputs;
+    quern_result frame_result, result = open_frame(run, &delta_seconds, &inputs);
+    if (result != QUERN_OK) return result;
+    char unreadable[QUERN_REPLAY_TEXT_BYTES] = "";
+    const quern_result next_result = read_block(run, &run->next, kind);
+    if (next_result != QUERN_OK)
+        quern__append(unreadable, sizeof unreadable, "%s", quern_error_message());
+    else if (*kind == QUERN__REPLAY_FRAME || *kind == QUERN__REPLAY_END)
+        return QUERN_OK; /* it did not begin */
+    else if (*kind != QUERN__REPLAY_STATE)
+        return fail_made_up(run, "it comes after a frame");
+    if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* such a frame has not begun */
+        return fail_made_up(run, "the time step of the frame before it");
+    result = run_frame(run, delta_seconds, inputs, &frame_result);
+    if (result == QUERN_OK && next_result != QUERN_OK) result = quern__fail(next_result, "%s", unreadable);
+    if (result == QUERN_OK) result = compare_frame(run, frame_result);
+    if (result != QUERN_OK) return result;
+    const uint64_t frame = run->report->frame_count++;
+    if (run->def->after_frame != NULL && !run->def->after_frame(run->def->user_data, frame))
+        return quern__fail(QUERN_ERROR_CANCELLED, "quern_replay_run: after_frame ended it");
+    return read_block(run, &run->next, kind);
+}
+
+static quern_result replay_all(replay *run)
+{
+    quern__replay_kind kind;
+    quern_result result = begin(run);
+    if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
+    while (result == QUERN_OK && kind == QUERN__REPLAY_FRAME) {
+        swap(&run->frame, &run->next);
+        result = replay_frame(run, &kind);
+    }
+    if (result != QUERN_OK) return result;
+    quern__cursor cursor = quern__cursor_open(&run->next);
+    if (kind != QUERN__REPLAY_END || quern__cursor_u64(&cursor) != run->report->frame_count ||
+        cursor.at != cursor.end)
+        return fail_made_up(run, "it is neither a frame nor the end");
+    return QUERN_OK;
+}
+
+quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_source source,
+                              const quern_replay_run_def *def, quern_replay_report *out_report)
+{
+    static const char function[] = "quern_replay_run";
+    static const quern_replay_run_def defaults;
+    quern_replay_report report;
+    if (out_report == NULL) out_report = &report;
+    *out_report = (quern_replay_report){.frame_count = 0};
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    quern_result result = quern__check_source(source, function);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(schedule->plan.world, function);
+    if (result != QUERN_OK) return result;
+    if (!QUERN__REPLAY_IS_NATIVE)
+        return quern__fail(QUERN_ERROR_UNAVAILABLE, "%s: recordings need a little-endian machine",
+                           function);
+    const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
+    replay run = {.schedule = schedule,
+                  .world = schedule->plan.world,
+                  .jobs = jobs,
+                  .def = def != NULL ? def : &defaults,
+                  .report = out_report,
+                  .start = {.allocator = allocator},
+                  .frame = {.allocator = allocator},
+                  .next = {.allocator = allocator},
+                  .actual = {.allocator = allocator}};
+    quern__reader_open(&run.reader, source);
+    result = quern__in_call(replay_all(&run), function);
+    quern__bytes_release(&run.start);
+    quern__bytes_release(&run.frame);
+    quern__bytes_release(&run.next);
+    quern__bytes_release(&run.actual);
+    return result;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The types of a recording, and whether a world has the same. They are known by their numbers, for the order in
+ * which components are registered decides about the order of columns, and so about hashes. */
+
+#include "sched/replay/state.h"
+
+static const quern__type *type_of(const quern_world *world, uint32_t kind, uint32_t index)
+{
+    return kind == QUERN__REPLAY_COMPONENT ? quern__components_type(&world->storage.components, index)
+                                           : &world->resources.list.items[index].type;
+}
+
+static uint32_t flags_of(const quern_world *world, uint32_t kind, uint32_t index)
+{
+    if (kind != QUERN__REPLAY_COMPONENT) return 0;
+    const quern__component *component = world->storage.components.list.items[index];
+    return (component->can_disable ? QUERN__REPLAY_CAN_DISABLE : 0u) |
+           (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u);
+}
+
+quern__told_types quern__told_all(const quern_world *world)
+{
+    return (quern__told_types){.component_count = world->storage.components.list.count,
+                               .resource_count = world->resources.list.count};
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+static void write_type(const quern_world *world, uint32_t kind, uint32_t index, quern__bytes *bytes)
+{
+    const quern__type *type = type_of(world, kind, index);
+    quern__bytes_put_u32(bytes, kind);
+    quern__bytes_put_u32(bytes, type->size_bytes);
+    quern__bytes_put_u32(bytes, type->alignment_bytes);
+    quern__bytes_put_u32(bytes, flags_of(world, kind, index));
+    quern__bytes_put_u32(bytes, type->field_count);
+    quern__bytes_put_name(bytes, type->name);
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern_field *field = &type->fields[i];
+        quern__bytes_put_u32(bytes, field->type);
+        quern__bytes_put_u32(bytes, field->offset_bytes);
+        quern__bytes_put_u32(bytes, field->count);
+        quern__bytes_put_name(bytes, field->name);
+    }
+}
+
+void quern__types_write(const quern_world *world, quern__told_types told, quern__told_types end,
+                        quern__bytes *bytes)
+{
+    quern__bytes_put_u32(bytes, end.component_count - told.component_count + end.resource_count -
+                                    told.resource_count);
+    for (uint32_t i = told.component_count; i < end.component_count; i++)
+        write_type(world, QUERN__REPLAY_COMPONENT, i, bytes);
+    for (uint32_t i = told.resource_count; i < end.resource_count; i++)
+        write_type(world, QUERN__REPLAY_RESOURCE, i, bytes);
+}
+
+/* ---------------------------------------------------------------------------------------- comparing */
+
+/* A type as it was told, but for its fields, which follow. */
+typedef struct told_type {
+    uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+} told_type;
+
+static const char *kind_name(const told_type *told)
+{
+    return told->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
+}
+
+static quern_result check_field(const told_type *told, const quern_field *field, quern__cursor *cursor)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    const uint32_t type = quern__cursor_u32(cursor), offset_bytes = quern__cursor_u32(cursor),
+                   count = quern__cursor_u32(cursor);
+    quern__cursor_name(cursor, name);
+    if (cursor->has_failed || (type == (uint32_t)field->type && offset_bytes == field->offset_bytes &&
+                               count == field->count && strcmp(name, field->name) == 0))
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
+        "at byte %u",
+        kind_name(told), told->name, name, offset_bytes, field->name, field->offset_bytes);
+}
+
+static quern_result check_layout(const told_type *told, const quern__type *type, uint32_t flags,
+                                 quern__cursor *cursor)
+{
+    if (told->size_bytes != type->size_bytes || told->alignment_bytes != type->alignment_bytes)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
+                           "to %u",
+                           kind_name(told), told->name, told->size_bytes, told->alignment_bytes,
+                           type->size_bytes, type->alignment_bytes);
+    if (told->field_count != type->field_count || told->flags != flags)
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "%s '%s' was registered otherwise when it was recorded, with %u described fields; "
+            "here it has %u",
+            kind_name(told), told->name, told->field_count, type->field_count);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < type->field_count && result == QUERN_OK; i++)
+        result = check_field(told, &type->fields[i], cursor);
+    return result;
+}
+
+static quern_result check_type(const quern_world *world, const told_type *told, uint32_t index,
+                               uint32_t count, quern__cursor *cursor)
+{
+    const bool is_component = told->kind == QUERN__REPLAY_COMPONENT;
+    if (index >= count)
+        return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
+                           "%s '%s' was recorded, and the world does not have it", kind_name(told),
+                           told->name);
+    const quern__type *type = type_of(world, told->kind, index);
+    if (strcmp(told->name, type->name) != 0)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
+                           "the same order",
+                           kind_name(told), index, told->name, type->name);
+    return check_layout(told, type, flags_of(world, told->kind, index), cursor);
+}
+
+quern_result quern__types_check(const quern_world *world, quern__cursor *cursor, uint64_t number,
+                                quern__told_types *told)
+{
+    const quern__told_types have = quern__told_all(world);
+    for (uint32_t left = quern__cursor_u32(cursor); left > 0 && !cursor->has_failed; left--) {
+        told_type type;
+        type.kind = quern__cursor_u32(cursor);
+        type.size_bytes = quern__cursor_u32(cursor);
+        type.alignment_bytes = quern__cursor_u32(cursor);
+        type.flags = quern__cursor_u32(cursor);
+        type.field_count = quern__cursor_u32(cursor);
+        quern__cursor_name(cursor, type.name);
+        if (cursor->has_failed ||
+            (type.kind != QUERN__REPLAY_COMPONENT && type.kind != QUERN__REPLAY_RESOURCE))
+            return quern__replay_fail_made_up(number, "its types");
+        const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
+        uint32_t *index = is_component ? &told->component_count : &told->resource_count;
+        quern_result result = check_type(world, &type, *index,
+                                         is_component ? have.component_count : have.resource_count, cursor);
+        if (result != QUERN_OK) return result;
+        (*index)++;
+    }
+    return cursor->has_failed ? quern__replay_fail_made_up(number, "its types") : QUERN_OK;
+}

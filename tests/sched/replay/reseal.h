@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_REPLAY_RESEAL_H
+#define QUERN_TESTS_REPLAY_RESEAL_H
+
+/* Finds blocks of a recording, and puts right the checksums of one that was changed, so that what reads it comes
+ * to what lies behind them. */
+
+#include "core/base/hash.h"
+#include "sched/replay/format.h"
+
+typedef struct replay_block {
+    uint32_t kind, bytes;
+    uint64_t checksum;
+} replay_block;
+
+/* Bytes that are no recording stay as they are, from where they are none. */
+static inline void replay_reseal(unsigned char *bytes, size_t size)
+{
+    size_t at = QUERN__REPLAY_HEAD_BYTES;
+    for (uint64_t number = 0; size >= at && size - at >= sizeof(replay_block); number++) {
+        replay_block block;
+        memcpy(&block, bytes + at, sizeof block);
+        at += sizeof block;
+        if (block.bytes > size - at) return;
+        block.checksum = quern__hash_bytes(
+            quern__hash_word(number, (uint64_t)block.kind << 32 | block.bytes), bytes + at, block.bytes);
+        memcpy(bytes + at - sizeof block, &block, sizeof block);
+        at += block.bytes;
+    }
+}
+
+/* Where the count-th block of the kind begins; size where there is none. */
+static inline size_t replay_find_block(const void *bytes, size_t size, uint32_t kind, uint32_t count)
+{
+    size_t at = QUERN__REPLAY_HEAD_BYTES;
+    while (size >= at && size - at >= sizeof(replay_block)) {
+        replay_block block;
+        memcpy(&block, (const char *)bytes + at, sizeof block);
+        if (block.kind == kind && --count == 0) return at;
+        at += sizeof block + block.bytes;
+    }
+    return size;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_REPLAY_SCENE_H
+#define QUERN_TESTS_REPLAY_SCENE_H
+
+/* A small world whose frames follow from its inputs: some entities move, some come and go, one is led. */
+
+#include "tests/support/setup.h"
+
+#include <quern/quern.h>
+
+enum { SCENE_MOVING = 40, SCENE_STILL = 40, SCENE_LEADER = 50, SCENE_LED, SCENE_LED_TOO, SCENE_ENTITIES };
+enum { SCENE_WARM_FRAMES = 4 }; /* after which frames without inputs take no memory */
+
+typedef struct health {
+    int32_t points;
+} health;
+
+typedef struct input {
+    float push;
+    int32_t spawn_count;
+    quern_entity victim; /* null: none */
+    bool asks_too_much;
+} input;
+
+typedef struct score {
+    int64_t points;
+} score;
+
+typedef struct scene_types {
+    quern_component place, health, tag, huge;
+    quern_resource input, raw, score;
+    bool never_asks; /* whatever the input says */
+} scene_types;
+
+typedef struct scene {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_component place, health, tag;
+    quern_relation leader;
+    quern_resource input, raw, score;
+    quern_entity entities[SCENE_ENTITIES];
+    scene_types types;
+} scene;
+
+/* In what a world is registered otherwise. */
+typedef struct scene_change {
+    bool health_is_wide, health_is_renamed, input_field_is_renamed, raw_is_absent;
+} scene_change;
+
+/* The scene must not move. allocator NULL: the default. */
+void replay_scene_open(scene *it, const quern_allocator *allocator);
+void replay_scene_open_changed(scene *it, const quern_allocator *allocator, const scene_change *change);
+void replay_scene_close(scene *it);
+
+/* The inputs of a frame, by its number alone. */
+void replay_scene_set_input(scene *it, uint32_t frame);
+
+#endif

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/sched/replay/scene.h"
+#include "tests/support/failing_allocator.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+enum { FRAMES = 12 };
+
+static const uint32_t thread_counts[] = {0, 1, 2, 3, 8}; /* 0: without a pool */
+
+static quern_jobs *open_jobs(uint32_t thread_count)
+{
+    quern_jobs *jobs = NULL;
+    if (thread_count > 0) must(quern_jobs_create(&(quern_jobs_def){.thread_count = thread_count}, &jobs));
+    return jobs;
+}
+
+/* The same game of inputs, recorded. The hash of the world at its end. */
+static uint64_t record(quern_memory *memory, quern_replay_detail detail, uint32_t interval,
+                       uint32_t thread_count)
+{
+    scene it;
+    quern_replay_recorder *recorder;
+    quern_jobs *jobs = open_jobs(thread_count);
+    replay_scene_open(&it, NULL);
+    const quern_replay_recorder_def def = {
+        .inputs = {it.input, it.raw}, .detail = detail, .entity_interval = interval};
+    must(quern_replay_recorder_create(it.schedule, quern_sink_memory(memory), &def, &recorder));
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        replay_scene_set_input(&it, i);
+        must(quern_replay_record(recorder, jobs, 0.25 + i));
+    }
+    must(quern_replay_finish(recorder));
+    const uint64_t hash = quern_world_hash(it.world);
+    replay_scene_close(&it);
+    quern_jobs_destroy(jobs);
+    return hash;
+}
+
+static quern_source source_of(const quern_memory *memory)
+{
+    return quern_source_memory(memory->bytes, memory->size_bytes);
+}
+
+Test(replay, a_recording_runs_again_on_any_number_of_threads)
+{
+    static const quern_replay_detail details[] = {QUERN_REPLAY_PARTS, QUERN_REPLAY_WHOLE,
+                                                  QUERN_REPLAY_ENTITIES};
+    for (uint32_t d = 0; d < 3; d++) {
+        quern_memory memory = {0}, other = {0};
+        const uint64_t hash = record(&memory, details[d], d, 2);
+        record(&other, details[d], d, 3);
+        cr_assert_eq(memory.size_bytes, other.size_bytes);
+        cr_assert(memcmp(memory.bytes, other.bytes, memory.size_bytes) == 0, "bytes follow from the world");
+        for (uint32_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
+            scene it;
+            quern_replay_report report;
+            quern_jobs *jobs = open_jobs(thread_counts[i]);
+            replay_scene_open(&it, NULL);
+            must(quern_replay_run(it.schedule, jobs, source_of(&memory), NULL, &report));
+            cr_assert_eq(report.frame_count, FRAMES);
+            cr_assert_eq(report.difference, QUERN_REPLAY_NONE);
+            cr_assert_eq(report.actual_hash, hash);
+            cr_assert_eq(quern_world_hash(it.world), hash);
+            replay_scene_close(&it);
+            quern_jobs_destroy(jobs);
+        }
+        quern_memory_release(&memory);
+        quern_memory_release(&other);
+    }
+}
+
+Test(replay, a_recording_without_frames_runs_none)
+{
+    scene it;
+    quern_memory memory = {0};
+    quern_replay_recorder *recorder;
+    quern_replay_report report;
+    replay_scene_open(&it, NULL);
+    must(quern_replay_recorder_create(it.schedule, quern_sink_memory(&memory), NULL, &recorder));
+    must(quern_replay_finish(recorder));
+    must(quern_replay_finish(NULL));
+    must(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report));
+    cr_assert_eq(report.frame_count, 0);
+    quern_memory_release(&memory);
+    replay_scene_close(&it);
+}
+
+/* Pieces as small as they come, and none of them in memory. */
+static size_t read_one(void *user_data, void *bytes, size_t capacity_bytes)
+{
+    quern_memory *rest = user_data;
+    const size_t count = capacity_bytes < 7 ? capacity_bytes : 7;
+    const size_t given = count < rest->size_bytes ? count : rest->size_bytes;
+    memcpy(bytes, rest->bytes, given);
+    rest->bytes = (char *)rest->bytes + given;
+    rest->size_bytes -= given;
+    return given;
+}
+
+Test(replay, sources_may_give_little_at_a_time)
+{
+    scene it;
+    quern_memory memory = {0};
+    record(&memory, QUERN_REPLAY_ENTITIES, 0, 0);
+    quern_memory rest = memory;
+    replay_scene_open(&it, NULL);
+    must(quern_replay_run(it.schedule, NULL, (quern_source){.read = read_one, .user_data = &rest}, NULL,
+                          NULL));
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+/* ---------------------------------------------------------------------------------- where they part */
+
+/* Runs the recording in a world that goes astray before frame 5. */
+static quern_replay_report run_astray(const quern_memory *memory, scene *it,
+                                      void (*stray)(void *scene, uint64_t frame))
+{
+    quern_replay_report report;
+    replay_scene_open(it, NULL);
+    const quern_replay_run_def def = {.before_frame = stray, .user_data = it};
+    const quern_result result = quern_replay_run(it->schedule, NULL, source_of(memory), &def, &report);
+    cr_assert_eq(result, QUERN_ERROR_PARTED, "%s", quern_error_message());
+    cr_assert(strstr(quern_error_message(), report.text) != NULL);
+    cr_assert_eq(report.frame, 5, "%s", report.text);
+    cr_assert_eq(report.frame_count, 5);
+    cr_assert(!report.is_before_first);
+    cr_assert_neq(report.expected_hash, report.actual_hash);
+    cr_assert_eq(report.actual_hash, quern_world_hash(it->world));
+    return report;
+}
+
+static void spoil_value(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame != 5) return;
+    health value = {.points = -1000};
+    must(quern_entity_set(it->world, it->entities[SCENE_STILL], it->health, &value));
+    must(quern_entity_set(it->world, it->entities[SCENE_STILL + 1], it->health, &value));
+}
+
+Test(replay, a_value_that_differs_is_named)
+{
+    scene it;
+    quern_memory memory = {0};
+    record(&memory, QUERN_REPLAY_ENTITIES, 5, 0);
+    quern_replay_report report = run_astray(&memory, &it, spoil_value);
+    cr_assert_eq(report.difference, QUERN_REPLAY_VALUE, "%s", report.text);
+    cr_assert_eq(report.component.bits, it.health.bits);
+    cr_assert_eq(report.entity.bits, it.entities[SCENE_STILL].bits);
+    cr_assert_eq(report.entity_index, quern_entity_index(it.entities[SCENE_STILL]));
+    cr_assert_eq(report.entity_life, 1);
+    cr_assert_eq(report.entity_count, 2);
+    cr_assert_str_eq(report.archetype, "health");
+    cr_assert(strstr(report.text, "frame 5: component 'health' of entity ") == report.text, "%s",
+              report.text);
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+Test(replay, without_entities_component_and_archetype_are_named)
+{
+    scene it;
+    quern_memory memory = {0};
+    record(&memory, QUERN_REPLAY_ENTITIES, 4, 0); /* frames 4 and 8, and not 5 */
+    quern_replay_report report = run_astray(&memory, &it, spoil_value);
+    cr_assert_eq(report.difference, QUERN_REPLAY_VALUE, "%s", report.text);
+    cr_assert_eq(report.component.bits, it.health.bits);
+    cr_assert_eq(report.entity.bits, 0);
+    cr_assert_eq(report.entity_life, 0);
+    cr_assert_str_eq(report.text, "frame 5: values of component 'health' differ; archetype: health");
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+Test(replay, hashes_alone_tell_the_frame)
+{
+    scene it;
+    quern_memory memory = {0};
+    record(&memory, QUERN_REPLAY_WHOLE, 0, 0);
+    quern_replay_report report = run_astray(&memory, &it, spoil_value);
+    cr_assert_eq(report.difference, QUERN_REPLAY_WORLD);
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+static void destroy_one(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) must(quern_entity_destroy(it->world, it->entities[SCENE_STILL]));
+}
+
+static void create_one(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) it->entities[0] = setup_entity_with(it->world, &it->health, 1);
+}
+
+static void move_one(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) must(quern_entity_add(it->world, it->entities[SCENE_STILL], it->tag, NULL));
+}
+
+static void swap_two(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame != 5) return;
+    must(quern_entity_add(it->world, it->entities[SCENE_STILL], it->tag, NULL));
+    must(quern_entity_remove(it->world, it->entities[SCENE_STILL], it->tag));
+}
+
+Test(replay, entities_that_are_elsewhere_are_named)
+{
+    static const struct {
+        void (*stray)(void *scene, uint64_t frame);
+        quern_replay_difference difference, without_entities;
+        const char *words;
+    } cases[] = {
+        {destroy_one, QUERN_REPLAY_ENTITY_MISSING, QUERN_REPLAY_ENTITIES_OTHER,
+         "lives in the recording, and not here"},
+        {create_one, QUERN_REPLAY_ENTITY_EXTRA, QUERN_REPLAY_ENTITIES_OTHER,
+         "lives here, and not in the recording"},
+        {move_one, QUERN_REPLAY_ENTITY_MOVED, QUERN_REPLAY_ENTITIES_OTHER, "has other components"},
+        {swap_two, QUERN_REPLAY_ENTITIES_OTHER, QUERN_REPLAY_ENTITIES_OTHER, "or in another order"},
+    };
+    quern_memory memory = {0}, coarse = {0};
+    record(&memory, QUERN_REPLAY_ENTITIES, 1, 0);
+    record(&coarse, QUERN_REPLAY_PARTS, 1, 0);
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        scene it;
+        quern_replay_report report = run_astray(&memory, &it, cases[i].stray);
+        cr_assert_eq(report.difference, cases[i].difference, "%s", report.text);
+        cr_assert(strstr(report.text, cases[i].words) != NULL, "%s", report.text);
+        cr_assert_str_eq(report.archetype, "health");
+        const quern_entity entity = it.entities[i == 1 ? 0 : SCENE_STILL];
+        if (i < 3) {
+            cr_assert_eq(report.entity_index, quern_entity_index(entity));
+            cr_assert_eq(report.entity_life, quern_entity_life(it.world, entity));
+            cr_assert_eq(report.entity.bits, i == 0 ? 0 : entity.bits);
+        }
+        replay_scene_close(&it);
+        report = run_astray(&coarse, &it, cases[i].stray);
+        cr_assert_eq(report.difference, cases[i].without_entities, "%s", report.text);
+        cr_assert_str_eq(report.archetype, "health");
+        replay_scene_close(&it);
+    }
+    quern_memory_release(&memory);
+    quern_memory_release(&coarse);
+}
+
+static void spoil_score(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) ((score *)quern_resource_get(it->world, it->score))->points += 1;
+}
+
+static void disable_one(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) must(quern_entity_enable(it->world, it->entities[SCENE_STILL], it->health, false));
+}
+
+static void relate_one(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5)
+        must(
+            quern_entity_relate(it->world, it->entities[SCENE_LED], it->leader, it->entities[SCENE_STILL]));
+}
+
+static void reorder_children(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame != 5) return;
+    must(quern_entity_relate(it->world, it->entities[SCENE_LED], it->leader, it->entities[SCENE_STILL]));
+    must(quern_entity_relate(it->world, it->entities[SCENE_LED], it->leader, it->entities[SCENE_LEADER]));
+}
+
+static void name_one(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) must(quern_entity_set_name(it->world, it->entities[SCENE_STILL], "other"));
+}
+
+static void waste_a_handle(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5) must(quern_entity_destroy(it->world, setup_entity(it->world)));
+}
+
+Test(replay, what_is_beside_rows_is_named)
+{
+    static const struct {
+        void (*stray)(void *scene, uint64_t frame);
+        quern_replay_difference difference;
+        const char *text;
+    } cases[] = {
+        {spoil_score, QUERN_REPLAY_RESOURCE_VALUE, "frame 5: the value of resource 'score' differs"},
+        {disable_one, QUERN_REPLAY_DISABLED,
+         "frame 5: component 'health' is disabled for other entities; archetype: health"},
+        {relate_one, QUERN_REPLAY_VALUE, NULL}, /* the target is a value */
+        {reorder_children, QUERN_REPLAY_RELATION,
+         "frame 5: targets of relation 'leader' differ, or the order of siblings"},
+        {name_one, QUERN_REPLAY_NAMES, "frame 5: names of entities differ"},
+        {waste_a_handle, QUERN_REPLAY_HANDLES,
+         "frame 5: which handles come next differs, or the order of archetypes"},
+    };
+    quern_memory memory = {0};
+    record(&memory, QUERN_REPLAY_ENTITIES, 1, 0);
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        scene it;
+        const quern_replay_report report = run_astray(&memory, &it, cases[i].stray);
+        cr_assert_eq(report.difference, cases[i].difference, "%u: %s", i, report.text);
+        if (cases[i].text != NULL) cr_assert_str_eq(report.text, cases[i].text);
+        if (i == 0) cr_assert_eq(report.resource.bits, it.score.bits);
+        if (i == 2 || i == 3) cr_assert_eq(report.component.bits, quern_relation_component(it.leader).bits);
+        replay_scene_close(&it);
+    }
+    quern_memory_release(&memory);
+}
+
+Test(replay, a_world_that_begins_otherwise_parts_before_the_first_frame)
+{
+    scene it;
+    quern_memory memory = {0};
+    quern_replay_report report;
+    record(&memory, QUERN_REPLAY_PARTS, 0, 0);
+    replay_scene_open(&it, NULL);
+    setup_entity_with(it.world, &it.health, 1);
+    cr_assert_eq(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report),
+                 QUERN_ERROR_PARTED);
+    cr_assert(report.is_before_first);
+    cr_assert_eq(report.frame_count, 0);
+    cr_assert(strstr(report.text, "before the first frame: other entities: ") == report.text, "%s",
+              report.text);
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+/* ------------------------------------------------------------------------------ errors and callbacks */
+
+static bool stop_after_three(void *user_data, uint64_t frame)
+{
+    *(uint64_t *)user_data = frame;
+    return frame < 2;
+}
+
+Test(replay, a_callback_may_end_it)
+{
+    scene it;
+    quern_memory memory = {0};
+    quern_replay_report report;
+    uint64_t last = 0;
+    record(&memory, QUERN_REPLAY_PARTS, 0, 0);
+    replay_scene_open(&it, NULL);
+    const quern_replay_run_def def = {.after_frame = stop_after_three, .user_data = &last};
+    cr_assert_eq(quern_replay_run(it.schedule, NULL, source_of(&memory), &def, &report),
+                 QUERN_ERROR_CANCELLED);
+    cr_assert_eq(report.frame_count, 3);
+    cr_assert_eq(last, 2);
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+Test(replay, frames_that_did_not_begin_are_left_out)
+{
+    scene it;
+    quern_memory memory = {0};
+    quern_replay_recorder *recorder;
+    quern_replay_report report;
+    replay_scene_open(&it, NULL);
+    must(quern_replay_recorder_create(it.schedule, quern_sink_memory(&memory), NULL, &recorder));
+    cr_assert_eq(quern_replay_record(recorder, NULL, -1), QUERN_ERROR_INVALID_ARGUMENT);
+    must(quern_replay_record(recorder, NULL, 1));
+    cr_assert_eq(quern_replay_record(recorder, NULL, -1), QUERN_ERROR_INVALID_ARGUMENT);
+    must(quern_replay_record(recorder, NULL, 1));
+    cr_assert_eq(quern_replay_record(recorder, NULL, -1), QUERN_ERROR_INVALID_ARGUMENT);
+    must(quern_replay_finish(recorder));
+    replay_scene_close(&it);
+    replay_scene_open(&it, NULL);
+    must(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report));
+    cr_assert_eq(report.frame_count, 2);
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+Test(replay, a_frame_with_an_error_is_recorded_with_it)
+{
+    scene it;
+    quern_memory memory = {0};
+    quern_replay_recorder *recorder;
+    quern_replay_report report;
+    replay_scene_open(&it, NULL);
+    must(quern_replay_recorder_create(it.schedule, quern_sink_memory(&memory),
+                                      &(quern_replay_recorder_def){.inputs = {it.input, it.raw}},
+                                      &recorder));
+    replay_scene_set_input(&it, 0);
+    ((input *)quern_resource_get(it.world, it.input))->asks_too_much = true;
+    cr_assert_eq(quern_replay_record(recorder, NULL, 1), QUERN_ERROR_COMPONENT_TOO_LARGE);
+    replay_scene_set_input(&it, 1);
+    must(quern_replay_record(recorder, NULL, 1));
+    must(quern_replay_finish(recorder));
+    replay_scene_close(&it);
+    replay_scene_open(&it, NULL);
+    must(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report));
+    cr_assert_eq(report.frame_count, 2);
+    replay_scene_close(&it);
+    replay_scene_open(&it, NULL);
+    it.types.never_asks = true;
+    cr_assert_eq(quern_replay_run(it.schedule, NULL, source_of(&memory), NULL, &report),
+                 QUERN_ERROR_PARTED);
+    cr_assert_eq(report.difference, QUERN_REPLAY_RESULT);
+    cr_assert_str_eq(report.text,
+                     "frame 0: it ended with QUERN_ERROR_COMPONENT_TOO_LARGE in the recording, "
+                     "and with QUERN_OK here");
+    replay_scene_close(&it);
+    quern_memory_release(&memory);
+}
+
+typedef struct narrow_sink {
+    size_t left;
+} narrow_sink;
+
+static bool write_narrow(void *user_data, const char *text, size_t bytes)
+{
+    narrow_sink *sink = user_data;
+    (void)text;
+    if (bytes > sink->left) return false;
+    sink->left -= bytes;
+    return true;
+}
+
+Test(replay, a_sink_that_is_full_stops_no_frame)
+{
+    scene it;
+    narrow_sink narrow = {3000};
+    quern_replay_recorder *recorder;
+    replay_scene_open(&it, NULL);
+    must(quern_replay_recorder_create(
+        it.schedule, (quern_sink){.write = write_narrow, .user_data = &narrow}, NULL, &recorder));
+    uint32_t recorded = 0;
+    quern_result result = QUERN_OK;
+    for (; result == QUERN_OK && recorded < 1000; recorded++)
+        result = quern_replay_record(recorder, NULL, 1);
+    cr_assert_eq(result, QUERN_ERROR_FILE);
+    cr_assert_gt(recorded, 1);
+    cr_assert(strstr(quern_error_message(), "the recording ends in frame") != NULL);
+    cr_assert_eq(quern_replay_record(recorder, NULL, 1), QUERN_ERROR_FILE);
+    cr_assert_eq(stats_of_frame(it.schedule).frame_index, recorded, "all frames ran");
+    cr_assert_eq(quern_replay_finish(recorder), QUERN_ERROR_FILE);
+    replay_scene_close(&it);
+}
+
+static void copy_nothing(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data, (void)targets, (void)sources, (void)count;
+}
+
+Test(replay, misuse_is_refused)
+{
+    scene it;
+    quern_memory memory = {0};
+    quern_replay_recorder *recorder = NULL;
+    quern_resource hooked;
+    replay_scene_open(&it, NULL);
+    const quern_resource_def def = {.name = "hooked", .size_bytes = 8, .hooks = {.copy = copy_nothing}};
+    must(quern_resource_register(it.world, &def, &hooked));
+    const quern_sink sink = quern_sink_memory(&memory);
+    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_replay_recorder_create(NULL, sink, NULL, &recorder));
+    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_replay_recorder_create(it.schedule, quern_sink_file(NULL), NULL, &recorder));
+    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_replay_recorder_create(it.schedule, sink, NULL, NULL));
+    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_replay_recorder_create(
+                       it.schedule, sink, &(quern_replay_recorder_def){.inputs = {hooked}}, &recorder));
+    cr_assert(strstr(quern_error_message(), "'hooked'") != NULL, "%s", quern_error_message());
+    assert_refused(
+        it.world, QUERN_ERROR_INVALID_ARGUMENT,
+        quern_replay_recorder_create(
+            it.schedule, sink, &(quern_replay_recorder_def){.inputs = {it.input, it.input}}, &recorder));
+    assert_refused(it.world, QUERN_ERROR_UNKNOWN_RESOURCE,
+                   quern_replay_recorder_create(
+                       it.schedule, sink, &(quern_replay_recorder_def){.inputs = {{0xABCDEF}}}, &recorder));
+    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_replay_recorder_create(it.schedule, sink,
+                                                &(quern_replay_recorder_def){.detail = 7}, &recorder));
+    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT, quern_replay_record(NULL, NULL, 1));
+    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_replay_run(NULL, NULL, quern_source_memory("", 0), NULL, NULL));
+    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_replay_run(it.schedule, NULL, quern_source_file(NULL), NULL, NULL));
+    cr_assert(recorder == NULL);
+    replay_scene_close(&it);
+}
+
+/* --------------------------------------------------------------------------------- another schema */
+
+static void refuse_schema(const quern_memory *memory, const scene_change *change, quern_result expected,
+                          const char *words)
+{
+    scene it;
+    replay_scene_open_changed(&it, NULL, change);
+    assert_refused(it.world, expected, quern_replay_run(it.schedule, NULL, source_of(memory), NULL, NULL));
+    cr_assert(strstr(quern_error_message(), words) != NULL, "%s", quern_error_message());
+    replay_scene_close(&it);
+}
+
+Test(replay, another_schema_is_refused_naming_what_differs)
+{
+    quern_memory memory = {0};
+    record(&memory, QUERN_REPLAY_PARTS, 0, 0);
+    refuse_schema(&memory, &(scene_change){.health_is_wide = true}, QUERN_ERROR_LAYOUT_MISMATCH,
+                  "component 'health'");
+    refuse_schema(&memory, &(scene_change){.health_is_renamed = true}, QUERN_ERROR_LAYOUT_MISMATCH,
+                  "was 'health' when it was recorded, and is 'wounds'");
+    refuse_schema(&memory, &(scene_change){.input_field_is_renamed = true}, QUERN_ERROR_LAYOUT_MISMATCH,
+                  "resource 'input' has other fields");
+    refuse_schema(&memory, &(scene_change){.raw_is_absent = true}, QUERN_ERROR_UNKNOWN_RESOURCE, "'raw'");
+    quern_memory_release(&memory);
+}
+
+/* ----------------------------------------------------------------------------------------- memory */
+
+Test(replay, every_failing_allocation_is_reported_and_stops_no_frame)
+{
+    quern_memory expected = {0};
+    const uint64_t hash = record(&expected, QUERN_REPLAY_ENTITIES, 0, 0);
+    for (uint64_t call = 1, is_done = 0; !is_done; call++) {
+        scene it;
+        quern_memory memory = {0};
+        quern_replay_recorder *recorder = NULL;
+        failing_allocator *allocator = failing_allocator_create();
+        const quern_allocator interface = failing_allocator_interface(allocator);
+        replay_scene_open(&it, &interface);
+        for (uint32_t i = 0; i < SCENE_WARM_FRAMES; i++)
+            must(quern_schedule_run(it.schedule, NULL, 1));
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        quern_result result = quern_replay_recorder_create(
+            it.schedule, quern_sink_memory(&memory),
+            &(quern_replay_recorder_def){.detail = QUERN_REPLAY_ENTITIES}, &recorder);
+        for (uint32_t i = 0; i < 3 && result == QUERN_OK; i++)
+            result = quern_replay_record(recorder, NULL, 1);
+        const quern_result finished = quern_replay_finish(recorder);
+        is_done = failing_allocator_failed_count(allocator) == 0;
+        cr_assert_eq(result == QUERN_OK, is_done);
+        cr_assert(is_done || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        cr_assert(finished == QUERN_OK || finished == QUERN_ERROR_OUT_OF_MEMORY);
+        failing_allocator_heal(allocator);
+        replay_scene_close(&it);
+        failing_allocator_close(allocator);
+        quern_memory_release(&memory);
+        cr_assert_lt(call, 1000);
+    }
+    for (uint64_t call = 1, is_done = 0; !is_done; call++) {
+        scene it;
+        failing_allocator *allocator = failing_allocator_create();
+        const quern_allocator interface = failing_allocator_interface(allocator);
+        replay_scene_open(&it, &interface);
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        const quern_result result = quern_replay_run(it.schedule, NULL, source_of(&expected), NULL, NULL);
+        is_done = failing_allocator_failed_count(allocator) == 0;
+        if (result == QUERN_OK) cr_assert_eq(quern_world_hash(it.world), hash);
+        cr_assert(!is_done || result == QUERN_OK);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY || result == QUERN_ERROR_PARTED,
+                  "%s", quern_error_message());
+        failing_allocator_heal(allocator);
+        assert_valid(it.world);
+        replay_scene_close(&it);
+        failing_allocator_close(allocator);
+        cr_assert_lt(call, 1000);
+    }
+    quern_memory_release(&expected);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Recordings that are cut off, damaged or made up: what is good of them runs, and the rest is refused. */
+
+#include "tests/sched/replay/reseal.h"
+#include "tests/sched/replay/scene.h"
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES = 2 };
+
+typedef struct tiny_input {
+    uint32_t push;
+} tiny_input;
+
+typedef struct tiny {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_component health;
+    quern_resource input;
+} tiny;
+
+static void hurt(quern_context *context, const quern_view *view)
+{
+    const tiny *it = quern_context_user_data(context);
+    const tiny_input *in = quern_context_resource(context, it->input);
+    health *all = QUERN_COLUMN(view, 0, health);
+    for (uint32_t i = 0; i < view->count; i++)
+        all[i].points -= (int32_t)(in->push & 0xFFFF);
+}
+
+static void open_tiny(tiny *it)
+{
+    const quern_schedule_def def = {.phases = {"act"}};
+    must(quern_world_create(NULL, &it->world));
+    must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->health, health, points));
+    must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->input, tiny_input, push));
+    for (int32_t i = 0; i < 2; i++)
+        setup_entity_with(it->world, &it->health, 1);
+    must(quern_schedule_create(it->world, &def, &it->schedule));
+    must(quern_schedule_add_system(it->schedule,
+                                   &(quern_system_def){.name = "hurt",
+                                                       .run = hurt,
+                                                       .terms = {quern_term_write(it->health)},
+                                                       .resources = {{it->input, QUERN_READ}},
+                                                       .user_data = it},
+                                   NULL));
+}
+
+static void close_tiny(tiny *it)
+{
+    quern_schedule_destroy(it->schedule);
+    quern_world_destroy(it->world);
+}
+
+static void record(quern_memory *memory)
+{
+    tiny it;
+    quern_replay_recorder *recorder;
+    open_tiny(&it);
+    const quern_replay_recorder_def def = {.inputs = {it.input}, .detail = QUERN_REPLAY_ENTITIES};
+    must(quern_replay_recorder_create(it.schedule, quern_sink_memory(memory), &def, &recorder));
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        ((tiny_input *)quern_resource_get(it.world, it.input))->push = 10 + i;
+        must(quern_replay_record(recorder, NULL, 1));
+    }
+    must(quern_replay_finish(recorder));
+    close_tiny(&it);
+}
+
+static quern_result run(const void *bytes, size_t size, quern_replay_report *report)
+{
+    tiny it;
+    open_tiny(&it);
+    quern_error_clear();
+    const quern_result result =
+        quern_replay_run(it.schedule, NULL, quern_source_memory(bytes, size), NULL, report);
+    assert_valid(it.world);
+    close_tiny(&it);
+    return result;
+}
+
+Test(replay_damage, cut_off_after_any_byte_it_runs_up_to_there)
+{
+    quern_memory memory = {0};
+    quern_replay_report report;
+    record(&memory);
+    uint64_t most = 0;
+    for (size_t size = 0; size < memory.size_bytes; size++) {
+        cr_assert_eq(run(memory.bytes, size, &report), QUERN_ERROR_BAD_ARCHIVE, "%zu", size);
+        cr_assert(strstr(quern_error_message(), "quern_replay_run: the recording is cut off at byte ") ==
+                      quern_error_message(),
+                  "%s", quern_error_message());
+        cr_assert_geq(report.frame_count, most);
+        cr_assert_eq(report.difference, QUERN_REPLAY_NONE);
+        most = report.frame_count;
+    }
+    cr_assert_eq(most, FRAMES);
+    cr_assert_eq(run(memory.bytes, memory.size_bytes, &report), QUERN_OK);
+    quern_memory_release(&memory);
+}
+
+Test(replay_damage, every_flipped_bit_is_noticed)
+{
+    quern_memory memory = {0};
+    quern_replay_report report;
+    record(&memory);
+    unsigned char *bytes = memory.bytes;
+    for (size_t bit = 0; bit < 8 * memory.size_bytes; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        cr_assert_eq(run(bytes, memory.size_bytes, &report), QUERN_ERROR_BAD_ARCHIVE, "bit %zu", bit);
+        cr_assert_eq(report.difference, QUERN_REPLAY_NONE);
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    quern_memory_release(&memory);
+}
+
+/* With the checksums put right, what is said must still be made sense of, or refused. */
+Test(replay_damage, bytes_that_are_made_up_do_no_harm)
+{
+    static const unsigned char changes[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF};
+    quern_memory memory = {0};
+    quern_replay_report report;
+    record(&memory);
+    unsigned char *copy = malloc(memory.size_bytes);
+    uint32_t refused = 0, parted = 0;
+    for (size_t at = 0; at < memory.size_bytes; at++)
+        for (uint32_t i = 0; i < sizeof changes; i++) {
+            memcpy(copy, memory.bytes, memory.size_bytes);
+            copy[at] ^= changes[i];
+            replay_reseal(copy, memory.size_bytes);
+            const quern_result result = run(copy, memory.size_bytes, &report);
+            refused += result == QUERN_ERROR_BAD_ARCHIVE;
+            parted += result == QUERN_ERROR_PARTED;
+            cr_assert(result == QUERN_OK || result == QUERN_ERROR_BAD_ARCHIVE ||
+                          result == QUERN_ERROR_PARTED || result == QUERN_ERROR_LAYOUT_MISMATCH ||
+                          result == QUERN_ERROR_UNKNOWN_COMPONENT || result == QUERN_ERROR_UNKNOWN_RESOURCE,
+                      "byte %zu: %s", at, quern_error_message());
+            cr_assert(result != QUERN_OK || report.difference == QUERN_REPLAY_NONE);
+        }
+    cr_assert_gt(refused, 100);
+    cr_assert_gt(parted, 100);
+    free(copy);
+    quern_memory_release(&memory);
+}
+
+/* The frame in which a program crashed has its inputs, but nothing after them. */
+Test(replay_damage, the_last_inputs_run_without_what_came_of_them)
+{
+    quern_memory memory = {0};
+    tiny it;
+    quern_replay_report report;
+    record(&memory);
+    const size_t size = replay_find_block(memory.bytes, memory.size_bytes, QUERN__REPLAY_STATE, 2);
+    open_tiny(&it);
+    cr_assert_eq(
+        quern_replay_run(it.schedule, NULL, quern_source_memory(memory.bytes, size), NULL, &report),
+        QUERN_ERROR_BAD_ARCHIVE);
+    cr_assert_eq(report.frame_count, 1);
+    cr_assert_eq(stats_of_frame(it.schedule).frame_index, 1, "the second ran");
+    cr_assert_eq(((tiny_input *)quern_resource_get(it.world, it.input))->push, 11);
+    close_tiny(&it);
+    quern_memory_release(&memory);
+}
+
+Test(replay_damage, what_is_no_recording_is_refused)
+{
+    quern_replay_report report;
+    static const char text[] = "This is a letter, and no recording.";
+    cr_assert_eq(run(text, sizeof text, &report), QUERN_ERROR_BAD_ARCHIVE);
+    cr_assert_str_eq(quern_error_message(),
+                     "quern_replay_run: this is no recording: it does not begin with 'QUERNRPL'");
+    static const char later[16] = "QUERNRPL\7";
+    cr_assert_eq(run(later, sizeof later, &report), QUERN_ERROR_BAD_ARCHIVE);
+    cr_assert(strstr(quern_error_message(), "the recording has version 7") != NULL);
+}

@@ -46,7 +46,7 @@ static void count(quern_context *context, const quern_view *view)
     score *sum = quern_context_resource_write(context, types->score);
     (void)view;
     for (uint32_t i = 0; i < RAW_BYTES; i++)
-        sum->points = sum->points * 3 + raw[i];
+        sum->points = (int64_t)((uint64_t)sum->points * 3 + raw[i]);
 }
 
 static void add_systems(scene *it)
@@ -111,10 +111,10 @@ static void register_types(scene *it, const scene_change *change)
 static void populate(scene *it)
 {
     for (uint32_t i = 0; i < SCENE_ENTITIES; i++) {
-        const health value = {(int32_t)i};
+        const health value[2] = {{(int32_t)i}}; /* of a wide one, too */
         const vec3 place = {.x = (float)i, .y = 1};
         const bool moves = i < SCENE_MOVING;
-        const void *values[] = {moves ? (const void *)&place : (const void *)&value};
+        const void *values[] = {moves ? (const void *)&place : (const void *)value};
         must(quern_entity_create_with(it->world, moves ? &it->place : &it->health, values, 1,
                                       &it->entities[i]));
     }

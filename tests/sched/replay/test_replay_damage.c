@@ -56,14 +56,14 @@ static void close_tiny(tiny *it)
     quern_world_destroy(it->world);
 }
 
-static void record(quern_memory *memory)
+static void record(quern_memory *memory, uint32_t frame_count)
 {
     tiny it;
     quern_replay_recorder *recorder;
     open_tiny(&it);
     const quern_replay_recorder_def def = {.inputs = {it.input}, .detail = QUERN_REPLAY_ENTITIES};
     must(quern_replay_recorder_create(it.schedule, quern_sink_memory(memory), &def, &recorder));
-    for (uint32_t i = 0; i < FRAMES; i++) {
+    for (uint32_t i = 0; i < frame_count; i++) {
         ((tiny_input *)quern_resource_get(it.world, it.input))->push = 10 + i;
         must(quern_replay_record(recorder, NULL, 1));
     }
@@ -71,15 +71,24 @@ static void record(quern_memory *memory)
     close_tiny(&it);
 }
 
+/* The world of the runs, which is opened anew only when one has changed it: that takes longer than most runs. */
+static tiny kept;
+
+static void drop_kept(void)
+{
+    if (kept.world != NULL) close_tiny(&kept);
+    kept.world = NULL;
+}
+
 static quern_result run(const void *bytes, size_t size, quern_replay_report *report)
 {
-    tiny it;
-    open_tiny(&it);
+    if (kept.world == NULL) open_tiny(&kept);
+    const uint64_t hash = quern_world_hash(kept.world);
     quern_error_clear();
     const quern_result result =
-        quern_replay_run(it.schedule, NULL, quern_source_memory(bytes, size), NULL, report);
-    assert_valid(it.world);
-    close_tiny(&it);
+        quern_replay_run(kept.schedule, NULL, quern_source_memory(bytes, size), NULL, report);
+    assert_valid(kept.world);
+    if (quern_world_hash(kept.world) != hash) drop_kept();
     return result;
 }
 
@@ -87,7 +96,7 @@ Test(replay_damage, cut_off_after_any_byte_it_runs_up_to_there)
 {
     quern_memory memory = {0};
     quern_replay_report report;
-    record(&memory);
+    record(&memory, FRAMES);
     uint64_t most = 0;
     for (size_t size = 0; size < memory.size_bytes; size++) {
         cr_assert_eq(run(memory.bytes, size, &report), QUERN_ERROR_BAD_ARCHIVE, "%zu", size);
@@ -100,6 +109,7 @@ Test(replay_damage, cut_off_after_any_byte_it_runs_up_to_there)
     }
     cr_assert_eq(most, FRAMES);
     cr_assert_eq(run(memory.bytes, memory.size_bytes, &report), QUERN_OK);
+    drop_kept();
     quern_memory_release(&memory);
 }
 
@@ -107,7 +117,7 @@ Test(replay_damage, every_flipped_bit_is_noticed)
 {
     quern_memory memory = {0};
     quern_replay_report report;
-    record(&memory);
+    record(&memory, 1);
     unsigned char *bytes = memory.bytes;
     for (size_t bit = 0; bit < 8 * memory.size_bytes; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
@@ -115,16 +125,17 @@ Test(replay_damage, every_flipped_bit_is_noticed)
         cr_assert_eq(report.difference, QUERN_REPLAY_NONE);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
+    drop_kept();
     quern_memory_release(&memory);
 }
 
 /* With the checksums put right, what is said must still be made sense of, or refused. */
 Test(replay_damage, bytes_that_are_made_up_do_no_harm)
 {
-    static const unsigned char changes[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF};
+    static const unsigned char changes[] = {0x01, 0x10, 0x80, 0xFF};
     quern_memory memory = {0};
     quern_replay_report report;
-    record(&memory);
+    record(&memory, 1);
     unsigned char *copy = malloc(memory.size_bytes);
     uint32_t refused = 0, parted = 0;
     for (size_t at = 0; at < memory.size_bytes; at++)
@@ -144,6 +155,7 @@ Test(replay_damage, bytes_that_are_made_up_do_no_harm)
     cr_assert_gt(refused, 100);
     cr_assert_gt(parted, 100);
     free(copy);
+    drop_kept();
     quern_memory_release(&memory);
 }
 
@@ -153,7 +165,7 @@ Test(replay_damage, the_last_inputs_run_without_what_came_of_them)
     quern_memory memory = {0};
     tiny it;
     quern_replay_report report;
-    record(&memory);
+    record(&memory, FRAMES);
     const size_t size = replay_find_block(memory.bytes, memory.size_bytes, QUERN__REPLAY_STATE, 2);
     open_tiny(&it);
     cr_assert_eq(
@@ -176,4 +188,5 @@ Test(replay_damage, what_is_no_recording_is_refused)
     static const char later[16] = "QUERNRPL\7";
     cr_assert_eq(run(later, sizeof later, &report), QUERN_ERROR_BAD_ARCHIVE);
     cr_assert(strstr(quern_error_message(), "the recording has version 7") != NULL);
+    drop_kept();
 }

@@ -38,14 +38,19 @@ typedef struct types {
 static quern_world *open_world(types *it, bool old)
 {
     quern_world *world;
-    const quern_component_def with_health = {
-        .name = "health",
-        .size_bytes = sizeof(health),
-        .alignment_bytes = _Alignof(health),
-        .fields = {{"points", old ? QUERN_FIELD_F32 : QUERN_FIELD_I32, offsetof(health, points)},
-                   {old ? "armor" : "armour", QUERN_FIELD_U16, offsetof(health, armour)},
-                   {"is_poisoned", old ? QUERN_FIELD_U8 : QUERN_FIELD_BOOL, offsetof(health, is_poisoned)}},
-        .can_disable = true};
+    const quern_component_def with_health = {.name = "health",
+                                             .size_bytes = sizeof(health),
+                                             .alignment_bytes = _Alignof(health),
+                                             .fields = {{.name = "points",
+                                                         .type = old ? QUERN_FIELD_F32 : QUERN_FIELD_I32,
+                                                         .offset_bytes = offsetof(health, points)},
+                                                        {.name = old ? "armor" : "armour",
+                                                         .type = QUERN_FIELD_U16,
+                                                         .offset_bytes = offsetof(health, armour)},
+                                                        {.name = "is_poisoned",
+                                                         .type = old ? QUERN_FIELD_U8 : QUERN_FIELD_BOOL,
+                                                         .offset_bytes = offsetof(health, is_poisoned)}},
+                                             .can_disable = true};
     const quern_component_def with_aim = {
         .name = "aim",
         .size_bytes = sizeof(aim),

@@ -40,17 +40,17 @@ typedef struct scene {
 } scene;
 
 /* A world with all types registered, and nobody in it. allocator may be NULL. */
-void scene_open(scene *scene, const quern_allocator *allocator);
+void scene_open(scene *it, const quern_allocator *allocator);
 
 /* Entities, some dozens; with more, so many of one kind besides. */
-void scene_fill(const scene *scene, uint32_t more);
+void scene_fill(const scene *it, uint32_t more);
 
-void scene_close(scene *scene);
+void scene_close(scene *it);
 
 /* Saves the world; the memory is to be released. */
-quern_memory scene_save(const scene *scene);
+quern_memory scene_save(const scene *it);
 
-quern_result scene_load(const scene *scene, const quern_memory *memory, const quern_load_def *def,
+quern_result scene_load(const scene *it, const quern_memory *memory, const quern_load_def *def,
                         quern_load_report *report);
 
 #endif

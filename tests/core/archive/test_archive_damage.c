@@ -79,12 +79,12 @@ Test(archive_damage, every_truncation_is_refused)
 
 Test(archive_damage, every_flipped_bit_is_refused)
 {
-    char *bytes = memory.bytes;
+    uint8_t *bytes = memory.bytes;
     const uint64_t hash = quern_world_hash(to.world);
     for (size_t i = 0; i < 8 * memory.size_bytes; i++) {
-        bytes[i / 8] ^= (char)(1 << i % 8);
-        cr_assert_eq(load(bytes, memory.size_bytes, NULL), QUERN_ERROR_BAD_ARCHIVE, "bit %zu", i);
-        bytes[i / 8] ^= (char)(1 << i % 8);
+        bytes[i / 8] ^= (uint8_t)(1u << i % 8);
+        cr_assert_eq(load(memory.bytes, memory.size_bytes, NULL), QUERN_ERROR_BAD_ARCHIVE, "bit %zu", i);
+        bytes[i / 8] ^= (uint8_t)(1u << i % 8);
     }
     cr_assert_eq(quern_world_hash(to.world), hash);
     assert_valid(to.world);
@@ -108,12 +108,12 @@ static void load_forged(const char *bytes, size_t size, const quern_load_def *de
 Test(archive_damage, what_is_made_up_is_refused_or_gives_a_valid_world)
 {
     static const quern_load_def lenient = {.leave_out_missing = true, .drop_taken_names = true};
-    static const char patterns[] = {1, 4, 16, (char)0x80};
+    static const uint8_t patterns[] = {1, 4, 16, 0x80};
     char *bytes = malloc(memory.size_bytes);
     for (size_t i = 0; i < memory.size_bytes; i++)
         for (uint32_t k = 0; k < sizeof patterns; k++) {
             memcpy(bytes, memory.bytes, memory.size_bytes);
-            bytes[i] ^= patterns[k];
+            ((uint8_t *)bytes)[i] ^= patterns[k];
             reseal(bytes, memory.size_bytes);
             load_forged(bytes, memory.size_bytes, k % 2 == 0 ? NULL : &lenient);
         }

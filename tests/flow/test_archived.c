@@ -88,6 +88,7 @@ Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeou
             flow_subject_call(&subject, NULL);
             flow_subject_must_run(&subject, NULL);
         }
+        must(quern_world_flush(subject.world)); /* what exclusive systems have recorded on the world */
         quern_memory memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);
         flow_subject_close(&subject);

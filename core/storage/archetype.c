@@ -153,11 +153,40 @@ static bool is_filtered(const quern__components *components, const uint16_t *com
     return false;
 }
 
-quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator)
+/* Lanes for the components with row_changes. */
+static uint32_t list_lanes(const quern__archetype *archetype, const quern__components *components,
+                           quern__row_lane *out_lanes)
 {
-    if (archetype->versions.items != NULL ||
-        quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity,
-                              archetype->column_count)) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        const uint32_t index = archetype->component_indices[i];
+        if (quern__components_has_row_changes(components, index))
+            out_lanes[count++] = (quern__row_lane){index, quern__archetype_version_index(archetype, index)};
+    }
+    return count;
+}
+
+static bool start_versions(quern__archetype *archetype, const quern_allocator *allocator,
+                           const quern__components *components)
+{
+    quern__row_lane lanes[QUERN_MAX_ENTITY_COMPONENTS];
+    const uint32_t lane_count = list_lanes(archetype, components, lanes);
+    const uint32_t stride = 1 + archetype->component_count;
+    if (!quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity, stride))
+        return false;
+    if (lane_count == 0) return true;
+    archetype->row_versions =
+        quern__row_versions_create(allocator, lanes, lane_count, stride, archetype->row_capacity,
+                                   archetype->held_count, *archetype->versions.clock);
+    if (archetype->row_versions != NULL) return true;
+    quern__versions_release(&archetype->versions, allocator);
+    return false;
+}
+
+quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator,
+                                    const quern__components *components)
+{
+    if (archetype->versions.items != NULL || start_versions(archetype, allocator, components)) {
         quern__archetype_note_watched(archetype);
         return QUERN_OK;
     }
@@ -230,7 +259,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
     if (result == QUERN_OK) result = add_planes(archetype, allocator, components);
     if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
-        result = quern__archetype_track(archetype, allocator);
+        result = quern__archetype_track(archetype, allocator, components);
     if (result != QUERN_OK)
         quern__archetype_release(archetype, allocator);
     else
@@ -251,6 +280,7 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
     quern__map_release(&archetype->plans, allocator);
     quern__copy_release(allocator, archetype->relocation);
     quern__versions_release(&archetype->versions, allocator);
+    quern__row_versions_release(archetype->row_versions, allocator);
     quern__planes_release(&archetype->planes, allocator);
     archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
     quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
@@ -300,7 +330,9 @@ static uint32_t run_count(uint32_t chunk_count)
 static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
 {
     uint32_t count = run_count(archetype->held_count);
-    if (!grow_slots(archetype, allocator, archetype->held_count + count)) return false;
+    if (!grow_slots(archetype, allocator, archetype->held_count + count) ||
+        !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count))
+        return false;
     quern__chunk *chunk = quern__chunk_allocate_run(slabs, allocator, &count);
     if (chunk == NULL) return false;
     for (uint32_t i = 0; i < count; i++) {

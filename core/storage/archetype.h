@@ -30,6 +30,7 @@
 #include "core/storage/component.h"
 #include "core/storage/copy.h"
 #include "core/storage/planes.h"
+#include "core/storage/row_versions.h"
 #include "core/storage/version.h"
 
 #include <quern/id.h>
@@ -94,6 +95,7 @@ typedef struct quern__archetype {
     bool is_watched;  /* somebody listens to changes here: versions, departures, planes or watches are
                          kept */
     quern__versions versions;
+    quern__row_versions *row_versions; /* only with versions; NULL: no component has row_changes */
     quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
     quern__planes *planes;         /* NULL: there are none */
 
@@ -125,7 +127,8 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
                                      quern__archetype **out_archetype);
 
 /* Keeps change versions from now on. Errors: OUT_OF_MEMORY. */
-quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator);
+quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator,
+                                    const quern__components *components);
 
 /* Keeps a plane from now on, which it must not have yet. Errors: OUT_OF_MEMORY. */
 quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern_allocator *allocator,
@@ -190,6 +193,18 @@ static inline quern__place quern__archetype_place(const quern__archetype *archet
 static inline bool quern__archetype_has(const quern__archetype *archetype, uint32_t component_index)
 {
     return quern__archetype_column(archetype, component_index) != QUERN__COLUMN_NONE;
+}
+
+/* Where the version of a component that the archetype has stands among those of a chunk. */
+static inline uint32_t quern__archetype_version_index(const quern__archetype *archetype,
+                                                      uint32_t component_index)
+{
+    const uint32_t column = archetype->column_of[component_index];
+    if (column < QUERN__COLUMN_TAG) return 1 + column;
+    uint32_t index = 1 + archetype->column_count;
+    for (uint32_t i = 0; archetype->component_indices[i] != component_index; i++)
+        index += archetype->column_of[archetype->component_indices[i]] == QUERN__COLUMN_TAG;
+    return index;
 }
 
 /* Whether the entity in a row has the component, and has it enabled. */

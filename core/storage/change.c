@@ -263,7 +263,7 @@ void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint
         quern__plane_clear_run(archetype->planes, plane, first, count);
     else
         quern__plane_set_run(archetype->planes, plane, first, count);
-    quern__on_enabled(archetype, first, archetype->planes->list[plane].id);
+    quern__note_component(archetype, first, count, archetype->planes->list[plane].id);
 }
 
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,

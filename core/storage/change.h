@@ -47,9 +47,10 @@
  * where somebody listens is_watched; where nobody does, a look at that is all that a change costs. A
  * listener must not fail, must bear the threads above, and must not look at values that the caller may
  * still have to write. A location that it notes may be relocated before the change is over; a handle stays
- * good. Change versions listen to all but leave. The end of a whole world is no change.
+ * good. Change versions listen to all but leave; those of single rows (core/storage/row_versions.h) follow
+ * their rows. The end of a whole world is no change.
  *
- * Systems write values through their views, without a call: quern_view_write notes the version itself, and
+ * Systems write values through their views, without a call: quern_view_write notes versions itself, and
  * whoever listens to written values has to look at versions there.
  *
  * Departures (core/storage/departures.h) listen to leave, move and relocate: what a ref has noted of a row
@@ -82,6 +83,9 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
                                           uint32_t count)
 {
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
+    if (archetype->row_versions != NULL)
+        quern__row_versions_move(archetype->row_versions, to, archetype->row_versions, from, count,
+                                 *archetype->versions.clock);
     quern__note_departure(archetype, from);
     if (archetype->planes != NULL)
         quern__planes_move_rows(archetype->planes, to, archetype->planes, from, count);
@@ -91,9 +95,10 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
 static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
-    (void)count;
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
+    if (archetype->row_versions != NULL)
+        quern__row_versions_arrive(archetype->row_versions, first, count, *archetype->versions.clock);
     if (archetype->first_watch != NULL) quern__watches_arrive(archetype, first, count);
 }
 
@@ -116,16 +121,24 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
     if (QUERN__LIKELY(!source->is_watched && !target->is_watched)) return;
     quern__note_departure(source, from);
     quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
+    if (target->row_versions != NULL)
+        quern__row_versions_move(target->row_versions, to, source->row_versions, from, count,
+                                 *target->versions.clock);
     if (source->first_watch != NULL) quern__watches_move_from(source, from, target, count);
     if (source->planes != NULL) quern__planes_move_rows(target->planes, to, source->planes, from, count);
     if (target->first_watch != NULL) quern__watches_move_to(target, to, source, count);
 }
 
-/* Somebody may write the column's values in rows of this chunk, or has written them. */
-static inline void quern__note_column(const quern__archetype *archetype, uintptr_t location,
-                                      uint32_t column)
+/* Somebody may write the component of these rows, or has written, enabled or disabled it. Somebody listens
+ * there. */
+static inline void quern__note_component(const quern__archetype *archetype, uintptr_t first, uint32_t count,
+                                         uint32_t component_index)
 {
-    quern__versions_note_column(&archetype->versions, quern__chunk_of(location)->index, column);
+    if (archetype->versions.items == NULL) return;
+    const uint32_t index = quern__archetype_version_index(archetype, component_index);
+    quern__versions_note(&archetype->versions, quern__chunk_of(first)->index, index);
+    if (archetype->row_versions != NULL)
+        quern__row_versions_note(archetype->row_versions, index, first, count, *archetype->versions.clock);
 }
 
 /* The component of the entities in these rows has values that somebody gave to it. source: where they were
@@ -134,24 +147,11 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
                                      uintptr_t first, uint32_t count, uint32_t component_index)
 {
     assert(quern__is_run(archetype, first, count));
-    (void)count;
     if (QUERN__LIKELY(!archetype->is_watched)) return;
-    const uint32_t column = quern__archetype_column(archetype, component_index);
-    if (column >= QUERN__COLUMN_TAG) return;
-    quern__note_column(archetype, first, column);
+    if (quern__archetype_column(archetype, component_index) >= QUERN__COLUMN_TAG) return;
+    quern__note_component(archetype, first, count, component_index);
     if (archetype->first_watch != NULL)
         quern__watches_written(archetype, source, first, count, component_index);
-}
-
-/* A component of the entities in these rows was enabled or disabled. */
-static inline void quern__on_enabled(const quern__archetype *archetype, uintptr_t first,
-                                     uint32_t component_index)
-{
-    const uint32_t column = quern__archetype_column(archetype, component_index);
-    if (column < QUERN__COLUMN_TAG)
-        quern__versions_note_column(&archetype->versions, quern__chunk_of(first)->index, column);
-    else
-        quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
 }
 
 /* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
@@ -270,7 +270,7 @@ static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t 
                                    uint32_t component_index)
 {
     if (QUERN__LIKELY(!archetype->is_watched)) return;
-    quern__note_column(archetype, location, quern__archetype_column(archetype, component_index));
+    quern__note_component(archetype, location, 1, component_index);
 }
 
 /* plane: of the component, which the archetype has. */
@@ -288,8 +288,7 @@ static inline uint64_t quern__row_put_bit(uint64_t *words, uint32_t row, bool di
 static inline void quern__row_was_enabled(const quern__archetype *archetype, uintptr_t location,
                                           uint32_t component_index)
 {
-    if (QUERN__UNLIKELY(archetype->versions.items != NULL))
-        quern__on_enabled(archetype, location, component_index);
+    quern__note_component(archetype, location, 1, component_index);
 }
 
 /* quern__rows_enable for one row, for who has all rows of the chunk to itself. */

@@ -63,6 +63,11 @@ static quern_result settle_known(const quern__components *components, quern_comp
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "component '%s' is registered as one that %s be disabled (can_disable)",
                            type->name, newcomer->can_disable ? "cannot" : "can");
+    if (quern__components_has_row_changes(components, quern__component_index(known)) !=
+        newcomer->row_changes)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' is registered as one whose changes are %s (row_changes)",
+                           type->name, newcomer->row_changes ? "known by chunk" : "known by row");
     if (!quern__type_same_layout(type, &newcomer->type))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "component '%s' is registered with another layout (%u bytes aligned to %u, "
@@ -92,7 +97,9 @@ static quern_result append(quern__components *components, const quern_allocator 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
                          const quern_component_def *def, uint32_t filter_count)
 {
-    *component = (quern__component){.can_disable = def->can_disable, .filter_count = filter_count};
+    *component = (quern__component){.can_disable = def->can_disable,
+                                    .row_changes = def->row_changes,
+                                    .filter_count = filter_count};
     if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,

@@ -34,6 +34,7 @@ typedef struct quern__component {
     uint32_t filter_count; /* queries that ask whether it has changed, and the history, which asks of all */
     uint32_t ref_count;    /* getters that serve refs */
     bool can_disable;      /* archetypes with it have a plane of its own */
+    bool row_changes;      /* those of them that keep change versions have a lane of its own */
     bool is_managed;
     quern__managed managed; /* zero, unless is_managed */
     quern__hands hands;
@@ -97,6 +98,12 @@ static inline const quern__type *quern__components_type(const quern__components 
 static inline bool quern__components_can_disable(const quern__components *components, uint32_t index)
 {
     return components->list.items[index]->can_disable;
+}
+
+/* For a component that has been checked. */
+static inline bool quern__components_has_row_changes(const quern__components *components, uint32_t index)
+{
+    return components->list.items[index]->row_changes;
 }
 
 /* INVALID_ARGUMENT for a component that has been checked and cannot be disabled. */

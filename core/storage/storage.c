@@ -313,7 +313,7 @@ quern_result quern__storage_filter(quern__storage *storage, uint32_t component_i
     quern__component *component = storage->components.list.items[component_index];
     for (uint32_t i = 0; i < component->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[component->archetypes.items[i]];
-        quern_result result = quern__archetype_track(archetype, &storage->allocator);
+        quern_result result = quern__archetype_track(archetype, &storage->allocator, &storage->components);
         if (result != QUERN_OK) return result;
     }
     component->filter_count++;

@@ -10,9 +10,9 @@ static size_t bytes_for(const quern__versions *versions, uint32_t slot_capacity)
 }
 
 bool quern__versions_start(quern__versions *versions, const quern_allocator *allocator,
-                           uint32_t slot_capacity, uint32_t column_count)
+                           uint32_t slot_capacity, uint32_t stride)
 {
-    versions->stride = 1 + column_count;
+    versions->stride = stride;
     uint64_t *items = quern__allocate(allocator, bytes_for(versions, slot_capacity), ALIGNMENT_BYTES);
     if (items == NULL) return false;
     for (size_t i = 0; i < (size_t)slot_capacity * versions->stride; i++)
@@ -27,7 +27,7 @@ bool quern__versions_grow(quern__versions *versions, const quern_allocator *allo
 {
     if (versions->items == NULL || slot_capacity <= versions->slot_capacity) return true;
     quern__versions larger = *versions;
-    if (!quern__versions_start(&larger, allocator, slot_capacity, versions->stride - 1)) return false;
+    if (!quern__versions_start(&larger, allocator, slot_capacity, versions->stride)) return false;
     memcpy(larger.items, versions->items, bytes_for(versions, versions->slot_capacity));
     quern__versions_release(versions, allocator);
     *versions = larger;

@@ -3,14 +3,16 @@
 #ifndef QUERN_CORE_STORAGE_VERSION_H
 #define QUERN_CORE_STORAGE_VERSION_H
 
-/* Change versions: when the rows of a chunk, and each of its columns, were last written. Only archetypes
- * that some `changed` filter looks at keep them; for the others, writing costs a look at a NULL.
+/* Change versions: when the rows of a chunk, and each component in it, last changed. Only archetypes that
+ * some `changed` filter looks at keep them; for the others, writing costs a look at a NULL. Those of single
+ * rows are in core/storage/row_versions.h.
  *
  * Time is the storage's clock, which only grows. A filter remembers the time of its last look; what has a
  * later version is new to it.
  *
- *   items[slot * stride]          rows came to the chunk, or moved in it: all its columns count as changed
- *   items[slot * stride + 1 + c]  column c was written
+ *   items[slot * stride]          rows came to the chunk, or moved in it: all components count as changed
+ *   items[slot * stride + i]      the component of version index i was written, enabled or disabled: first
+ *                                 the columns in their order, then the tags (quern__archetype_version_index)
  *
  * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync
  * point, where several threads may bring rows to one chunk and all write the same; hence the atomic store.
@@ -25,9 +27,10 @@ typedef struct quern__versions {
     const uint64_t *clock;
 } quern__versions;
 
-/* Starts to keep versions for that many slots, all of them now. False when there is no memory. */
+/* Starts to keep versions for that many slots, all of them now. stride: of a slot, with that of its rows.
+ * False when there is no memory. */
 bool quern__versions_start(quern__versions *versions, const quern_allocator *allocator,
-                           uint32_t slot_capacity, uint32_t column_count);
+                           uint32_t slot_capacity, uint32_t stride);
 
 /* Room for more slots, if they are kept. False, with nothing changed, when there is no memory. */
 bool quern__versions_grow(quern__versions *versions, const quern_allocator *allocator,
@@ -48,12 +51,12 @@ static inline void quern__versions_note_rows(const quern__versions *versions, ui
         __atomic_store_n(quern__versions_of(versions, slot), *versions->clock, __ATOMIC_RELAXED);
 }
 
-static inline void quern__versions_note_column(const quern__versions *versions, uint32_t slot,
-                                               uint32_t column)
+static inline void quern__versions_note(const quern__versions *versions, uint32_t slot,
+                                        uint32_t version_index)
 {
     /* relaxed: as above */
     if (QUERN__UNLIKELY(versions->items != NULL))
-        __atomic_store_n(quern__versions_of(versions, slot) + 1 + column, *versions->clock,
+        __atomic_store_n(quern__versions_of(versions, slot) + version_index, *versions->clock,
                          __ATOMIC_RELAXED);
 }
 

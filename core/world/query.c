@@ -58,6 +58,12 @@ static bool is_row_term(const quern__storage *storage, const quern_term *term)
            quern__components_can_disable(&storage->components, quern__component_index(term->component));
 }
 
+static bool is_row_filter(const quern__storage *storage, const quern_term *term)
+{
+    return term->changed &&
+           quern__components_has_row_changes(&storage->components, quern__component_index(term->component));
+}
+
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
 {
     const quern_term *term = &terms[i];
@@ -168,9 +174,10 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
         query->up_count += terms[i].reach != QUERN_REACH_ROW;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
+        if (is_row_filter(storage, &terms[i])) query->row_filters |= UINT64_C(1) << i;
         if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
     }
-    query->picks_rows = query->up_count > 0 || query->row_term_count > 0;
+    query->picks_rows = query->up_count > 0 || query->row_term_count > 0 || query->row_filters != 0;
     result = quern__target_create(query);
     if (result == QUERN_OK && query->up_count > 0) result = quern__ups_create(query);
     if (result != QUERN_OK) {
@@ -276,8 +283,9 @@ static quern_view_column view_column(const quern__query *query, const quern__arc
     if (column < QUERN__COLUMN_TAG) {
         view.offset_bytes = archetype->columns[column].offset_bytes;
         view.size_bytes = archetype->columns[column].size_bytes;
-        view.version_index = (uint8_t)(1 + column);
     }
+    if (column != QUERN__COLUMN_NONE)
+        view.version_index = (uint8_t)quern__archetype_version_index(archetype, quern__term_index(term));
     const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED,
                                               quern__component_index(term->component));
     if (plane != QUERN__NO_PLANE) view.present = (uint8_t)(2 + plane);

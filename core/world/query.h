@@ -30,15 +30,16 @@ struct quern_query {
     uint32_t filter_count;              /* terms that are `changed` */
     uint32_t row_term_count;            /* terms that ask for what can be disabled, and not for either */
     uint8_t row_terms[QUERN_MAX_TERMS]; /* which */
-    bool picks_rows;                    /* row terms or up-terms let single rows stay, see rows.h */
-    bool by_runs;                       /* a view has all rows of its chunk, and tells which are meant */
-    bool names_disabled;                /* otherwise entities that are disabled are left out */
-    uint32_t up_count;                  /* terms that are up-terms */
-    struct quern__ups *ups;             /* what these need, see up.h; NULL: there are none */
-    struct quern__target *target;       /* of its target term, see target.h; NULL: there is none */
-    uint64_t seen_version;              /* of the last look of a query with filters */
-    uint32_t driver;                    /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
-    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
+    uint64_t row_filters;               /* terms that are filters by row, a bit for each */
+    bool picks_rows;              /* row terms, row filters or up-terms let single rows stay, see rows.h */
+    bool by_runs;                 /* a view has all rows of its chunk, and tells which are meant */
+    bool names_disabled;          /* otherwise entities that are disabled are left out */
+    uint32_t up_count;            /* terms that are up-terms */
+    struct quern__ups *ups;       /* what these need, see up.h; NULL: there are none */
+    struct quern__target *target; /* of its target term, see target.h; NULL: there is none */
+    uint64_t seen_version;        /* of the last look of a query with filters */
+    uint32_t driver;              /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
+    uint32_t scanned_count;       /* candidates looked at: of the driver's archetypes, without one of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
     /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
      * point at them. */
@@ -106,7 +107,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
 static inline void quern__query_take_either(quern__query *query)
 {
     query->row_term_count = 0;
-    query->picks_rows = query->up_count > 0;
+    query->picks_rows = query->up_count > 0 || query->row_filters != 0;
 }
 
 /* Of those of a definition. Errors: INVALID_ARGUMENT (one stands after the end). */
@@ -141,7 +142,13 @@ static inline void quern__view_set_watched(quern_view *view, const quern__archet
                                            uint32_t slot)
 {
     const quern__planes *planes = archetype->planes;
+    const quern__row_versions *row_versions = archetype->row_versions;
     view->versions = quern__versions_of(&archetype->versions, slot);
+    view->row_versions = NULL;
+    if (row_versions != NULL) {
+        view->row_versions = quern__row_versions_of(row_versions, slot);
+        view->row_offsets = row_versions->offsets;
+    }
     if (planes == NULL) return;
     view->planes = quern__plane_words(planes, 0, slot) - 1;
     view->plane_words = planes->plane_words;

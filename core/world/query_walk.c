@@ -109,7 +109,6 @@ void quern__query_list_again(quern__query *query)
 
 /* --------------------------------------------------------------------------------------- filters */
 
-/* A component without values changes with the rows only: its version index is 0, that of the rows. */
 bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
                                  const uint64_t *versions, uint64_t seen_version)
 {
@@ -253,16 +252,17 @@ static void end_up_walk(quern_query_iterator *iterator)
     iterator->up_walk = NULL;
 }
 
-/* Moves on to the next rows that have enabled, or disabled, what terms ask for, in this chunk or a later
- * one. */
+/* Moves on to the next rows that filters by row let pass, and that have enabled, or disabled, what terms ask
+ * for, in this chunk or a later one. */
 static bool advance_rows(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
-    if (query->row_term_count == 0) return advance(iterator);
+    if (query->row_term_count == 0 && query->row_filters == 0) return advance(iterator);
     while (iterator->next_row == UINT32_MAX ||
            !quern__rows_next(query, &iterator->mask, &iterator->next_row, &iterator->view)) {
         if (!advance(iterator)) return false;
-        const quern__pick pick = quern__rows_pick(query, &iterator->view, &iterator->mask);
+        const quern__pick pick =
+            quern__rows_pick(query, &iterator->view, iterator->seen_version, &iterator->mask);
         iterator->next_row = pick == QUERN__PICK_SOME ? 0 : UINT32_MAX;
         if (pick == QUERN__PICK_ALL) return true;
     }

@@ -21,8 +21,10 @@ static quern_result trim(quern_world *world)
     if (result != QUERN_OK) return result;
     quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
-        storage->archetypes.items[i]->is_spare = false;
-        quern__archetype_drop_spare(storage->archetypes.items[i], &storage->slabs, &storage->allocator);
+        quern__archetype *archetype = storage->archetypes.items[i];
+        archetype->is_spare = false;
+        quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
+        quern__row_versions_trim(archetype->row_versions, &storage->allocator, archetype->held_count);
     }
     memset(storage->spares, 0, sizeof storage->spares);
     quern__relations_trim(storage);

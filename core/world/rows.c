@@ -22,10 +22,67 @@ static bool has_rows(const quern__row_mask *mask)
     return any != 0;
 }
 
-quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, quern__row_mask *out_mask)
+/* Which of so many rows, 64 at most, are newer: a bit for each. Mostly none of eight is. */
+static uint64_t find_newer(const uint64_t *versions, uint32_t count, uint64_t seen_version)
 {
-    bool leaves_some_out = false;
-    if (view->planes == NULL) return QUERN__PICK_ALL; /* the rows are copies of those of a chunk */
+    uint64_t newer = 0;
+    uint32_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint64_t differences = 0;
+        for (uint32_t k = 0; k < 8; k++)
+            differences |= seen_version - versions[i + k];
+        if (differences >> 63 == 0) continue;
+        for (uint32_t k = 0; k < 8; k++)
+            newer |= (seen_version - versions[i + k]) >> 63 << (i + k);
+    }
+    for (; i < count; i++)
+        newer |= (seen_version - versions[i]) >> 63 << i;
+    return newer;
+}
+
+/* The rows up to the last one of the view in which a component has changed. */
+static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_version, quern__row_mask *mask)
+{
+    const uint64_t *versions = view->row_versions + offset;
+    const uint32_t end = view->first_row + view->count;
+    for (uint32_t row = view->first_row / 64 * 64; row < end; row += 64)
+        mask->words[row / 64] |= find_newer(versions + row, end - row < 64 ? end - row : 64, seen_version);
+}
+
+/* What filters let pass. Versions of rows are looked at only where that of the chunk is new. */
+static quern__pick pick_changed(const quern__query *query, const quern_view *view, uint64_t seen_version,
+                                quern__row_mask *mask)
+{
+    quern__row_mask newer = {.word_count = 0};
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_view_column *column = &view->columns[i];
+        if (!query->terms[i].changed || !column->present) continue;
+        if (view->versions[0] <= seen_version && view->versions[column->version_index] <= seen_version)
+            continue;
+        if ((query->row_filters >> i & 1) == 0) return QUERN__PICK_ALL;
+        if (newer.word_count == 0) {
+            begin_mask(view, mask);
+            newer.word_count = mask->word_count;
+            memset(newer.words, 0, newer.word_count * sizeof *newer.words);
+        }
+        add_newer(view, view->row_offsets[column->version_index], seen_version, &newer);
+    }
+    if (newer.word_count == 0) return QUERN__PICK_NONE;
+    quern__row_mask_keep(mask, newer.words);
+    const uint32_t count = quern__row_mask_count(mask);
+    if (count == 0) return QUERN__PICK_NONE;
+    return count == view->count ? QUERN__PICK_ALL : QUERN__PICK_SOME;
+}
+
+quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
+                             quern__row_mask *out_mask)
+{
+    quern__pick pick = QUERN__PICK_ALL;
+    if (query->row_filters != 0 && seen_version != QUERN__SEEN_NOTHING)
+        pick = pick_changed(query, view, seen_version, out_mask);
+    if (pick == QUERN__PICK_NONE) return QUERN__PICK_NONE;
+    bool leaves_some_out = pick == QUERN__PICK_SOME;
+    if (view->planes == NULL) return pick; /* the rows may be copies of those of a chunk */
     for (uint32_t i = 0; i < query->row_term_count; i++) {
         const uint32_t term = query->row_terms[i];
         const quern_view_column *column = &view->columns[term];
@@ -104,11 +161,12 @@ static void call_rows(const quern_view *rows_view, const void **addresses, quern
         run(view.context, &view);
 }
 
-void quern__rows_call(const quern_view *chunk_view, const void **addresses, quern_kernel *run)
+void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
+                      quern_kernel *run)
 {
     const quern__query *query = chunk_view->query;
     quern__row_mask mask;
-    const quern__pick pick = quern__rows_pick(query, chunk_view, &mask);
+    const quern__pick pick = quern__rows_pick(query, chunk_view, seen_version, &mask);
     if (pick == QUERN__PICK_NONE) return;
     if (pick == QUERN__PICK_ALL) {
         if (query->up_count == 0)
@@ -131,7 +189,7 @@ uint64_t quern__rows_count_run(const quern__query *query, const quern__query_mat
     quern__row_mask mask = {.word_count = 0};
     quern__view_set(&view, query, match, &match->archetype->slots[chunk_index]);
     quern__view_point(&view, first_row, count);
-    const quern__pick pick = quern__rows_pick(query, &view, &mask);
+    const quern__pick pick = quern__rows_pick(query, &view, QUERN__SEEN_NOTHING, &mask);
     if (pick == QUERN__PICK_NONE) return 0;
     if (pick == QUERN__PICK_ALL) begin_mask(&view, &mask);
     if (query->ups == NULL || !query->ups->leaves_rows_out) return quern__row_mask_count(&mask);

@@ -3,8 +3,9 @@
 #ifndef QUERN_CORE_WORLD_ROWS_H
 #define QUERN_CORE_WORLD_ROWS_H
 
-/* Rows of a chunk that terms let stay: those with a component enabled, or disabled, where it can be either
- * (core/storage/planes.h), and of these the ones of which up-terms find what they ask for (up.h).
+/* Rows of a chunk that terms let stay: those that filters by row let pass (core/storage/row_versions.h), of
+ * these the ones with a component enabled, or disabled, where it can be either (core/storage/planes.h), and
+ * of these again the ones of which up-terms find what they ask for (up.h).
  *
  * They are found when a view is about to come to a kernel, so what earlier systems did to the chunk counts.
  * What the kernel does to the rows of its view does not change which ones these are. */
@@ -18,9 +19,14 @@ typedef enum quern__pick {
     QUERN__PICK_SOME /* those of the mask */
 } quern__pick;
 
-/* Which rows of a view of the query have what its terms ask for enabled, or disabled. The mask is written
- * where some are left out; never the runs of up-terms. */
-quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, quern__row_mask *out_mask);
+/* What filters have seen where none of them is asked: everything is new. */
+#define QUERN__SEEN_NOTHING 0
+
+/* Which rows of a view of the query filters let pass that have seen what is as old as seen_version, and have
+ * what terms ask for enabled, or disabled. The mask is written where some are left out; never the runs of
+ * up-terms. */
+quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
+                             quern__row_mask *out_mask);
 
 /* Points the view at the next run of a mask from row *next on, or, where the query takes its chunks by runs,
  * lets it bear the mask, which must outlive it. False when there is none. */
@@ -34,7 +40,8 @@ bool quern__rows_leave_out(const quern__query *query, quern__up_rows *rows, quer
 
 /* Calls a kernel on what stays of a view of a query that picks_rows. addresses: for up-terms, if there are
  * any. */
-void quern__rows_call(const quern_view *chunk_view, const void **addresses, quern_kernel *run);
+void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
+                      quern_kernel *run);
 
 /* How many rows of all matches stay. */
 uint64_t quern__rows_count(const quern__query *query);

@@ -151,6 +151,25 @@ static const quern__archetype *archetype_of(const quern_view *view)
     return ((const quern__chunk *)(const void *)view->chunk)->archetype;
 }
 
+static const char lacking[] = "which the entities of the view lack (quern_view_has)";
+
+/* What was asked for cannot be done to the component of a term. */
+static bool refuse_component(const quern_view *view, uint32_t term, const char *function, const char *verb,
+                             const char *why)
+{
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    name_owner(view, owner, sizeof owner);
+    const quern_result result = quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT, "%s: %s asked to %s '%s', term %u, %s", function, owner, verb,
+        quern__components_type(&view->query->storage->components,
+                               quern__component_index(view->query->terms[term].component))
+            ->name,
+        term, why);
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return false;
+}
+
 bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
 {
     static const char function[] = "quern_view_enable";
@@ -164,25 +183,12 @@ bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, boo
             quern__plane_clear_run(archetype_of(view)->planes, column->present - 2u, location, 1);
         else
             quern__plane_set_run(archetype_of(view)->planes, column->present - 2u, location, 1);
-        if (view->versions != NULL)
-            view->versions[column->version_index] =
-                view->version != 0 ? view->version : quern__query_write_version(view->query);
+        if (view->versions != NULL) quern__view_note_row(view, column, row);
         return true;
     }
-    char owner[QUERN_MAX_NAME_BYTES + 16];
-    name_owner(view, owner, sizeof owner);
-    const quern_result result =
-        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "%s: %s asked to enable or disable '%s', term %u, %s", function, owner,
-                         quern__components_type(&view->query->storage->components,
-                                                quern__component_index(view->query->terms[term].component))
-                             ->name,
-                         term,
-                         column->present == 0 ? "which the entities of the view lack (quern_view_has)"
-                                              : "which cannot be: register it with can_disable");
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
-    return false;
+    return refuse_component(view, term, function, "enable or disable",
+                            column->present == 0 ? lacking
+                                                 : "which cannot be: register it with can_disable");
 }
 
 bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
@@ -204,4 +210,39 @@ bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_by
 bool quern__view_up_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
 {
     return check_type(view, term, size_bytes, type_name, "QUERN_UP");
+}
+
+/* -------------------------------------------------------------------------------- rows that change */
+
+/* What is noted for the chunk never goes back: rows may be later than what a loop writes. */
+void quern__view_note_rows(const quern_view *view, const quern_view_column *column, uint64_t version)
+{
+    uint64_t *of_chunk = &view->versions[column->version_index];
+    if (*of_chunk < version) *of_chunk = version;
+    const uint32_t offset = view->row_offsets[column->version_index];
+    if (offset == QUERN__NO_LANE) return;
+    uint64_t *versions = view->row_versions + offset + view->first_row;
+    quern_run run = {0};
+    while (quern_view_next_run(view, &run))
+        for (uint32_t i = run.first; i < run.first + run.count; i++)
+            versions[i] = version;
+}
+
+void *quern__view_refuse_rows(const quern_view *view, uint32_t term, const char *function)
+{
+    return refuse(view, term, QUERN_WRITE, function);
+}
+
+bool quern__view_rows_fit(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
+{
+    return check_type(view, term, size_bytes, type_name, "QUERN_COLUMN_ROWS") &&
+           view->columns[term].offset_bytes != 0;
+}
+
+bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
+{
+    static const char function[] = "quern_view_mark_row";
+    if (!check_row(view, term, row, function)) return false;
+    if (view->columns[term].access != QUERN_WRITE) return refuse(view, term, QUERN_WRITE, function) != NULL;
+    return refuse_component(view, term, function, "mark a row as changed in", lacking);
 }

@@ -37,6 +37,8 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         stats.chunk_count += archetype->chunk_count;
+        if (archetype->row_versions != NULL)
+            stats.held_bytes += quern__row_versions_bytes(archetype->row_versions);
         stats.used_bytes +=
             (row_bytes(archetype) + sizeof(quern__record)) * quern__archetype_row_count(archetype);
     }

@@ -103,6 +103,49 @@ static quern_result validate_planes(const quern__archetype *archetype)
     return QUERN_OK;
 }
 
+/* Later than the versions of the chunk is nothing. */
+static quern_result validate_lane(const quern__archetype *archetype, const quern__row_lane *lane,
+                                  uint32_t slot)
+{
+    const quern__chunk_slot *rows = &archetype->slots[slot];
+    const uint64_t *versions = quern__versions_of(&archetype->versions, slot);
+    const uint64_t of_rows = versions[0], of_component = versions[lane->version_index];
+    const uint64_t latest = of_rows > of_component ? of_rows : of_component;
+    const uint64_t *items =
+        quern__row_version(archetype->row_versions, archetype->row_versions->offsets[lane->version_index],
+                           quern__location_make(rows->chunk, 0));
+    for (uint32_t row = 0; row < rows->row_count; row++)
+        REQUIRE(items[row] > 0 && items[row] <= latest,
+                "component %u of archetype %u, chunk %u, row %u has version %llu, its chunk %llu",
+                lane->component_index, archetype->index, slot, row, (unsigned long long)items[row],
+                (unsigned long long)latest);
+    return QUERN_OK;
+}
+
+static quern_result validate_row_versions(const quern__storage *storage, const quern__archetype *archetype)
+{
+    const quern__row_versions *versions = archetype->row_versions;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < archetype->component_count && archetype->versions.items != NULL; i++) {
+        const uint32_t index = archetype->component_indices[i];
+        if (!quern__components_has_row_changes(&storage->components, index)) continue;
+        REQUIRE(versions != NULL && count < versions->lane_count &&
+                    versions->lanes[count].component_index == index,
+                "changes of component %u are not known by row in archetype %u", index, archetype->index);
+        count++;
+    }
+    REQUIRE(versions == NULL || (archetype->is_watched && versions->lane_count == count &&
+                                 versions->slot_capacity >= archetype->held_count &&
+                                 versions->row_capacity == archetype->row_capacity),
+            "the versions of the rows of archetype %u do not fit it", archetype->index);
+    for (uint32_t slot = 0; versions != NULL && slot < archetype->chunk_count; slot++)
+        for (uint32_t i = 0; i < versions->lane_count; i++) {
+            quern_result result = validate_lane(archetype, &versions->lanes[i], slot);
+            if (result != QUERN_OK) return result;
+        }
+    return QUERN_OK;
+}
+
 static quern_result validate_archetype(const quern__storage *storage, const quern__archetype *archetype)
 {
     REQUIRE(archetype->chunk_count <= archetype->held_count, "archetype %u uses more chunks than it holds",
@@ -120,7 +163,8 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
         if (result != QUERN_OK) return result;
     }
     quern_result result = validate_plane_list(storage, archetype);
-    return result != QUERN_OK ? result : validate_planes(archetype);
+    if (result == QUERN_OK) result = validate_planes(archetype);
+    return result != QUERN_OK ? result : validate_row_versions(storage, archetype);
 }
 
 static quern_result validate_free_list(const quern__entities *entities)

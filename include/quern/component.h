@@ -62,11 +62,15 @@ typedef struct quern_component_def {
     /** Each entity that has it may have it disabled: then terms leave the entity out, as if it did not have
      * the component, but the value stays, and switching costs next to nothing. See quern_entity_enable. */
     bool can_disable QUERN__ZERO;
+    /** Filters on changes of it (quern_term_changed) let single rows pass instead of whole chunks. While
+     * there are such filters, each entity that has it takes 8 bytes more, and who asks for the column to
+     * write writes these, too; see quern_view_write_rows. For a tag, to be added is to change. */
+    bool row_changes QUERN__ZERO;
     bool is_hidden QUERN__ZERO; /**< Tools should not show it. Not part of the layout. */
 } quern_component_def;
 
-/** Registers a type. The same name with the same layout (size, alignment, fields, hooks, can_disable) gives
- * the same component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE,
+/** Registers a type. The same name with the same layout (size, alignment, fields, hooks, can_disable,
+ * row_changes) gives the same component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE,
  * LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
  * frames. */
 QUERN_API quern_result quern_component_register(quern_world *world, const quern_component_def *def,

@@ -138,9 +138,19 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  * since the system last ran, or the query was last iterated. With several such terms, any of their
  * components counts. The first time, every chunk counts as changed.
  *
+ * On a component with row_changes (quern_component_def) the filter lets single rows pass: those in which it
+ * has changed. So a chunk may come as several views, one for each run of such rows, as with quern_term_disabled,
+ * or by runs (quern_view_next_run). With several filters, a row passes if any of them lets it: one by row
+ * because of the row, any other because of its chunk. Rows that other terms leave out, as those that have a
+ * component disabled, do not come; to the filter they have been looked at.
+ *
  * A chunk counts as changed when a view of it was asked for the component with quern_view_write, when
  * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, and when entities came to
- * the chunk or moved within it; not by writes through pointers from quern_entity_get. What a system, or
+ * the chunk or moved within it; not by writes through pointers from quern_entity_get. A row has changed when
+ * the same was done to it, or the component was added to it: by a create, too. One that moves, in its archetype or to another
+ * that has the component, has not. quern_view_write and QUERN_COLUMN change all rows of the view (those of its runs, where it comes by
+ * runs), quern_view_write_rows those that quern_view_mark_row names. To enable or disable a component changes it, as
+ * adding does. What a system, or
  * a loop over the query, writes itself is not new to it (to a loop it may be, when other queries with
  * filters are iterated inside it). In a system the filter is a read access: it sees changes that earlier
  * systems made in the same frame. */
@@ -292,12 +302,14 @@ typedef struct quern_view {
     uint64_t *versions;               /**< Internal: of the chunk's columns; NULL: not kept. */
     /** Internal: of what is written; 0: in a plain iteration, where it depends on when. */
     uint64_t version;
-    const void *const *up; /**< Internal: addresses of up-terms, by number and row of the chunk. */
-    uint64_t *planes;      /**< Internal: of the chunk: who has what disabled; NULL: nothing can be. */
-    const uint64_t *rows;  /**< Internal: rows of the chunk that are in runs; NULL: all of the view's. */
-    uint32_t plane_words;  /**< Internal: of one plane. */
-    uint16_t row_words;    /**< Internal: of rows. */
-    uint16_t is_shared;    /**< Internal: the chunk may have rows in other views at the same time. */
+    const void *const *up;  /**< Internal: addresses of up-terms, by number and row of the chunk. */
+    uint64_t *planes;       /**< Internal: of the chunk: who has what disabled; NULL: nothing can be. */
+    uint64_t *row_versions; /**< Internal, with versions: of the chunk's rows; NULL: none are kept. */
+    const uint32_t *row_offsets; /**< Internal, with row_versions: by version index. */
+    const uint64_t *rows; /**< Internal: rows of the chunk that are in runs; NULL: all of the view's. */
+    uint32_t plane_words; /**< Internal: of one plane. */
+    uint16_t row_words;   /**< Internal: of rows. */
+    uint16_t is_shared;   /**< Internal: the chunk may have rows in other views at the same time. */
 } quern_view;
 
 /** Called with a view: the function of a system (quern_system_def), a parallel query
@@ -315,6 +327,36 @@ QUERN_API void *quern__view_refuse_typed(const quern_view *view, uint32_t term, 
 /* The version of what is written now in an iteration of the query. */
 QUERN_API uint64_t quern__query_write_version(const quern_query *query);
 
+/* The column has been written in the rows of the view: notes that in a chunk whose rows have versions. */
+QUERN_API void quern__view_note_rows(const quern_view *view, const quern_view_column *column,
+                                     uint64_t version);
+
+/* Internal: the version of what is written in the view now. */
+static inline uint64_t quern__view_version(const quern_view *view)
+{
+    return view->version ? view->version : quern__query_write_version(view->query);
+}
+
+/* Internal: the column may be written in all rows of a view with versions. */
+static inline void quern__view_note(const quern_view *view, const quern_view_column *column)
+{
+    if (view->row_versions)
+        quern__view_note_rows(view, column, quern__view_version(view));
+    else
+        view->versions[column->version_index] = quern__view_version(view);
+}
+
+/* Internal: the component changes in one row of a view with versions. */
+static inline void quern__view_note_row(const quern_view *view, const quern_view_column *column,
+                                        uint32_t row)
+{
+    const uint64_t version = quern__view_version(view);
+    uint64_t *of_chunk = &view->versions[column->version_index];
+    if (!view->row_versions || *of_chunk < version) *of_chunk = version;
+    if (view->row_versions && view->row_offsets[column->version_index] != 0xFFFFFFFFu)
+        view->row_versions[view->row_offsets[column->version_index] + view->first_row + row] = version;
+}
+
 static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
@@ -330,9 +372,7 @@ static inline void *quern_view_write(const quern_view *view, uint32_t term)
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
         return quern__view_refuse(view, term, QUERN_WRITE);
     if (view->columns[term].offset_bytes == 0) return 0;
-    if (view->versions)
-        view->versions[view->columns[term].version_index] =
-            view->version ? view->version : quern__query_write_version(view->query);
+    if (view->versions) quern__view_note(view, &view->columns[term]);
     return quern__view_column_at(view, term);
 }
 
@@ -361,9 +401,7 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         if (!quern__view_type_fits(view, term, size_bytes, type_name)) return 0;
-    if (!reads && view->versions)
-        view->versions[column->version_index] =
-            view->version ? view->version : quern__query_write_version(view->query);
+    if (!reads && view->versions) quern__view_note(view, column);
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
 
@@ -384,6 +422,59 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
         (view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__, \
         _Generic(1 ? (__VA_ARGS__ *)0 : (void *)1, const void * : 1, void * : 0)))
 #endif
+
+/* ---------------------------------------------------------------------------------- rows that change */
+
+/* Say why it was refused: what the inline calls below leave to them. */
+QUERN_API void *quern__view_refuse_rows(const quern_view *view, uint32_t term, const char *function);
+QUERN_API bool quern__view_rows_fit(const quern_view *view, uint32_t term, size_t size_bytes,
+                                    const char *type_name);
+QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row);
+
+/** Returns the values of a term as quern_view_write, but tells no change filter that they change: call
+ * quern_view_mark_row for each row that does. Meant for components with row_changes (quern_component_def),
+ * of which few rows are written; in any other, one marked row marks its chunk. */
+static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
+{
+    if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
+        return quern__view_refuse_rows(view, term, "quern_view_write_rows");
+    return view->columns[term].offset_bytes != 0 ? quern__view_column_at(view, term) : 0;
+}
+
+/* For QUERN_COLUMN_ROWS. */
+static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term, size_t size_bytes,
+                                           const char *type_name)
+{
+    const quern_view_column *column;
+    if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
+        return quern__view_refuse_rows(view, term, "QUERN_COLUMN_ROWS");
+    column = &view->columns[term];
+    if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
+        if (!quern__view_rows_fit(view, term, size_bytes, type_name)) return 0;
+    return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
+}
+
+/** Returns the column of a term as an array of a C type, to write rows of which each is marked by itself:
+ * quern_view_write_rows, with the checks of QUERN_COLUMN. */
+#ifdef __cplusplus
+#define QUERN_COLUMN_ROWS(view, term, ...) (quern__column_rows<__VA_ARGS__>((view), (term), #__VA_ARGS__))
+#else
+#define QUERN_COLUMN_ROWS(view, term, ...) \
+    ((__VA_ARGS__ *)quern__view_rows_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
+#endif
+
+/** Tells change filters that a row of the view has changed in the component of a term, which is declared
+ * with QUERN_WRITE; before or after it is written. Filters on a component with row_changes see this row, others its
+ * chunk. The runs of the view stay as they were. Returns whether it was done; false, with a message, when
+ * the call is wrong. */
+static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
+{
+    if (term >= view->term_count || row >= view->count || view->columns[term].access != QUERN_WRITE ||
+        !view->columns[term].present)
+        return quern__view_mark_row(view, term, row);
+    if (view->versions) quern__view_note_row(view, &view->columns[term], row);
+    return true;
+}
 
 /* Internal: addresses of one up-term. A chunk has fewer rows; and no power of two, so that those of
  * several up-terms do not meet in the same cache sets. */
@@ -466,9 +557,7 @@ static inline bool quern_view_enable(const quern_view *view, uint32_t term, uint
     change = (*word >> at % 64 & 1) ^ (uint64_t)!enabled;
     *word ^= change << at % 64;
     *plane += enabled ? 0 - change : change;
-    if (view->versions)
-        view->versions[column->version_index] =
-            view->version ? view->version : quern__query_write_version(view->query);
+    if (view->versions) quern__view_note_row(view, column, row);
     return true;
 }
 
@@ -684,6 +773,12 @@ inline const T *const *quern__up(const quern_view *view, uint32_t term, const ch
 {
     return static_cast<const T *const *>(
         quern__view_up_typed(view, term, quern__type_of<std::remove_const_t<T>>::size_bytes, type_name));
+}
+
+template <typename T>
+inline T *quern__column_rows(const quern_view *view, uint32_t term, const char *type_name)
+{
+    return static_cast<T *>(quern__view_rows_typed(view, term, quern__type_of<T>::size_bytes, type_name));
 }
 
 template <typename T> inline T *quern__column(const quern_view *view, uint32_t term, const char *type_name)

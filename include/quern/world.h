@@ -79,7 +79,8 @@ typedef struct quern_world_stats {
     uint32_t name_count;       /**< Entities that have a name. */
     uint64_t chunk_count;      /**< Chunks with at least one row. */
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
-    uint64_t held_bytes;       /**< Slabs, entity records, links, names, prefabs and events. */
+    /** Slabs, entity records, links, names, prefabs, events, and versions of rows (row_changes). */
+    uint64_t held_bytes;
     uint64_t used_bytes;       /**< What the existing rows need: components, handles and records. */
     uint32_t relation_count;   /**< Registered relations. */
     uint64_t link_bytes;       /**< Memory of the links between siblings and targets; part of held_bytes. */

@@ -212,9 +212,13 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
     const uint32_t column = quern__archetype_column(archetype, index);
     const bool is_exclusive = quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE);
     uint64_t *versions = quern__versions_of(&archetype->versions, slot);
-    if (versions != NULL)
-        versions[1 + column] =
+    if (versions != NULL) {
+        const uint64_t version =
             is_exclusive ? *archetype->versions.clock : schedule->version_base + context->system->position;
+        versions[1 + column] = version;
+        if (archetype->row_versions != NULL)
+            quern__row_versions_note(archetype->row_versions, 1 + column, location, 1, version);
+    }
     if (!QUERN_CHECKS) return;
     if (is_exclusive)
         quern__storage_note_set(&schedule->plan.world->storage, index);

@@ -36,7 +36,7 @@ static void call_picked(const parallel_run *run, const quern_view *chunk_view, u
     const void **addresses = NULL;
     if (ups != NULL)
         addresses = ups->worker_addresses + worker_index * quern__ups_address_count(run->query->up_count);
-    quern__rows_call(chunk_view, addresses, run->kernel);
+    quern__rows_call(chunk_view, run->seen_version, addresses, run->kernel);
 }
 
 static uint32_t count_views(const quern__query *query)

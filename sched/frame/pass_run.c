@@ -229,7 +229,8 @@ static void call_checked(quern_context *context, quern_kernel *run, const quern_
 /* In a build with checks this is one call on all rows that stay: what it compares is the whole chunk. */
 void quern__pass_call_picked(quern_context *context, const quern_view *chunk_view)
 {
-    quern__rows_call(chunk_view, context->addresses, context->system->run);
+    quern__rows_call(chunk_view, context->system->query.seen_version, context->addresses,
+                     context->system->run);
 }
 
 /* True when the call was refused something. */

@@ -261,6 +261,8 @@ static uint64_t use_resources(const flow_system *system, uint64_t hash, const fl
 
 static void write_row(const flow_system *system, uint64_t hash, flow_row *row, quern_entity target)
 {
+    row->is_written = !system->marks_rows || (hash >> 40) % 4 == 0;
+    if (!row->is_written) return;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         uint64_t *words = row->columns[type];
         if (writes(system, type) && row->has[type] && (system->can_disable >> type & 1) != 0 &&

@@ -41,6 +41,7 @@ typedef struct flow_row {
     uint64_t *columns[FLOW_TYPE_COUNT];
     bool has[FLOW_TYPE_COUNT];         /* as far as there is a term */
     bool is_disabled[FLOW_TYPE_COUNT]; /* likewise; write_row changes it */
+    bool is_written;                   /* it was, as far as the system writes; write_row tells */
 } flow_row;
 
 /* A sum over rows in which their order shows, and which parts of the rows add up to. */

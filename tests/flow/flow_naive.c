@@ -15,6 +15,7 @@ void naive_open(naive_world *world, uint32_t first_stamp)
     memset((void *)world, 0, sizeof *world);
     world->first_stamp = first_stamp;
     world->archetype_count = 1; /* the empty set is there from the start */
+    world->now = 1;
 }
 
 void naive_close(naive_world *world)
@@ -145,10 +146,17 @@ static void erase_row(naive_world *world, uint32_t slot)
     world->entities[last].row = entity->row;
 }
 
+void naive_note_changed(const naive_world *world, naive_entity *entity, uint32_t types)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        if ((types & entity->set) >> type & 1) entity->changed[type] = world->now;
+}
+
 quern_entity naive_create(naive_world *world, uint32_t set, const uint64_t *words)
 {
     uint32_t slot = take_slot(world);
     append_row(world, slot, set, words);
+    naive_note_changed(world, &world->entities[slot], set);
     return naive_handle(world, slot);
 }
 
@@ -162,10 +170,12 @@ void naive_destroy(naive_world *world, quern_entity entity)
 static void change_row(naive_world *world, uint32_t slot, uint32_t set, const uint64_t *words)
 {
     naive_entity *entity = &world->entities[slot];
+    const uint32_t added = set & ~entity->set;
     if (entity->set != set) {
         erase_row(world, slot);
         append_row(world, slot, set, words);
     }
+    naive_note_changed(world, entity, added);
     memcpy(entity->words, words, sizeof entity->words);
     entity->disabled &= set;
 }
@@ -227,6 +237,7 @@ typedef struct edit {
     uint32_t slot;
     bool is_new, is_destroyed;
     uint32_t set, disabled;
+    uint32_t source_set, changed; /* what it had before, and what has changed although it was there */
     uint64_t words[FLOW_WORD_COUNT];
 } edit;
 
@@ -268,7 +279,7 @@ static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, 
     fresh->slot = slot;
     fresh->is_new = is_new;
     if (is_new) return fresh;
-    fresh->set = world->entities[slot].set;
+    fresh->set = fresh->source_set = world->entities[slot].set;
     fresh->disabled = world->entities[slot].disabled;
     memcpy(fresh->words, world->entities[slot].words, sizeof fresh->words);
     return fresh;
@@ -303,13 +314,19 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     } else if (command->kind == NAIVE_DESTROY) {
         it->is_destroyed = true;
     } else if (command->kind == NAIVE_REMOVE) {
+        /* if it comes back, it has another value, or is enabled anew */
+        if (flow_types[command->type].word_count > 0 || (world->can_disable >> command->type & 1) != 0)
+            it->changed |= 1u << command->type;
         naive_take(&it->set, it->words, command->type);
         it->disabled &= it->set;
     } else if (command->kind == NAIVE_ENABLE) {
+        it->changed |= it->set & 1u << command->type;
         it->disabled &= ~(1u << command->type);
         if (!command->has_value) it->disabled |= it->set & 1u << command->type;
     } else if (command->kind == NAIVE_ADD) {
         resolve_links(edits, command);
+        if (command->has_value && flow_types[command->type].word_count > 0)
+            it->changed |= 1u << command->type;
         naive_put(&it->set, it->words, command->type, command->has_value ? command->value : NULL);
     }
 }
@@ -404,6 +421,11 @@ static void finish_edits(naive_world *world, const edit_list *edits, uint32_t cr
     }
     for (uint32_t i = 0; i < world->archetype_count; i++)
         close_gaps(world, i);
+    for (uint32_t i = 0; i < edits->count; i++)
+        if (!edits->items[i].is_destroyed)
+            naive_note_changed(world, &world->entities[edits->items[i].slot],
+                               edits->items[i].changed |
+                                   (edits->items[i].set & ~edits->items[i].source_set));
     free_slots(world, edits, leaving, leaving_count, create_count, stats);
     free(leaving);
 }
@@ -432,6 +454,7 @@ static void accumulate(const naive_world *world, const edit_list *edits, naive_c
         note_drop(stats, command, stats->nowhere_drops);
     else {
         resolve_links(edits, command);
+        naive_note_changed(world, entity, 1u << command->type);
         combine(command->type, naive_value(entity->words, command->type), command->value, command->way);
     }
 }
@@ -439,6 +462,7 @@ static void accumulate(const naive_world *world, const edit_list *edits, naive_c
 void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stats)
 {
     edit_list edits = start_edits(world, recorder->create_count);
+    world->now++;
     stats->command_count += recorder->command_count;
     stats->created_count += recorder->create_count;
     for (uint32_t i = 0; i < recorder->command_count; i++)

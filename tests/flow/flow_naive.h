@@ -16,9 +16,10 @@ typedef struct naive_entity {
     uint32_t stamp; /* the upper half of the handle of the living, or of the next one */
     bool is_alive;
     uint32_t archetype, row;
-    uint32_t set;                    /* bit per type */
-    uint32_t disabled;               /* likewise, of those in the set */
-    uint64_t words[FLOW_WORD_COUNT]; /* zero where the set lacks the type */
+    uint32_t set;                      /* bit per type */
+    uint32_t disabled;                 /* likewise, of those in the set */
+    uint64_t changed[FLOW_TYPE_COUNT]; /* when a type in the set was added, given a value or switched */
+    uint64_t words[FLOW_WORD_COUNT];   /* zero where the set lacks the type */
 } naive_entity;
 
 typedef struct naive_archetype {
@@ -69,6 +70,8 @@ typedef struct naive_stats {
 
 typedef struct naive_world {
     uint32_t first_stamp;   /* of a slot that was never used */
+    uint32_t can_disable;   /* bit per type */
+    uint64_t now;           /* goes on with all that runs */
     naive_entity *entities; /* by slot */
     uint32_t slot_count, slot_capacity;
     uint32_t *free_slots; /* the last is reused first */
@@ -89,6 +92,9 @@ quern_entity naive_handle(const naive_world *world, uint32_t slot);
 quern_entity naive_create(naive_world *world, uint32_t set, const uint64_t *words);
 void naive_destroy(naive_world *world, quern_entity entity);
 void naive_change(naive_world *world, quern_entity entity, uint32_t set, const uint64_t *words);
+
+/* Types in the entity's set, a bit each, have changed now. */
+void naive_note_changed(const naive_world *world, naive_entity *entity, uint32_t types);
 
 /* The value of a type in words of all types. */
 static inline uint64_t *naive_value(uint64_t *words, uint32_t type)

@@ -254,21 +254,41 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     choose_toggles(plan);
 }
 
-static void add_filters(flow_system *system, random_source *random)
+/* On types with a bit. Whether what a system itself writes by lookup is new to its next views depends on
+ * chunks, so those types are none of them where the reference is to follow. */
+static void add_filters(flow_system *system, random_source *random, uint32_t types, bool by_row)
 {
+    system->marks_rows = random_chance(random, 40);
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         flow_term *term = &system->terms[type];
-        term->changed = term->used && term->match != QUERN_MATCH_NONE && random_chance(random, 30);
+        const bool is_fit = (types >> type & 1) != 0 && !(by_row && system->lookups[type].writes);
+        term->changed = term->used && term->match != QUERN_MATCH_NONE && is_fit &&
+                        random_chance(random, by_row ? 60 : 30);
     }
+}
+
+static void add_all_filters(flow_plan *plan, random_source *random, bool by_row)
+{
+    const uint32_t all = (1u << FLOW_TYPE_COUNT) - 1;
+    plan->row_changes = random_below(random, 1u << FLOW_TYPE_COUNT) | 1u << 0 | 1u << 4;
+    if (plan->has_disabled) plan->row_changes &= ~(1u << FLOW_DISABLED_TYPE);
+    const uint32_t types = by_row ? plan->row_changes : all;
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        add_filters(&plan->systems[i], random, types, by_row);
+    for (uint32_t i = 0; i < plan->call_count; i++)
+        add_filters(&plan->calls[i].system, random, types, by_row);
 }
 
 void flow_plan_add_filters(flow_plan *plan)
 {
     random_source random = {plan->seed ^ 0x5EED};
-    for (uint32_t i = 0; i < plan->system_count; i++)
-        add_filters(&plan->systems[i], &random);
-    for (uint32_t i = 0; i < plan->call_count; i++)
-        add_filters(&plan->calls[i].system, &random);
+    add_all_filters(plan, &random, false);
+}
+
+void flow_plan_add_row_filters(flow_plan *plan)
+{
+    random_source random = {plan->seed ^ 0xB0A7};
+    add_all_filters(plan, &random, true);
 }
 
 void flow_plan_turn_over(flow_plan *plan)

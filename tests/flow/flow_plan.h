@@ -74,6 +74,7 @@ typedef struct flow_system {
     uint64_t salt;
     bool leaves_out_disabled; /* no term names them */
     bool by_runs;             /* QUERN_SYSTEM_RUNS, or by_runs of the query */
+    bool marks_rows;          /* writes some rows of its views, and marks these */
     uint32_t can_disable;     /* that of the plan */
 } flow_system;
 
@@ -103,6 +104,7 @@ typedef struct flow_plan {
     uint32_t sets[FLOW_SET_COUNT]; /* bit per type */
     bool has_disabled;             /* FLOW_DISABLED_TYPE keeps entities out of views */
     uint32_t can_disable;          /* bit per type */
+    uint32_t row_changes;          /* likewise */
     uint32_t plain_percent;        /* how many systems have terms only, so that they may share passes */
     flow_phase phases[FLOW_PHASE_COUNT];
     uint32_t system_count;
@@ -113,8 +115,12 @@ typedef struct flow_plan {
 
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
 
-/* Makes some terms filters on changes. The reference knows no chunks, so it cannot play such a plan. */
+/* Makes some terms filters on changes, by chunk and by row. The reference knows no chunks, so it cannot play
+ * such a plan. */
 void flow_plan_add_filters(flow_plan *plan);
+
+/* Makes some terms filters by row, and no other ones. */
+void flow_plan_add_row_filters(flow_plan *plan);
 
 /* Lets all systems and calls record nothing but creates and destroys; mostly one system of a phase destroys,
  * so that it does so in the order of rows. */

@@ -96,6 +96,8 @@ static void put_now(void *self, quern_entity entity, uint32_t type, const uint64
     naive_entity changed = *found;
     naive_put(&changed.set, changed.words, type, value);
     naive_change(world_of(self), entity, changed.set, changed.words);
+    if (flow_types[type].word_count > 0)
+        naive_note_changed(world_of(self), naive_find(world_of(self), entity), 1u << type);
 }
 
 /* Unlike the command, the call refuses a component that is there. */
@@ -114,12 +116,19 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
     naive_change(world_of(self), entity, changed.set, changed.words);
 }
 
-static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+static naive_entity *find_within(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL || (found->set >> type & 1) == 0 || flow_types[type].word_count == 0) return NULL;
-    if (!flow_lookup_reaches(&system->lookups[type], found->set)) return NULL;
-    return found->words + flow_types[type].first_word;
+    return flow_lookup_reaches(&system->lookups[type], found->set) ? found : NULL;
+}
+
+static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+{
+    naive_entity *found = find_within(self, entity, system, type);
+    if (found == NULL) return NULL;
+    naive_note_changed(world_of(self), found, 1u << type);
+    return naive_value(found->words, type);
 }
 
 static void record_enable(void *self, quern_entity entity, uint32_t type, bool enabled)
@@ -133,6 +142,7 @@ static void enable_now(void *self, quern_entity entity, uint32_t type, bool enab
 {
     naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL) return;
+    naive_note_changed(world_of(self), found, 1u << type);
     found->disabled &= ~(1u << type);
     if (!enabled) found->disabled |= found->set & 1u << type;
 }
@@ -146,7 +156,8 @@ static bool is_enabled(void *self, quern_entity entity, const flow_system *syste
 
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
-    return look_up_to_write(self, entity, system, type);
+    naive_entity *found = find_within(self, entity, system, type);
+    return found != NULL ? naive_value(found->words, type) : NULL;
 }
 
 static bool is_alive(void *self, quern_entity entity)
@@ -229,8 +240,36 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
     return row;
 }
 
+/* Whether some filter lets the entity pass, or there is none. */
+static bool is_new(const flow_system *system, const naive_entity *entity, uint64_t last_look)
+{
+    bool is_filtered = false, is_new = false;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if (!system->terms[type].changed) continue;
+        is_filtered = true;
+        is_new |= (entity->set >> type & 1) != 0 && entity->changed[type] > last_look;
+    }
+    return is_new || !is_filtered;
+}
+
+/* What acting on a row has made of the entity, besides its words. */
+static void take_over(const naive_world *world, const flow_system *system, const flow_row *row,
+                      naive_entity *entity)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        if (!row->has[type]) continue;
+        const uint32_t disabled = (uint32_t)row->is_disabled[type] << type;
+        if (term->access == QUERN_WRITE && row->is_written) naive_note_changed(world, entity, 1u << type);
+        if ((entity->disabled & 1u << type) == disabled) continue;
+        entity->disabled ^= 1u << type;
+        naive_note_changed(world, entity, 1u << type);
+    }
+}
+
+/* Returns the sum over the rows; *look is when it was asked for the last time. */
 static flow_digest run_rows(flow_reference *reference, const flow_system *system, uint64_t moment,
-                            const flow_hands *hands, uint64_t *entity_count)
+                            const flow_hands *hands, uint64_t *look, uint64_t *entity_count)
 {
     naive_world *world = &reference->world;
     flow_digest sum = {0};
@@ -239,16 +278,15 @@ static flow_digest run_rows(flow_reference *reference, const flow_system *system
         if (!flow_system_matches(system, archetype->set)) continue;
         for (uint32_t k = 0; k < archetype->count; k++) {
             naive_entity *entity = &world->entities[archetype->slots[k]];
-            if (!flow_system_lets_stay(system, entity->disabled)) continue;
+            if (!flow_system_lets_stay(system, entity->disabled) || !is_new(system, entity, *look))
+                continue;
             flow_row row = row_of(reference, system, archetype->slots[k]);
             flow_digest_add(&sum, flow_act_row(system, moment, hands, &row));
-            for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
-                if (row.has[type] && (system->can_disable >> type & 1) != 0)
-                    entity->disabled = (entity->disabled & ~(1u << type)) | (uint32_t)row.is_disabled[type]
-                                                                                << type;
+            take_over(world, system, &row, entity);
         }
         *entity_count += archetype->count;
     }
+    *look = world->now;
     return sum;
 }
 
@@ -263,7 +301,8 @@ static flow_digest run_middle(flow_reference *reference, uint32_t index, uint64_
         return (flow_digest){0};
     }
     if (flow_system_has_terms(system))
-        return run_rows(reference, system, moment, hands, &reference->entity_counts[index]);
+        return run_rows(reference, system, moment, hands, &reference->system_looks[index],
+                        &reference->entity_counts[index]);
     flow_row none = {0};
     return flow_act_row(system, moment, hands, &none);
 }
@@ -304,6 +343,7 @@ static void run_system(flow_reference *reference, uint32_t index, uint64_t ticks
     flow_hands hands = recording_hands(&it);
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0)
         naive_apply(&reference->world, recorder, &reference->stats);
+    reference->world.now++;
     if (!is_due(reference, index, &ticks)) return;
     uint64_t moment = flow_moment(reference->frame_index, flow_seconds(ticks));
     if (!is_wanted(reference, index, moment, &hands)) return;
@@ -343,8 +383,10 @@ static void run_phase(flow_reference *reference, uint32_t phase, uint32_t frame_
 
 /* ----------------------------------------------------------------------------------- between frames */
 
-static uint64_t call_once(flow_reference *reference, const flow_call *call, quern_entity *recent)
+static uint64_t call_once(flow_reference *reference, uint32_t index, quern_entity *recent)
 {
+    const flow_call *call = &reference->plan->calls[index];
+    reference->world.now++;
     const bool is_parallel = call->kind == FLOW_CALL_PARALLEL;
     uint64_t moment = flow_moment_between(reference->frame_index, reference->seen), entity_count = 0;
     grip it = {reference, is_parallel ? &reference->frame_recorder : &reference->world_recorder};
@@ -355,7 +397,9 @@ static uint64_t call_once(flow_reference *reference, const flow_call *call, quer
         return 0;
     }
     if (!is_parallel) *recent = flow_act_on_recent(&call->system, moment, &hands, *recent);
-    uint64_t seen = run_rows(reference, &call->system, moment, &hands, &entity_count).hash;
+    uint64_t seen =
+        run_rows(reference, &call->system, moment, &hands, &reference->call_looks[index], &entity_count)
+            .hash;
     if (is_parallel) flush(reference, it.recorder);
     return seen;
 }
@@ -366,7 +410,7 @@ void flow_reference_call(flow_reference *reference)
     for (uint32_t i = 0; i < reference->plan->call_count; i++) {
         const flow_call *call = &reference->plan->calls[i];
         if (!flow_call_runs(call, reference->frame_index)) continue;
-        reference->seen ^= call_once(reference, call, &recent);
+        reference->seen ^= call_once(reference, i, &recent);
         if (!flow_call_flushes(call, reference->frame_index)) continue;
         flush(reference, &reference->world_recorder);
         recent = quern_entity_null();
@@ -392,6 +436,7 @@ void flow_reference_open(flow_reference *reference, const flow_plan *plan, quern
     memset((void *)reference, 0, sizeof *reference);
     reference->plan = plan;
     naive_open(&reference->world, (uint32_t)(probe.bits >> 32));
+    reference->world.can_disable = plan->can_disable;
     find_order(reference);
     quern_entity first = {probe.bits & ~(uint64_t)UINT32_MAX};
     for (uint32_t i = 0; i < plan->entity_count; i++) {

@@ -22,7 +22,8 @@ typedef struct flow_reference {
     uint64_t elapsed_ticks[FLOW_MAX_SYSTEMS]; /* since they ran */
     uint64_t phase_ticks[FLOW_PHASE_COUNT];   /* not yet stepped through */
     uint64_t condition_counts[FLOW_MAX_SYSTEMS];
-    uint64_t seen;           /* as in the subject */
+    uint64_t seen;                                                       /* as in the subject */
+    uint64_t system_looks[FLOW_MAX_SYSTEMS], call_looks[FLOW_MAX_CALLS]; /* when each ran last */
     naive_stats flush_stats; /* of the last sync point outside of frames */
     /* of the last frame */
     naive_stats stats;

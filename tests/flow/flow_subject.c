@@ -265,7 +265,9 @@ static void fill_columns(const flow_player *player, const quern_view *view, flow
         if (!term->used) continue;
         uint32_t index = player->term_of_type[type];
         row->has[type] = quern_view_has(view, index);
-        if (term->access == QUERN_WRITE) row->columns[type] = quern_view_write(view, index);
+        if (term->access == QUERN_WRITE)
+            row->columns[type] = player->system->marks_rows ? quern_view_write_rows(view, index)
+                                                            : quern_view_write(view, index);
         if (term->access == QUERN_READ)
             row->columns[type] = (uint64_t *)(uintptr_t)quern_view_read(view, index);
     }
@@ -285,9 +287,14 @@ static void act_on_row(const flow_player *player, uint64_t moment, const flow_ha
     const flow_row before = row;
     const flow_digest part = flow_act_row(player->system, moment, hands, &row);
     if (sum != NULL) flow_digest_add(sum, part);
-    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &player->system->terms[type];
+        const bool is_written = term->used && term->access == QUERN_WRITE && row.is_written;
+        if (player->system->marks_rows && is_written && row.has[type])
+            quern_view_mark_row(view, player->term_of_type[type], i);
         if (row.is_disabled[type] != before.is_disabled[type])
             quern_view_enable(view, player->term_of_type[type], i, !row.is_disabled[type]);
+    }
 }
 
 static void act_on_rows(const flow_player *player, uint64_t moment, const flow_hands *hands,
@@ -372,7 +379,8 @@ static void register_types(flow_subject *subject)
         quern_component_def def = {.name = type->name,
                                    .size_bytes = 8 * type->word_count,
                                    .alignment_bytes = type->alignment_bytes,
-                                   .can_disable = (subject->plan->can_disable >> i & 1) != 0};
+                                   .can_disable = (subject->plan->can_disable >> i & 1) != 0,
+                                   .row_changes = (subject->plan->row_changes >> i & 1) != 0};
         if (type->link_count > 0) memcpy(def.fields, fields, sizeof fields);
         if (type->link_count == 0 && type->word_count > 0) def.fields[0] = fields[1];
         quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);

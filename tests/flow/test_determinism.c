@@ -201,6 +201,23 @@ static void expect_as_alone(void)
     flow_subject_close(&subject);
 }
 
+Test(determinism, filters_by_row_show_what_the_reference_knows_to_have_changed, .timeout = 600)
+{
+    uint32_t filtered_count = 0;
+    for (uint64_t seed = 701; seed <= 700 + SEED_COUNT; seed++) {
+        flow_plan_make(&plan, seed, entities_for(seed));
+        expect_as_alone();
+        const uint64_t hash_without = expected[FRAME_COUNT - 1].hash;
+        flow_plan_add_row_filters(&plan);
+        play_with_reference(style(seed % 2 == 0, 0), 0);
+        filtered_count += expected[FRAME_COUNT - 1].hash != hash_without;
+        for (uint32_t i = 0; i < POOL_COUNT; i++)
+            play_as_expected(style(i % 2 == 0, seed % 3 == 0 ? seed : 0), pool_threads[i]);
+        play_with_reference(style(true, seed), pool_threads[seed % POOL_COUNT]);
+    }
+    cr_assert_gt(filtered_count, SEED_COUNT / 2u, "filters made a difference to %u plans", filtered_count);
+}
+
 Test(determinism, filters_on_changes_show_the_same_in_every_style, .timeout = 600)
 {
     uint32_t filtered_count = 0;

@@ -33,6 +33,8 @@ const bench_workload *const bench_workloads[] = {
     &workload_toggle,
     &workload_walk_enabled,
     &workload_walk_all_enabled,
+    &workload_changed_rows,
+    &workload_written_rows,
     &workload_spawn,
     &workload_archive_save,
     &workload_archive_load,

@@ -37,6 +37,8 @@ extern const bench_workload workload_ref;
 extern const bench_workload workload_toggle;
 extern const bench_workload workload_walk_enabled;
 extern const bench_workload workload_walk_all_enabled;
+extern const bench_workload workload_changed_rows;
+extern const bench_workload workload_written_rows;
 extern const bench_workload workload_spawn;
 extern const bench_workload workload_archive_save;
 extern const bench_workload workload_archive_load;

@@ -34,8 +34,10 @@ static const char *const access_verbs[] = {
 
 /* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent' of one
  * target" */
-static void write_term(quern__printer *printer, const quern_world *world, const quern_term *term)
+static void write_term(quern__printer *printer, const quern_world *world, const quern__query *query,
+                       uint32_t i)
 {
+    const quern_term *term = &query->terms[i];
     static const char *const matches[] = {
         [QUERN_MATCH_NONE] = "without", [QUERN_MATCH_OPTIONAL] = "optional", [QUERN_MATCH_ANY] = "any"};
     bool is_plain = term->match == QUERN_MATCH_ALL;
@@ -45,7 +47,8 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
         quern__print(printer, "%s%s", is_plain ? "" : " ", verb);
     quern__write_quoted(printer, " ", quern_component_name(world, term->component));
     if (term->by_target) quern__print(printer, " of one target");
-    if (term->changed) quern__print(printer, " if changed");
+    if (term->changed)
+        quern__print(printer, (query->row_filters >> i & 1) != 0 ? " if changed, by row" : " if changed");
     if (term->enabled == QUERN_IF_DISABLED) quern__print(printer, " if disabled");
     if (term->enabled == QUERN_IF_EITHER) quern__print(printer, " enabled or not");
     if (term->reach == QUERN_REACH_ROW) return;
@@ -93,7 +96,7 @@ static void write_access(quern__printer *printer, const quern__system *system)
     const char *separator = ": ";
     for (uint32_t i = 0; i < system->query.term_count; i++) {
         quern__print(printer, "%s", next(&separator));
-        write_term(printer, world, &system->query.terms[i]);
+        write_term(printer, world, &system->query, i);
     }
     for (uint32_t i = 0; i < system->access.lookups.count; i++) {
         quern__print(printer, "%s", next(&separator));

@@ -693,6 +693,31 @@ Test(levels, filters_let_pass_what_has_changed_and_not_what_it_wrote_itself)
     close_world();
 }
 
+Test(levels, filters_by_row_let_pass_the_rows_that_have_changed)
+{
+    open_world();
+    plant_a_chain(60);
+    quern_component state;
+    const quern_component_def state_def = {
+        .name = "state", .size_bytes = 8, .alignment_bytes = 8, .row_changes = true};
+    must(quern_component_register(world, &state_def, &state));
+    for (uint32_t i = 0; i < 60; i++)
+        must(quern_entity_add(world, nodes[i], state, NULL));
+    schedule = setup_schedule(world);
+    quern_system_def def = {.name = "count", .run = count_rows, .levels = parent};
+    def.terms[0] = quern_term_changed(quern_term_write(state));
+    setup_system(schedule, &def);
+    cr_assert_eq(rows_of_frame(), 60u);
+    cr_assert_eq(rows_of_frame(), 0u);
+    const uint64_t value = 5;
+    must(quern_entity_set(world, nodes[3], state, &value));
+    must(quern_entity_set(world, nodes[30], state, &value));
+    must(quern_entity_set(world, nodes[31], state, &value));
+    cr_assert_eq(rows_of_frame(), 3u);
+    cr_assert_eq(rows_of_frame(), 0u, "it has written them itself");
+    close_world();
+}
+
 static bool is_open;
 
 static bool is_wanted(quern_context *context)

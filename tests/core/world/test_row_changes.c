@@ -412,6 +412,29 @@ Test(row_changes, several_filters_let_pass_what_passes_one)
     quern_query_destroy(by_either);
 }
 
+Test(row_changes, what_a_loop_writes_after_a_change_inside_does_not_hide_that)
+{
+    quern_query *writer =
+        setup_query(world, (quern_term[]){quern_term_changed(quern_term_write(number))}, 1);
+    look(writer);
+    must(quern_entity_mark_changed(world, entities[3], number));
+    quern_query_iterator it = first_view(writer);
+    cr_assert_eq(it.view.count, 1u);
+    must(quern_entity_mark_changed(world, entities[5], number));
+    cr_assert_not_null(quern_view_write(&it.view, 0));
+    cr_assert_not(quern_query_next(&it));
+    assert_valid(world);
+    cr_assert(shows_only(writer, entities[5]), "and not what it wrote itself");
+    must(quern_entity_mark_changed(world, entities[3], number));
+    it = first_view(writer);
+    must(quern_entity_mark_changed(world, entities[5], number));
+    cr_assert(quern_view_mark_row(&it.view, 0, 0));
+    cr_assert_not(quern_query_next(&it));
+    assert_valid(world);
+    cr_assert(shows_only(writer, entities[5]));
+    quern_query_destroy(writer);
+}
+
 /* ---------------------------------------------------------------------------------------- commands */
 
 /* Returns the recorder for what comes next. */
@@ -520,6 +543,52 @@ Test(row_changes, parallel_queries_see_and_make_changes_by_row)
     cr_assert_eq(called_count, 0u);
     quern_query_destroy(watcher);
     quern_query_destroy(writer);
+}
+
+/* ------------------------------------------------------------------------------- other choosy terms */
+
+/* Of the changed rows, those whose parent has the component come, whether as runs or in one view. */
+Test(row_changes, of_rows_that_have_changed_up_terms_leave_out_theirs)
+{
+    const quern_relation parent = quern_world_parent(world);
+    quern_query *queries_up[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        const quern_query_def def = {
+            .terms = {quern_term_changed(quern_term_read(number)), quern_term_up(plain, parent)},
+            .by_runs = k == 1};
+        must(quern_query_create(world, &def, &queries_up[k]));
+    }
+    const quern_entity bare = setup_entity(world);
+    for (uint32_t i = 10; i < 600; i++)
+        must(quern_entity_relate(world, entities[i], parent, i % 2 == 0 ? entities[0] : bare));
+    for (uint32_t k = 0; k < 2; k++)
+        cr_assert_eq(look(queries_up[k]), 295u);
+    for (uint32_t i = 20; i < 40; i++)
+        must(quern_entity_mark_changed(world, entities[i], number));
+    for (uint32_t k = 0; k < 2; k++) {
+        cr_assert_eq(look(queries_up[k]), 10u);
+        cr_assert_eq(look(queries_up[k]), 0u);
+        quern_query_destroy(queries_up[k]);
+    }
+}
+
+Test(row_changes, of_the_children_of_a_target_those_that_have_changed_come)
+{
+    const quern_relation parent = quern_world_parent(world);
+    const quern_term terms[] = {quern_term_changed(quern_term_write(number)),
+                                quern_term_target(parent, entities[0])};
+    for (uint32_t i = 10; i < 200; i++)
+        must(quern_entity_relate(world, entities[i], parent, entities[i / 100]));
+    quern_query *query = setup_query(world, terms, 2);
+    cr_assert_eq(look(query), 90u);
+    cr_assert_eq(look(query), 0u);
+    for (uint32_t i = 90; i < 110; i++)
+        must(quern_entity_mark_changed(world, entities[i], number));
+    must(quern_query_parallel_for(query, NULL, mark_tenth, NULL));
+    must(quern_entity_mark_changed(world, entities[50], number));
+    cr_assert(shows_only(query, entities[50]), "the kernel was shown the others");
+    cr_assert_eq(quern_query_count(query), 90u);
+    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------ registration */

@@ -206,6 +206,25 @@ Test(describe, every_kind_of_access_is_named)
                 "read resource 'score', write resource 'clock' concurrently");
 }
 
+/* Reads a component whose changes are known by row, and one whose changes are not, where they have changed. */
+static void add_filters(void)
+{
+    quern_component state;
+    const quern_component_def state_def = {
+        .name = "state", .size_bytes = 4, .alignment_bytes = 4, .row_changes = true};
+    cr_assert_eq(quern_component_register(world, &state_def, &state), QUERN_OK);
+    quern_system_def def = system_def("rows", idle_run);
+    def.terms[0] = quern_term_changed(quern_term_read(state));
+    def.terms[1] = quern_term_changed(quern_term_read(position));
+    setup_system(schedule, &def);
+}
+
+Test(describe, filters_by_row_are_told_from_those_by_chunk)
+{
+    add_filters();
+    assert_line("'rows': read 'state' if changed, by row, read 'position' if changed");
+}
+
 Test(describe, conditions_intervals_callbacks_and_disabled_systems_are_named)
 {
     quern_system_def def = reader_def("rich", position);
@@ -745,6 +764,16 @@ Test(describe_json, up_terms_name_their_relation)
     cJSON_Delete(root);
 }
 
+Test(describe_json, filters_by_row_are_told_from_those_by_chunk)
+{
+    add_filters();
+    cJSON *root = parsed();
+    const cJSON *terms = member(system_of(root, 0, 0), "terms");
+    assert_flag(item(terms, 0), "changed_by_row", true);
+    assert_flag(item(terms, 1), "changed_by_row", false);
+    cJSON_Delete(root);
+}
+
 Test(describe_json, a_system_with_all_it_declares)
 {
     quern_term terms[] = {quern_term_changed(quern_term_read(position)), quern_term_without(velocity)};
@@ -780,6 +809,7 @@ Test(describe_json, a_system_with_all_it_declares)
     assert_member_text(first, "match", "all");
     assert_member_text(first, "access", "read");
     assert_flag(first, "changed", true);
+    assert_flag(first, "changed_by_row", false);
     assert_member_text(first, "reach", "row");
     cr_assert(cJSON_IsNull(member(first, "relation")));
     assert_member_text(second, "match", "none");

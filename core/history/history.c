@@ -22,7 +22,8 @@ static quern_result start_noting(quern_world *world)
     for (; i < storage->components.list.count && result == QUERN_OK; i++)
         result = quern__storage_filter(storage, i);
     if (result == QUERN_OK)
-        result = quern__archetype_track(storage->archetypes.items[0], &storage->allocator);
+        result =
+            quern__archetype_track(storage->archetypes.items[0], &storage->allocator, &storage->components);
     bool has_marks =
         result == QUERN_OK && quern__entities_start_touching(&storage->entities, &storage->allocator);
     for (uint32_t k = 0; k < storage->relations.list.count && has_marks; k++)

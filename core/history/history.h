@@ -10,6 +10,7 @@
  *   a column of a chunk      its version, or that of the chunk's rows, is later than base_version
  *   which rows a chunk has   the version of its rows is later, or it has another number of rows: rows may
  *                            leave its end without a note
+ *   versions of its rows     for a component with row_changes: as its column
  *   slots, links             they are marked as touched
  *   names                    their version is another one
  *   all else                 is small, and copied each time
@@ -32,12 +33,15 @@
 #include "core/world/world.h"
 
 /* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in version.h,
- * planes with their words, and pages, for each slot one per column and that of the handles. */
+ * planes with their words, and pages, for each slot one per column, that of the handles, and one per lane of
+ * versions of rows (row_versions.h). */
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
     uint64_t row_count;
     uint32_t made_index, row_capacity;
     uint32_t chunk_count, column_count, component_count, plane_count, plane_words;
+    uint32_t version_count; /* of a chunk */
+    uint32_t part_count;    /* pages of a slot */
     uint32_t versions_offset, planes_offset, words_offset, pages_offset;
     uint16_t component_indices[];
 } quern__saved_archetype;
@@ -153,11 +157,11 @@ static inline uint64_t *quern__saved_words(const quern__saved_archetype *saved)
     return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->words_offset);
 }
 
-/* Of a slot: those of columns, and behind them that of the handles. */
+/* Of a slot: those of columns, behind them that of the handles, and then those of lanes. */
 static inline quern__page *quern__saved_pages(const quern__saved_archetype *saved, uint32_t slot)
 {
     quern__page *pages = (quern__page *)(void *)((char *)(uintptr_t)saved + saved->pages_offset);
-    return pages + (size_t)slot * (saved->column_count + 1);
+    return pages + (size_t)slot * saved->part_count;
 }
 
 static inline uint32_t quern__saved_rows(const quern__saved_archetype *saved, uint32_t slot)

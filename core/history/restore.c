@@ -134,6 +134,30 @@ static bool has_column(const restore *it, const goal *target, uint32_t slot, uin
                quern__saved_pages(target->saved, slot)[column];
 }
 
+static bool has_lane(const restore *it, const goal *target, uint32_t slot, uint32_t lane)
+{
+    const quern__archetype *archetype = target->archetype;
+    const uint32_t part = target->saved->column_count + 1 + lane;
+    const uint32_t version_index = archetype->row_versions->lanes[lane].version_index;
+    return quern__versions_of(&archetype->versions, slot)[version_index] <= it->history->base_version &&
+           quern__saved_pages(target->live, slot)[part] == quern__saved_pages(target->saved, slot)[part];
+}
+
+/* The versions of rows for one component, to be put back. */
+static bool note_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lane)
+{
+    quern__history *history = it->history;
+    const goal *target = &it->targets[i];
+    const size_t bytes = quern__saved_rows(target->saved, slot) * sizeof(uint64_t);
+    history->copied_bytes += bytes;
+    history->copied_count++;
+    const quern__page page =
+        quern__saved_pages(target->saved, slot)[target->saved->column_count + 1 + lane];
+    return quern__history_transfer(
+        history, (char *)quern__row_versions_lane(target->archetype->row_versions, lane, slot),
+        quern__page_memory(&history->store, page), bytes);
+}
+
 /* A column of a chunk to be put back, of plain bytes as a transfer. */
 static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
 {
@@ -177,6 +201,8 @@ static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
     for (uint32_t column = 0; column < target->saved->column_count; column++)
         if (!(is_known && has_column(it, target, slot, column)) && !note_column(it, i, slot, column))
             return false;
+    for (uint32_t lane = 0; target->saved->column_count + 1 + lane < target->saved->part_count; lane++)
+        if (!(is_known && has_lane(it, target, slot, lane)) && !note_lane(it, i, slot, lane)) return false;
     return true;
 }
 
@@ -331,7 +357,7 @@ static void put_back_notes(const goal *target)
     archetype->empty_since = saved->empty_since;
     if (saved->chunk_count > 0)
         memcpy(archetype->versions.items, quern__saved_versions(saved),
-               (size_t)saved->chunk_count * (saved->column_count + 1) * sizeof(uint64_t));
+               (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t));
     for (uint32_t i = 0; archetype->planes != NULL && i < archetype->planes->count; i++)
         put_back_plane(archetype->planes, i, saved);
 }

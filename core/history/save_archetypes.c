@@ -17,17 +17,16 @@ typedef struct beside {
 /* Where the parts of the page are. Returns its bytes. */
 static size_t lay_out(quern__saved_archetype *saved, const quern__archetype *archetype)
 {
-    const uint32_t stride = archetype->column_count + 1;
     size_t offset = quern__align_up(
         sizeof *saved + archetype->component_count * sizeof saved->component_indices[0], sizeof(uint64_t));
     saved->versions_offset = (uint32_t)offset;
-    offset += (size_t)saved->chunk_count * stride * sizeof(uint64_t);
+    offset += (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t);
     saved->words_offset = (uint32_t)offset;
     offset += (size_t)saved->chunk_count * saved->plane_count * saved->plane_words * sizeof(uint64_t);
     saved->planes_offset = (uint32_t)offset;
     offset += saved->plane_count * sizeof(quern__plane);
     saved->pages_offset = (uint32_t)offset;
-    return offset + (size_t)saved->chunk_count * stride * sizeof(quern__page);
+    return offset + (size_t)saved->chunk_count * saved->part_count * sizeof(quern__page);
 }
 
 static quern__saved_archetype describe(const quern__archetype *archetype)
@@ -41,6 +40,9 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
         .chunk_count = archetype->chunk_count,
         .column_count = archetype->column_count,
         .component_count = archetype->component_count,
+        .version_count = archetype->versions.stride,
+        .part_count = archetype->column_count + 1 +
+                      (archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0),
         .plane_count = archetype->planes != NULL ? archetype->planes->count : 0,
         .plane_words = archetype->planes != NULL ? archetype->planes->plane_words : 0,
     };
@@ -63,26 +65,34 @@ static bool is_same(const quern__history *history, const quern__archetype *arche
     return !is_newer;
 }
 
-/* The bytes of the page of a column, or of the handles. */
-static size_t part_bytes(const quern__archetype *archetype, uint32_t column)
+/* The bytes of the page of a column, of the handles, or of a lane. */
+static size_t part_bytes(const quern__archetype *archetype, uint32_t part)
 {
     const size_t value_bytes =
-        column < archetype->column_count ? archetype->columns[column].size_bytes : sizeof(quern_entity);
+        part < archetype->column_count ? archetype->columns[part].size_bytes : sizeof(uint64_t);
     return value_bytes * archetype->row_capacity;
 }
 
-/* Where the part is in the chunk, how much of it the rows take, and its type if that has hooks. */
-static const char *find_part(const quern__archetype *archetype, uint32_t slot, uint32_t column,
+/* Of a column, or of a lane: where its version is among those of the chunk. */
+static uint32_t version_of(const quern__archetype *archetype, uint32_t part)
+{
+    if (part < archetype->column_count) return 1 + part;
+    return archetype->row_versions->lanes[part - archetype->column_count - 1].version_index;
+}
+
+/* Where the part is, how much of it the rows take, and its type if that has hooks. */
+static const char *find_part(const quern__archetype *archetype, uint32_t slot, uint32_t part,
                              size_t *out_bytes, const quern__type **out_type)
 {
     const quern__chunk *chunk = archetype->slots[slot].chunk;
     const uint32_t rows = archetype->slots[slot].row_count;
     *out_type = NULL;
-    if (column == archetype->column_count) {
-        *out_bytes = rows * sizeof(quern_entity);
-        return (const char *)quern__archetype_entities(archetype, chunk);
-    }
-    const quern__column *it = &archetype->columns[column];
+    *out_bytes = rows * sizeof(uint64_t);
+    if (part == archetype->column_count) return (const char *)quern__archetype_entities(archetype, chunk);
+    if (part > archetype->column_count)
+        return (const char *)quern__row_versions_lane(archetype->row_versions,
+                                                      part - archetype->column_count - 1, slot);
+    const quern__column *it = &archetype->columns[part];
     *out_bytes = (size_t)rows * it->size_bytes;
     if (quern__hooks_any(&it->type->hooks)) *out_type = it->type;
     return quern__column_value(it, chunk, 0);
@@ -131,8 +141,8 @@ static quern_result check_shared(const beside *it, uint32_t slot, uint32_t colum
     const char *source = find_part(it->archetype, slot, column, &bytes, &type);
     if (type != NULL || memcmp(quern__page_memory(&it->history->store, page), source, bytes) == 0)
         return QUERN_OK;
-    const char *name =
-        column < it->archetype->column_count ? it->archetype->columns[column].type->name : "handle";
+    const char *name = column < it->archetype->column_count ? it->archetype->columns[column].type->name
+                                                            : "handle or version";
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "values of '%s' were written through a pointer that somebody keeps from before the "
                        "last save or restore: get it again",
@@ -148,8 +158,9 @@ static quern_result copy_slot(beside *it, uint32_t slot)
     quern__page *pages = quern__saved_pages(it->saved, slot);
     const quern__page *known = is_known ? quern__saved_pages(it->live, slot) : NULL;
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i <= archetype->column_count && result == QUERN_OK; i++) {
-        const bool is_shared = is_known && (i == archetype->column_count || versions[1 + i] <= base);
+    for (uint32_t i = 0; i < it->saved->part_count && result == QUERN_OK; i++) {
+        const bool is_shared =
+            is_known && (i == archetype->column_count || versions[version_of(archetype, i)] <= base);
         if (is_shared)
             pages[i] = quern__page_hold(&it->history->store, known[i]);
         else
@@ -181,9 +192,10 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
     memcpy(it.saved->component_indices, archetype->component_indices,
            archetype->component_count * sizeof archetype->component_indices[0]);
     if (archetype->chunk_count > 0) {
-        const size_t count = (size_t)archetype->chunk_count * (archetype->column_count + 1);
-        memcpy(quern__saved_versions(it.saved), archetype->versions.items, count * sizeof(uint64_t));
-        memset(quern__saved_pages(it.saved, 0), 0, count * sizeof(quern__page));
+        memcpy(quern__saved_versions(it.saved), archetype->versions.items,
+               (size_t)archetype->chunk_count * it.saved->version_count * sizeof(uint64_t));
+        memset(quern__saved_pages(it.saved, 0), 0,
+               (size_t)archetype->chunk_count * it.saved->part_count * sizeof(quern__page));
     }
     copy_planes(&it);
     quern_result result = QUERN_OK;
@@ -222,7 +234,7 @@ static void let_go_one(quern__history *history, quern__page page)
 {
     const quern__saved_archetype *saved = (void *)quern__page_memory(&history->store, page);
     if (history->store.holders.items[page] == 1) {
-        const size_t count = (size_t)saved->chunk_count * (saved->column_count + 1);
+        const size_t count = (size_t)saved->chunk_count * saved->part_count;
         const quern__page *pages = quern__saved_pages(saved, 0);
         for (size_t i = count; i-- > 0;) /* from behind: see store.h */
             quern__page_let_go(&history->store, pages[i]);

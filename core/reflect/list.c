@@ -65,6 +65,7 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
     const quern__component *known = world->storage.components.list.items[quern__component_index(component)];
     *out_info = info_of(&known->type);
     out_info->can_disable = known->can_disable;
+    out_info->row_changes = known->row_changes;
     out_info->is_managed = known->is_managed;
     out_info->is_relation = known->managed.relation != NULL && known->managed.level == 0;
     out_info->is_hidden |= known->managed.is_hidden;

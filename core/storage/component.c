@@ -97,9 +97,8 @@ static quern_result append(quern__components *components, const quern_allocator 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
                          const quern_component_def *def, uint32_t filter_count)
 {
-    *component = (quern__component){.can_disable = def->can_disable,
-                                    .row_changes = def->row_changes,
-                                    .filter_count = filter_count};
+    *component = (quern__component){
+        .can_disable = def->can_disable, .row_changes = def->row_changes, .filter_count = filter_count};
     if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,

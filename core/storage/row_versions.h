@@ -66,6 +66,13 @@ static inline uint64_t *quern__row_versions_of(const quern__row_versions *versio
     return versions->items + (size_t)slot * versions->slot_words;
 }
 
+/* The versions of the rows of a slot in a lane, by its number. */
+static inline uint64_t *quern__row_versions_lane(const quern__row_versions *versions, uint32_t lane,
+                                                 uint32_t slot)
+{
+    return quern__row_versions_of(versions, slot) + (size_t)lane * versions->row_capacity;
+}
+
 /* The version of a row in the lane of that offset. */
 static inline uint64_t *quern__row_version(const quern__row_versions *versions, uint32_t offset,
                                            uintptr_t location)

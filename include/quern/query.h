@@ -431,7 +431,7 @@ QUERN_API bool quern__view_rows_fit(const quern_view *view, uint32_t term, size_
                                     const char *type_name);
 QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row);
 
-/** Returns the values of a term as quern_view_write, but tells no change filter that they change: call
+/** Returns the values of a term as quern_view_write, but tells no change filter, and no history, that they change: call
  * quern_view_mark_row for each row that does. Meant for components with row_changes (quern_component_def),
  * of which few rows are written; in any other, one marked row marks its chunk. */
 static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)

@@ -62,6 +62,7 @@ typedef struct quern_type_info {
     uint32_t field_count;      /**< 0: nothing is known of the bytes. */
     quern_hooks hooks;         /**< All NULL: plain bytes. */
     bool can_disable;          /**< A component that can be disabled. */
+    bool row_changes;          /**< A component whose changes are known by row. */
     bool is_relation;          /**< The component of a relation: its value changes by relating. */
     bool is_managed;           /**< The world keeps it itself; only that of a relation can be set. */
     bool is_hidden;            /**< Tools should not show it: told so, or a mark of the world's own. */

@@ -127,7 +127,10 @@ static void try_seeds(uint64_t first, uint32_t count, bool has_filters, const qu
     for (uint32_t i = 0; i < count; i++) {
         flow_plan_make(&plan, first + i, ENTITIES);
         if (has_filters) {
-            flow_plan_add_filters(&plan);
+            if (i % 2 == 0)
+                flow_plan_add_filters(&plan);
+            else
+                flow_plan_add_row_filters(&plan);
             plan.call_count = 0; /* their filters see everything once more */
         }
         quern_jobs *jobs = setup_jobs(pool_threads[i % POOL_COUNT]);

@@ -45,8 +45,11 @@ static quern_type_info info_of(quern_component component)
 Test(list, components_tell_all_that_they_were_registered_with)
 {
     quern_component position;
-    const quern_component_def def = {QUERN_TYPE(vec3), .fields = QUERN_FIELDS(vec3, x, y, z),
-                                     .hooks = {.construct = construct}, .can_disable = true,
+    const quern_component_def def = {QUERN_TYPE(vec3),
+                                     .fields = QUERN_FIELDS(vec3, x, y, z),
+                                     .hooks = {.construct = construct},
+                                     .can_disable = true,
+                                     .row_changes = true,
                                      .is_hidden = true};
     must(quern_component_register(world, &def, &position));
     const quern_component tag = setup_tag(world, "tag");
@@ -59,10 +62,11 @@ Test(list, components_tell_all_that_they_were_registered_with)
     cr_assert(info.size_bytes == 12 && info.alignment_bytes == 4 && info.field_count == 3);
     cr_assert_str_eq(info.fields[2].name, "z");
     cr_assert(info.hooks.construct == construct && info.hooks.destroy == NULL);
-    cr_assert(info.can_disable && info.is_hidden && !info.is_managed && !info.is_relation);
+    cr_assert(info.can_disable && info.row_changes && info.is_hidden && !info.is_managed &&
+              !info.is_relation);
     info = info_of(tag);
     cr_assert(info.size_bytes == 0 && info.field_count == 0 && info.type_name[0] == '\0');
-    cr_assert(!info.can_disable && !info.is_hidden);
+    cr_assert(!info.can_disable && !info.row_changes && !info.is_hidden);
 }
 
 Test(list, components_that_the_world_keeps_are_told_apart)

@@ -70,9 +70,9 @@ typedef struct quern_component_def {
 } quern_component_def;
 
 /** Registers a type. The same name with the same layout (size, alignment, fields, hooks, can_disable,
- * row_changes) gives the same component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE,
- * LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
- * frames. */
+ * row_changes) gives the same component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT,
+ * COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY.
+ * Threads: main, between frames. */
 QUERN_API quern_result quern_component_register(quern_world *world, const quern_component_def *def,
                                                 quern_component *out_component);
 

@@ -139,21 +139,22 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  * components counts. The first time, every chunk counts as changed.
  *
  * On a component with row_changes (quern_component_def) the filter lets single rows pass: those in which it
- * has changed. So a chunk may come as several views, one for each run of such rows, as with quern_term_disabled,
- * or by runs (quern_view_next_run). With several filters, a row passes if any of them lets it: one by row
- * because of the row, any other because of its chunk. Rows that other terms leave out, as those that have a
- * component disabled, do not come; to the filter they have been looked at.
+ * has changed. So a chunk may come as several views, one for each run of such rows, as with
+ * quern_term_disabled, or by runs (quern_view_next_run). With several filters, a row passes if any of them
+ * lets it: one by row because of the row, any other because of its chunk. Rows that other terms leave out, as
+ * those that have a component disabled, do not come; to the filter they have been looked at.
  *
  * A chunk counts as changed when a view of it was asked for the component with quern_view_write, when
- * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, and when entities came to
- * the chunk or moved within it; not by writes through pointers from quern_entity_get. A row has changed when
- * the same was done to it, or the component was added to it: by a create, too. One that moves, in its archetype or to another
- * that has the component, has not. quern_view_write and QUERN_COLUMN change all rows of the view (those of its runs, where it comes by
- * runs), quern_view_write_rows those that quern_view_mark_row names. To enable or disable a component changes it, as
- * adding does. What a system, or
- * a loop over the query, writes itself is not new to it (to a loop it may be, when other queries with
- * filters are iterated inside it). In a system the filter is a read access: it sees changes that earlier
- * systems made in the same frame. */
+ * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, when the component was enabled
+ * or disabled, and when entities came to the chunk or moved within it; not by writes through pointers from
+ * quern_entity_get. A row has changed when the same was done to it, or the component was added to it, by a
+ * create, too. One that moves, in its archetype or to another that has the component, has not.
+ * quern_view_write changes all rows of the view (those of its runs, where it comes by runs),
+ * quern_view_write_rows those that quern_view_mark_row names.
+ *
+ * What a system, or a loop over the query, writes itself is not new to it (to a loop it may be, when other
+ * queries with filters are iterated inside it). In a system the filter is a read access: it sees changes that
+ * earlier systems made in the same frame. */
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
@@ -431,9 +432,9 @@ QUERN_API bool quern__view_rows_fit(const quern_view *view, uint32_t term, size_
                                     const char *type_name);
 QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row);
 
-/** Returns the values of a term as quern_view_write, but tells no change filter, and no history, that they change: call
- * quern_view_mark_row for each row that does. Meant for components with row_changes (quern_component_def),
- * of which few rows are written; in any other, one marked row marks its chunk. */
+/** Returns the values of a term as quern_view_write, but tells no change filter, and no history, that they
+ * change: call quern_view_mark_row for each row that does. Meant for components with row_changes
+ * (quern_component_def), of which few rows are written; in any other, one marked row marks its chunk. */
 static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
@@ -463,10 +464,10 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
     ((__VA_ARGS__ *)quern__view_rows_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/** Tells change filters that a row of the view has changed in the component of a term, which is declared
- * with QUERN_WRITE; before or after it is written. Filters on a component with row_changes see this row, others its
- * chunk. The runs of the view stay as they were. Returns whether it was done; false, with a message, when
- * the call is wrong. */
+/** Tells change filters, and histories, that a row of the view has changed in the component of a term, which
+ * is declared with QUERN_WRITE; before or after it is written. Filters on a component with row_changes see
+ * this row, others its chunk. The runs of the view stay as they were. Returns whether it was done; false, with
+ * a message, when the call is wrong. */
 static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
 {
     if (term >= view->term_count || row >= view->count || view->columns[term].access != QUERN_WRITE ||

@@ -81,11 +81,11 @@ typedef struct quern_world_stats {
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
     /** Slabs, entity records, links, names, prefabs, events, and versions of rows (row_changes). */
     uint64_t held_bytes;
-    uint64_t used_bytes;       /**< What the existing rows need: components, handles and records. */
-    uint32_t relation_count;   /**< Registered relations. */
-    uint64_t link_bytes;       /**< Memory of the links between siblings and targets; part of held_bytes. */
-    uint32_t prefab_count;     /**< Captured prefabs that were not destroyed. */
-    uint64_t event_bytes; /**< Memory of events that wait, and for events to come; part of held_bytes. */
+    uint64_t used_bytes;     /**< What the existing rows need: components, handles and records. */
+    uint32_t relation_count; /**< Registered relations. */
+    uint64_t link_bytes;     /**< Memory of the links between siblings and targets; part of held_bytes. */
+    uint32_t prefab_count;   /**< Captured prefabs that were not destroyed. */
+    uint64_t event_bytes;    /**< Memory of events that wait, and for events to come; part of held_bytes. */
 } quern_world_stats;
 
 /** Counts what a world holds, in a walk over all archetypes. Errors: NULL_ARGUMENT. Threads: main, between

@@ -175,20 +175,19 @@ static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t c
         quern__page_memory(&history->store, page), (size_t)rows * place->size_bytes);
 }
 
-/* has_rows, and has_column of all columns: what most chunks are asked. */
+/* has_rows, and has_column and has_lane of all: what most chunks are asked. */
 static bool has_chunk(const restore *it, const goal *target, uint32_t slot)
 {
     const quern__saved_archetype *saved = target->saved, *live = target->live;
     const uint64_t *versions = quern__versions_of(&target->archetype->versions, slot);
-    const uint32_t stride = saved->column_count + 1;
     if (live == NULL || slot >= live->chunk_count || slot >= target->archetype->chunk_count) return false;
     const uint32_t rows = target->archetype->slots[slot].row_count;
     bool is_other = rows != quern__saved_rows(saved, slot) || rows != quern__saved_rows(live, slot);
-    for (uint32_t k = 0; k < stride; k++)
+    for (uint32_t k = 0; k < saved->version_count; k++)
         is_other |= versions[k] > it->history->base_version;
     return !is_other &&
            (live == saved || memcmp(quern__saved_pages(live, slot), quern__saved_pages(saved, slot),
-                                    stride * sizeof(quern__page)) == 0);
+                                    saved->part_count * sizeof(quern__page)) == 0);
 }
 
 static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)

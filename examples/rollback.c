@@ -64,7 +64,8 @@ static void steer(quern_context *context, const quern_view *view)
     const Inputs *inputs = quern_context_resource(context, game->inputs);
     const Ship *ships = QUERN_COLUMN(view, 0, const Ship);
     Motion *motions = QUERN_COLUMN(view, 1, Motion);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         motions[i].x += 0.1f * (float)inputs->steer[ships[i].player];
 }
 
@@ -74,7 +75,8 @@ static void fire(quern_context *context, const quern_view *view)
     const Inputs *inputs = quern_context_resource(context, game->inputs);
     const Ship *ships = QUERN_COLUMN(view, 0, const Ship);
     const Place *places = QUERN_COLUMN(view, 1, const Place);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         const Motion motion = {0, ships[i].player == 0 ? 2 : -2};
         const Bullet bullet = {BULLET_FRAMES};
         if (!inputs->fires[ships[i].player]) continue;
@@ -89,7 +91,8 @@ static void move(quern_context *context, const quern_view *view)
     const float seconds = (float)quern_context_delta_seconds(context);
     Place *places = QUERN_COLUMN(view, 0, Place);
     const Motion *motions = QUERN_COLUMN(view, 1, const Motion);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         places[i].x += motions[i].x * seconds;
         places[i].y += motions[i].y * seconds;
     }
@@ -98,7 +101,8 @@ static void move(quern_context *context, const quern_view *view)
 static void fade(quern_context *context, const quern_view *view)
 {
     Bullet *bullets = QUERN_COLUMN(view, 0, Bullet);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         if (--bullets[i].frames_left == 0)
             check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
 }

@@ -198,7 +198,8 @@ quern_entity game_tower_at(Game *game, Point at)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         const quern_local2 *locals = QUERN_COLUMN(&it.view, 0, const quern_local2);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
             if (locals[i].position[0] == plot.x && locals[i].position[1] == plot.y)
                 found = it.view.entities[i];
     }

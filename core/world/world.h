@@ -48,8 +48,8 @@ struct quern_world {
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
     struct quern__events *events;           /* NULL: no event was registered yet */
     uint64_t waiting_event_run_count;       /* of all channels: see core/world/event.h */
-    bool has_history;       /* one saves it: see core/history */
-    uint64_t restore_count; /* how often that has taken it back */
+    bool has_history;                       /* one saves it: see core/history */
+    uint64_t restore_count;                 /* how often that has taken it back */
     uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
     struct quern_schedule *first_schedule; /* in the order of creation; not looked into here */
 

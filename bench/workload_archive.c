@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* archive_save: a world of entities of 100 bytes in four components to an archive in memory. archive_load: that
- * archive into a new world. raw: memcpy of the bytes of the components, one array each, there and back.
+/* archive_save: a world of entities of 100 bytes in four components to an archive in memory. archive_load:
+ * that archive into a new world. raw: memcpy of the bytes of the components, one array each, there and
+ * back.
  *
  * All memory was used before, on both sides: what the system does for pages that are new is left out. */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Changes known by row. changed_rows: in each frame one system writes a Brain in one of a hundred entities, at
- * random and by lookup, and another goes over the rows that have changed, and adds them up. written_rows: a
- * system asks for all of Position to write, as one that knows nothing of rows, and position += velocity *
- * step; so all rows are noted. In chunk, which has the same system, changes are known by chunk.
+/* Changes known by row. changed_rows: in each frame one system writes a Brain in one of a hundred entities,
+ * at random and by lookup, and another goes over the rows that have changed, and adds them up.
+ * written_rows: a system asks for all of Position to write, as one that knows nothing of rows, and position
+ * += velocity * step; so all rows are noted. In chunk, which has the same system, changes are known by
+ * chunk.
  *
  * The control has an array of versions beside its values. It writes one where it writes a value, and reads
  * all of them to find those that are new. */

@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-/* Entities of 100 bytes in four components. Before each pass all components of every chunk are written, or of
- * every tenth; the pass saves the world, or takes it back. raw: the same bytes in blocks of 16 KiB, of which
- * those that were written are copied as a whole into one of as many other places as the history keeps frames,
- * or from there. */
+/* Entities of 100 bytes in four components. Before each pass all components of every chunk are written, or
+ * of every tenth; the pass saves the world, or takes it back. raw: the same bytes in blocks of 16 KiB, of
+ * which those that were written are copied as a whole into one of as many other places as the history keeps
+ * frames, or from there. */
 
 enum { PARTS = 4, TENTH = 10, KEPT_FRAMES = 16, BLOCK_BYTES = 16 * 1024, ROW_BYTES = 100 };
 

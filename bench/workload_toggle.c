@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enabling and disabling. toggle: by handle, a random tenth of the entities in a random order, disabled in one
- * pass and enabled in the next; many: by one call for all. walk_enabled: position += velocity * step over those that have Position enabled,
- * nine of ten; walk_all_enabled: the same where all have. The control has a bit for each row beside its
- * arrays, toggles by row, and walks runs of bits as well. */
+/* Enabling and disabling. toggle: by handle, a random tenth of the entities in a random order, disabled in
+ * one pass and enabled in the next; many: by one call for all. walk_enabled: position += velocity * step
+ * over those that have Position enabled, nine of ten; walk_all_enabled: the same where all have. The
+ * control has a bit for each row beside its arrays, toggles by row, and walks runs of bits as well. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

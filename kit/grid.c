@@ -6,8 +6,8 @@
  * What can change which rows there are, or their order? Rows that come to a chunk or move in it are seen by
  * change filters. Rows that only leave are not: but then some chunk has fewer rows than when the grid was
  * built, or is gone. So the grid is built when a filter lets something pass, or when the list of chunks and
- * their rows is another one. And a history that takes the world back takes back what filters have seen, but not
- * the grid, which may be of a time that never was: then it is built, too. */
+ * their rows is another one. And a history that takes the world back takes back what filters have seen, but
+ * not the grid, which may be of a time that never was: then it is built, too. */
 
 #include "kit/grid_parts.h"
 

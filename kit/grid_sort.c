@@ -54,8 +54,8 @@ static uint32_t part_begin(uint32_t count, uint32_t part, uint32_t part_count)
     return (uint32_t)((uint64_t)count * part / part_count);
 }
 
-/* Calls function for each part; without a pool, or if that is taken, on the caller. The pool is asked for one
- * part, too: so forecasts know of the loop. */
+/* Calls function for each part; without a pool, or if that is taken, on the caller. The pool is asked for
+ * one part, too: so forecasts know of the loop. */
 static void for_parts(quern_jobs *jobs, sorting *all, quern_range_function *function)
 {
     if (jobs == NULL || quern_jobs_parallel_for(jobs, all->part_count, 1, function, all) != QUERN_OK)

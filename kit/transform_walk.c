@@ -192,8 +192,8 @@ static bool few_changed(quern_transform *transform)
     return it.result == QUERN_OK && stats->changed_count <= transform->limit;
 }
 
-/* All filters look in each frame, whether or not what they let pass is then looked at: a sweep takes care of
- * it, too. */
+/* All filters look in each frame, whether or not what they let pass is then looked at: a sweep takes care
+ * of it, too. */
 static bool find_changed(quern_transform *transform)
 {
     transform->tops.count = 0;
@@ -325,8 +325,8 @@ static bool place_children(const quern_transform *transform, quern__transform_li
     return true;
 }
 
-/* A list is as long as its part of the walk, so far. Relaxed: the number is all there is to it; that it goes
- * beyond the limit in the end does not depend on when who sees it. */
+/* A list is as long as its part of the walk, so far. Relaxed: the number is all there is to it; that it
+ * goes beyond the limit in the end does not depend on when who sees it. */
 static bool goes_on(quern_transform *transform, uint32_t placed_count)
 {
     const uint64_t before =

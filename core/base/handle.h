@@ -65,7 +65,8 @@ static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t firs
     return (uint64_t)generation << 32 | quern_entity_index(entity);
 }
 
-/* The handle of this world that has an index and a life. Null for life 0, and for lives that no slot has. */
+/* The handle of this world that has an index and a life. Null for life 0, and for lives that no slot has.
+ */
 static inline quern_entity quern__entity_absolute(uint64_t relative, uint32_t first_handle_high)
 {
     const uint32_t life = (uint32_t)(relative >> 32);

@@ -267,8 +267,7 @@ void quern__relating_clear_ended(const quern__relating *relating)
         const quern__note *entity = &relating->notes.items[i];
         for (uint32_t k = 0; k < relations->list.count && entity->has_ended; k++) {
             const quern__links *links = &relations->list.items[k]->links;
-            if (quern__links_has_page(links, entity->slot))
-                quern__links_clear(links, entity->slot);
+            if (quern__links_has_page(links, entity->slot)) quern__links_clear(links, entity->slot);
         }
     }
 }

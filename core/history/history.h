@@ -4,8 +4,9 @@
 #define QUERN_CORE_HISTORY_HISTORY_H
 
 /* The last frames of a world. A snapshot is a frame; all it knows lies in pages (store.h), which it shares
- * with others. The history has one more, `live`: what the world was like when it was saved or restored last,
- * `base_version` on its clock. From it, and from what has been noted since, follows what is different now:
+ * with others. The history has one more, `live`: what the world was like when it was saved or restored
+ * last, `base_version` on its clock. From it, and from what has been noted since, follows what is different
+ * now:
  *
  *   a column of a chunk      its version, or that of the chunk's rows, is later than base_version
  *   which rows a chunk has   the version of its rows is later, or it has another number of rows: rows may
@@ -18,9 +19,9 @@
  * So where nothing is noted, a new snapshot holds the page that live holds, and a snapshot that is restored
  * and holds the same page as live is there already.
  *
- * Restoring puts versions back as they were, but the clock goes on: all that is written afterwards has later
- * versions than anything before, and what filters have seen is put back, too; so each comparison of versions
- * comes out as it did.
+ * Restoring puts versions back as they were, but the clock goes on: all that is written afterwards has
+ * later versions than anything before, and what filters have seen is put back, too; so each comparison of
+ * versions comes out as it did.
  *
  * Failure: saving first builds the new snapshot, which may fail, and lets it go then; restoring first makes
  * room for everything (restore.c). What follows cannot fail.
@@ -32,9 +33,9 @@
 #include "core/history/tape.h"
 #include "core/world/world.h"
 
-/* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in version.h,
- * planes with their words, and pages, for each slot one per column, that of the handles, and one per lane of
- * versions of rows (row_versions.h). */
+/* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in
+ * version.h, planes with their words, and pages, for each slot one per column, that of the handles, and one
+ * per lane of versions of rows (row_versions.h). */
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
     uint64_t row_count;
@@ -115,8 +116,8 @@ void quern__history_release(quern__history *history);
 
 /* ------------------------------------------------------------------------------------- saving */
 
-/* Builds a snapshot of the world as it is, with a page of so many bytes outside, which the caller fills; and
- * keeps it under its number, or lets it go. Errors of the first: INVALID_ARGUMENT, OUT_OF_MEMORY, with
+/* Builds a snapshot of the world as it is, with a page of so many bytes outside, which the caller fills;
+ * and keeps it under its number, or lets it go. Errors of the first: INVALID_ARGUMENT, OUT_OF_MEMORY, with
  * nothing left. */
 quern_result quern__history_build(quern__history *history, uint64_t frame, size_t outside_bytes,
                                   quern__snapshot *out_snapshot);
@@ -125,7 +126,8 @@ void quern__history_keep(quern__history *history, const quern__snapshot *snapsho
 /* The kept frame of a number, or NULL. */
 const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame);
 
-/* Takes the world to a frame that is kept. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, with everything as it was. */
+/* Takes the world to a frame that is kept. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, with everything as it
+ * was. */
 quern_result quern__history_take_back(quern__history *history, const quern__snapshot *snapshot);
 
 /* ------------------------------------------------------------------------------------- parts */
@@ -185,8 +187,9 @@ quern__live_archetype(const quern__history *history, const quern__archetype *arc
     return NULL;
 }
 
-/* Notes a transfer; true when it was. One that goes on where the last one ends, but for what fills up a line
- * on either side, becomes part of that: chunks are then copied as a whole, which is faster than by columns. */
+/* Notes a transfer; true when it was. One that goes on where the last one ends, but for what fills up a
+ * line on either side, becomes part of that: chunks are then copied as a whole, which is faster than by
+ * columns. */
 static inline bool quern__history_transfer(quern__history *history, char *target, const char *source,
                                            size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Links of all relations in a snapshot, in groups of slots. A relation that is newer than the snapshot has no
- * links there. */
+/* Links of all relations in a snapshot, in groups of slots. A relation that is newer than the snapshot has
+ * no links there. */
 
 #include "core/history/history.h"
 

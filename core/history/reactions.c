@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What reactions are still to be told. Bits of rows are with the planes of archetypes; here are the flags of
- * reactions and watches, and copies of what went. */
+/* What reactions are still to be told. Bits of rows are with the planes of archetypes; here are the flags
+ * of reactions and watches, and copies of what went. */
 
 #include "core/history/history.h"
 #include "core/history/waiting.h"

@@ -48,8 +48,8 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
     };
 }
 
-/* Whether nothing is noted of the archetype since live. Planes of reactions note nothing, so archetypes with
- * planes are never the same; their columns may be. */
+/* Whether nothing is noted of the archetype since live. Planes of reactions note nothing, so archetypes
+ * with planes are never the same; their columns may be. */
 static bool is_same(const quern__history *history, const quern__archetype *archetype,
                     const quern__saved_archetype *live)
 {

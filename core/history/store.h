@@ -3,13 +3,13 @@
 #ifndef QUERN_CORE_HISTORY_STORE_H
 #define QUERN_CORE_HISTORY_STORE_H
 
-/* Memory for what a history keeps: pages, each of one of some sizes, which frames share by counting who holds
- * them. Pages are cut from blocks, and one that nobody holds goes to the next who asks for its size; blocks
- * go back with the store. So a history whose frames are alike allocates nothing once it is warm.
+/* Memory for what a history keeps: pages, each of one of some sizes, which frames share by counting who
+ * holds them. Pages are cut from blocks, and one that nobody holds goes to the next who asks for its size;
+ * blocks go back with the store. So a history whose frames are alike allocates nothing once it is warm.
  *
- * Sizes are whole cache lines, as of columns in chunks, up to those of a chunk; from there on they grow by a
- * quarter at most. The page that was let go last is taken first: so who lets pages go from behind, and takes
- * the same sizes again, finds them lying one after the other as before. */
+ * Sizes are whole cache lines, as of columns in chunks, up to those of a chunk; from there on they grow by
+ * a quarter at most. The page that was let go last is taken first: so who lets pages go from behind, and
+ * takes the same sizes again, finds them lying one after the other as before. */
 
 #include "core/base/array.h"
 #include "core/storage/type.h"

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_HISTORY_TAPE_H
 #define QUERN_CORE_HISTORY_TAPE_H
 
-/* Small things of all kinds, one after the other in memory, and taken from there in the same order. What puts
- * them is called twice: first without memory, to learn how long the tape gets. */
+/* Small things of all kinds, one after the other in memory, and taken from there in the same order. What
+ * puts them is called twice: first without memory, to learn how long the tape gets. */
 
 #include "core/base/base.h"
 

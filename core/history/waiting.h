@@ -3,10 +3,10 @@
 #ifndef QUERN_CORE_HISTORY_WAITING_H
 #define QUERN_CORE_HISTORY_WAITING_H
 
-/* What waits in a world to be seen, on a tape: what reactions are to be told, and events. Of each: whether it
- * can be saved (errors: INVALID_ARGUMENT, with what to do); putting it on a tape; making room for what is on
- * the tape, which is moved on (errors: INVALID_ARGUMENT, OUT_OF_MEMORY); and taking it from there in the place
- * of what waits now. */
+/* What waits in a world to be seen, on a tape: what reactions are to be told, and events. Of each: whether
+ * it can be saved (errors: INVALID_ARGUMENT, with what to do); putting it on a tape; making room for what
+ * is on the tape, which is moved on (errors: INVALID_ARGUMENT, OUT_OF_MEMORY); and taking it from there in
+ * the place of what waits now. */
 
 #include "core/history/tape.h"
 #include "core/world/event.h"

@@ -17,7 +17,8 @@
  *   quern__rows_leave      rows of entities                         raw rows; slots are still to be freed
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
  *   quern__rows_written    rows in which values were written        the same
- *   quern__rows_enable     rows                                     the same, with a component enabled or not
+ *   quern__rows_enable     rows                                     the same, with a component enabled or
+ * not
  *
  *   quern__rows_append     room that was reserved                   raw rows, the last of the archetype
  *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities
@@ -36,11 +37,11 @@
  * are written before, since the user may have them from a pointer into the storage, which is good until
  * something moves. For an arrival they are written after, since who fills them may want to see the handles.
  *
- * Threads. arrive, leave, move, written, enable and relocate touch the rows that they are given, the records of the
- * entities there, and the versions of their chunks; so several threads may call them at a time, each for
- * other rows, as long as no type of these rows has hooks. All else, and the verbs for one row, belong to
- * one thread that has the storage to itself. So a change that is shared out begins on one thread, with
- * append, and ends on one, with cut, quern__slots_free and quern__structure_changed.
+ * Threads. arrive, leave, move, written, enable and relocate touch the rows that they are given, the
+ * records of the entities there, and the versions of their chunks; so several threads may call them at a
+ * time, each for other rows, as long as no type of these rows has hooks. All else, and the verbs for one
+ * row, belong to one thread that has the storage to itself. So a change that is shared out begins on one
+ * thread, with append, and ends on one, with cut, quern__slots_free and quern__structure_changed.
  *
  * Listeners. Who has to hear of changes stands in one of the four quern__on_... functions, or in
  * quern__note_relocation: every path of a verb goes through its own exactly once per run. An archetype
@@ -189,8 +190,8 @@ static inline void quern__leaving_begin(quern__storage *storage)
     storage->reactions.change++;
 }
 
-/* In the change that has begun, so many rows of the source may leave it for the target (NULL: they end). What
- * a change reserves adds up. Errors: OUT_OF_MEMORY; room that was made is kept for later changes. */
+/* In the change that has begun, so many rows of the source may leave it for the target (NULL: they end).
+ * What a change reserves adds up. Errors: OUT_OF_MEMORY; room that was made is kept for later changes. */
 static inline quern_result quern__leaving_reserve(const quern__storage *storage,
                                                   const quern__archetype *source,
                                                   const quern__archetype *target, uint32_t count)
@@ -277,8 +278,8 @@ static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t 
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
                         bool enabled);
 
-/* One of the two parts of quern__row_enable: the bit, which stands in these words of its plane. Returns 1, or 0
- * where it was so. */
+/* One of the two parts of quern__row_enable: the bit, which stands in these words of its plane. Returns 1,
+ * or 0 where it was so. */
 static inline uint64_t quern__row_put_bit(uint64_t *words, uint32_t row, bool disables)
 {
     return quern__plane_put_row(words, row, disables);
@@ -311,9 +312,9 @@ void quern__rows_append_many(quern__storage *storage, quern__archetype *archetyp
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
 
-/* Raw rows, or rows of other entities that are gone, become those of entities whose slots are alive and point
- * nowhere that counts: what a history puts back. Refs into the chunk are good no longer, and nobody else is
- * told. */
+/* Raw rows, or rows of other entities that are gone, become those of entities whose slots are alive and
+ * point nowhere that counts: what a history puts back. Refs into the chunk are good no longer, and nobody
+ * else is told. */
 void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                           const quern_entity *handles, uint32_t count);
 
@@ -323,8 +324,8 @@ void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint3
 /* Slots for new entities, out of those reserved. */
 void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
-/* All slots, of a world that has none: see quern__entities_restore. The handles of those that are neither free
- * nor retired are then as if they had been taken. */
+/* All slots, of a world that has none: see quern__entities_restore. The handles of those that are neither
+ * free nor retired are then as if they had been taken. */
 void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
                           const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
 
@@ -445,8 +446,8 @@ static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern
 /* All values of one row of an archetype with hooks to another row, which is raw. */
 void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source);
 
-/* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain and hears are constants:
- * whether it is, and whether somebody may listen. Returns QUERN_OK, as all of them do. */
+/* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain and hears are
+ * constants: whether it is, and whether somebody may listen. Returns QUERN_OK, as all of them do. */
 QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
                                                        quern__row gap, bool is_plain, bool hears)
 {

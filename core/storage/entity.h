@@ -33,8 +33,8 @@
 
 enum { QUERN__PAGE_RECORDS_LOG2 = 17, QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2 };
 
-/* As with slabs: pages are advised to be huge ones, but the first page only when so many of its slots are in
- * use, for the sake of small worlds. */
+/* As with slabs: pages are advised to be huge ones, but the first page only when so many of its slots are
+ * in use, for the sake of small worlds. */
 enum { QUERN__FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 
 #define QUERN__SLOT_NONE UINT32_MAX
@@ -99,9 +99,10 @@ void quern__entities_trim(quern__entities *entities, const quern_allocator *allo
  * which handles come next, by a rule that knows only the slots. Walks all slots. */
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator);
 
-/* For a history: memory for the first `page_count` pages, less those for which absent_highs is not 0; it shows
- * to nobody until the next call, by which these pages are absent, the others are not, and those behind them
- * are neither. False when there is no memory; then quern__entities_let_go_pages takes it back. */
+/* For a history: memory for the first `page_count` pages, less those for which absent_highs is not 0; it
+ * shows to nobody until the next call, by which these pages are absent, the others are not, and those
+ * behind them are neither. False when there is no memory; then quern__entities_let_go_pages takes it back.
+ */
 bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator *allocator,
                                 uint32_t page_count, const uint32_t *absent_highs);
 void quern__entities_let_go_pages(quern__entities *entities, const quern_allocator *allocator);
@@ -111,16 +112,16 @@ void quern__entities_put_back_pages(quern__entities *entities, const quern_alloc
 /* The memory of records that exist. */
 uint64_t quern__entities_held_bytes(const quern__entities *entities);
 
-/* Takes `count` slots that have been reserved, in the order in which single takes would return them. The caller sets
- * the locations of their records before anybody looks at them. */
+/* Takes `count` slots that have been reserved, in the order in which single takes would return them. The
+ * caller sets the locations of their records before anybody looks at them. */
 void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles);
 
 /* The part of quern__entities_take that begins to use the first page as a large one. */
 void quern__entities_widen_first_page(const quern__entities *entities);
 
-/* Slots as they were in another world, for one that has none; so many are reserved. highs: by slot, handle_high
- * of those who live there, or come next. free_slots: in the order in which they will be taken. The caller sets
- * location and archetype in the records of all others but so many that are retired. */
+/* Slots as they were in another world, for one that has none; so many are reserved. highs: by slot,
+ * handle_high of those who live there, or come next. free_slots: in the order in which they will be taken.
+ * The caller sets location and archetype in the records of all others but so many that are retired. */
 void quern__entities_restore(quern__entities *entities, const uint32_t *highs, uint32_t slot_count,
                              const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
 

@@ -10,10 +10,9 @@
  *
  *   target = t            exactly when the slot stands once in the list of t: first, next, next, ... none
  *   count                 how many stand in that list
- *   last                  the last of them, and next->previous is the slot itself: the list is the same from
- *                         behind
- *   level                 min(depth, QUERN_MAX_RELATION_LEVEL), kept by the users of relations with levels;
- *                         0 for slots without target, and without levels
+ *   last                  the last of them, and next->previous is the slot itself: the list is the same
+ * from behind level                 min(depth, QUERN_MAX_RELATION_LEVEL), kept by the users of relations
+ * with levels; 0 for slots without target, and without levels
  *
  * Only quern__links_reserve can fail; the verbs need the pages of the slots that they name. */
 
@@ -230,8 +229,8 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
 /* The source takes another place among its siblings; before is one of them, or QUERN__SLOT_NONE. */
 void quern__links_place(quern__links *links, uint32_t source, uint32_t before);
 
-/* Whether `below` is the slot itself, or one of its targets is, or one of theirs. In links of a relation with
- * levels: where they are not higher than the slot's, nobody is above it who is below the slot. */
+/* Whether `below` is the slot itself, or one of its targets is, or one of theirs. In links of a relation
+ * with levels: where they are not higher than the slot's, nobody is above it who is below the slot. */
 bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t below);
 
 /* Gives back pages without links. */

@@ -62,7 +62,8 @@ _Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_e
 bool quern__planes_add(quern__planes **planes, const quern_allocator *allocator, quern__plane plane,
                        uint32_t row_capacity, uint32_t slot_capacity);
 
-/* Takes a plane out, which must be there; the others keep their bits. *planes is NULL after the last one. */
+/* Takes a plane out, which must be there; the others keep their bits. *planes is NULL after the last one.
+ */
 void quern__planes_remove(quern__planes **planes, const quern_allocator *allocator, quern__plane plane);
 
 /* Room for more slots, if there are planes. False, with nothing changed, when there is no memory. */
@@ -101,8 +102,8 @@ static inline bool quern__plane_test(const quern__planes *planes, uint32_t index
     return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
 }
 
-/* Sets or clears the bit of one row, for who has all rows of the chunk to itself. words: of the plane in the
- * slot. Returns 1, or 0 where the bit was so. */
+/* Sets or clears the bit of one row, for who has all rows of the chunk to itself. words: of the plane in
+ * the slot. Returns 1, or 0 where the bit was so. */
 static inline uint64_t quern__plane_put_row(uint64_t *words, uint32_t row, bool bit)
 {
     const uint64_t word = words[row / 64], mask = UINT64_C(1) << row % 64;

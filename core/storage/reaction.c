@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reactions, their watches, and what these hear of changes. core/storage/reaction_take.c tells reactions. */
+/* Reactions, their watches, and what these hear of changes. core/storage/reaction_take.c tells reactions.
+ */
 
 #include "core/storage/reaction.h"
 

@@ -28,7 +28,8 @@ struct quern__move_plan;
 
 enum { QUERN__LEVEL_COUNT = QUERN_MAX_RELATION_LEVEL + 1, QUERN__RELATION_PLANS = 128 };
 
-/* A plan found before: from an archetype to the one with the same components but another target or level. */
+/* A plan found before: from an archetype to the one with the same components but another target or level.
+ */
 typedef struct quern__known_plan {
     const struct quern__move_plan *plan;
     uint64_t key; /* quern__plan_key; 0: none */

@@ -4,8 +4,8 @@
 #define QUERN_CORE_STORAGE_REMOVED_H
 
 /* Copies of rows that went from an archetype, for one reaction to look at later: handles, and values of
- * some columns, in blocks. Copies are numbered as they are made; number n is in block n / block_rows, in row
- * n % block_rows:
+ * some columns, in blocks. Copies are numbered as they are made; number n is in block n / block_rows, in
+ * row n % block_rows:
  *
  *   block:  | handles | column | column | ... | keys |      each aligned to 64
  *
@@ -48,7 +48,8 @@ void quern__removed_release(quern__removed *removed, const quern_allocator *allo
 bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
                             uint32_t count);
 
-/* Blocks for so many copies in all, of no change. False when there is no memory; room that was made is kept. */
+/* Blocks for so many copies in all, of no change. False when there is no memory; room that was made is
+ * kept. */
 bool quern__removed_hold(quern__removed *removed, const quern_allocator *allocator, uint32_t count);
 
 /* Copies neighbouring rows; there is room. orders_by_row: in a sync point. Several threads may do so at a

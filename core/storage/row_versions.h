@@ -5,7 +5,8 @@
 
 /* Change versions of single rows: when the component of the entity there last changed. Components that are
  * registered with row_changes have a lane in each of their archetypes that keeps change versions of chunks
- * (core/storage/version.h); other archetypes have none, and share one look with all that listens to changes.
+ * (core/storage/version.h); other archetypes have none, and share one look with all that listens to
+ * changes.
  *
  *   per slot:   | lane | lane | ...              in the order of components
  *   per lane:   | version | version | ...        of each row that the chunk has room for

@@ -114,8 +114,9 @@ quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
                                                 const uint16_t *component_indices, uint32_t count);
 
 /* For archetypes to be made now and linked later, in another order: room in the lists that will name them;
- * one of them, as if it were made when there were `index` archetypes, which keeps change versions and watches
- * but is in no list; and its number, and being found by its set. Errors: OUT_OF_MEMORY, with nothing left. */
+ * one of them, as if it were made when there were `index` archetypes, which keeps change versions and
+ * watches but is in no list; and its number, and being found by its set. Errors: OUT_OF_MEMORY, with
+ * nothing left. */
 bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
 quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
                                            uint32_t count, uint32_t index,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enabling and disabling a component of many entities. All or nothing: a batch is found before any bit of it
- * is changed, and which bits were changed is noted, a bit for each entity, so that they can be put back when
- * an entity of a later batch is refused. That costs less than to look at every entity twice. Listeners hear
- * of it when all is done. */
+/* Enabling and disabling a component of many entities. All or nothing: a batch is found before any bit of
+ * it is changed, and which bits were changed is noted, a bit for each entity, so that they can be put back
+ * when an entity of a later batch is refused. That costs less than to look at every entity twice. Listeners
+ * hear of it when all is done. */
 
 #include "core/storage/change.h"
 #include "core/world/world.h"

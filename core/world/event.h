@@ -136,7 +136,8 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
 bool quern__channel_reserve(quern__channel *channel, uint32_t run_count);
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
 
-/* Parts of that: the first run goes; one comes last, for which there is room, and its events are counted. */
+/* Parts of that: the first run goes; one comes last, for which there is room, and its events are counted.
+ */
 void quern__channel_drop_first(quern__channel *channel);
 uint64_t quern__channel_append(quern__channel *channel, const quern__event_run *run);
 

@@ -102,7 +102,8 @@ static inline uint32_t quern__term_index(const quern_term *term)
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
-/* Lets rows stay whether components are enabled or not: what happens to entities happens to them either way.
+/* Lets rows stay whether components are enabled or not: what happens to entities happens to them either
+ * way.
  * */
 static inline void quern__query_take_either(quern__query *query)
 {

@@ -252,8 +252,8 @@ static void end_up_walk(quern_query_iterator *iterator)
     iterator->up_walk = NULL;
 }
 
-/* Moves on to the next rows that filters by row let pass, and that have enabled, or disabled, what terms ask
- * for, in this chunk or a later one. */
+/* Moves on to the next rows that filters by row let pass, and that have enabled, or disabled, what terms
+ * ask for, in this chunk or a later one. */
 static bool advance_rows(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;

@@ -22,14 +22,14 @@ typedef enum quern__pick {
 /* What filters have seen where none of them is asked: everything is new. */
 #define QUERN__SEEN_NOTHING 0
 
-/* Which rows of a view of the query filters let pass that have seen what is as old as seen_version, and have
- * what terms ask for enabled, or disabled. The mask is written where some are left out; never the runs of
- * up-terms. */
+/* Which rows of a view of the query filters let pass that have seen what is as old as seen_version, and
+ * have what terms ask for enabled, or disabled. The mask is written where some are left out; never the runs
+ * of up-terms. */
 quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
                              quern__row_mask *out_mask);
 
-/* Points the view at the next run of a mask from row *next on, or, where the query takes its chunks by runs,
- * lets it bear the mask, which must outlive it. False when there is none. */
+/* Points the view at the next run of a mask from row *next on, or, where the query takes its chunks by
+ * runs, lets it bear the mask, which must outlive it. False when there is none. */
 bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
                       quern_view *view);
 

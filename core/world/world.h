@@ -100,8 +100,9 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
 
 quern_result quern__world_fail_locked(const char *function);
 
-/* For a history: these archetypes and no others, in this order. Those that go are without rows and is_removed;
- * those that are in no list yet were made by quern__storage_make_archetype, and there is room for them. */
+/* For a history: these archetypes and no others, in this order. Those that go are without rows and
+ * is_removed; those that are in no list yet were made by quern__storage_make_archetype, and there is room
+ * for them. */
 void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
 
 /* What a sync point of a world with empty_archetype_checks_per_sync does when commands have been applied.

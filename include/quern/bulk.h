@@ -43,8 +43,8 @@ QUERN_API quern_result quern_entity_create_filled(quern_world *world, const quer
 
 /** Destroys all entities of a list, in its order; an entity that is in it twice is destroyed once. With
  * count 0 nothing happens. Further errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY, PROVISIONAL_ENTITY
- * (for any of them; then nothing is destroyed), TARGET_IN_USE. Entities that are related to those of the list
- * are treated as by quern_entity_destroy; those that end with them end first. */
+ * (for any of them; then nothing is destroyed), TARGET_IN_USE. Entities that are related to those of the
+ * list are treated as by quern_entity_destroy; those that end with them end first. */
 QUERN_API quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities,
                                                  uint32_t count);
 

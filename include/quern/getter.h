@@ -90,8 +90,8 @@ QUERN_API void *quern_getter_get_write(const quern_getter *getter, quern_entity 
 QUERN_API uint32_t quern_getter_get_many(const quern_getter *getter, const quern_entity *entities,
                                          uint32_t count, const void **out_values);
 
-/** As quern_getter_get_many, to read and to write; change filters count each as a change. Threads: any that no
- * change of the world runs beside, as long as nobody else reads or writes the values that one writes. */
+/** As quern_getter_get_many, to read and to write; change filters count each as a change. Threads: any that
+ * no change of the world runs beside, as long as nobody else reads or writes the values that one writes. */
 QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const quern_entity *entities,
                                                uint32_t count, void **out_values);
 
@@ -109,8 +109,8 @@ typedef struct quern_getter_column {
 } quern_getter_column;
 
 /** Writes the children of count targets as quern_entity_get_children_many does, and into each column a
- * pointer to the value of each child, in the same order; returns how many children there are. What one child
- * has is looked up once for all columns: so this is the fast way down trees, level by level.
+ * pointer to the value of each child, in the same order; returns how many children there are. What one
+ * child has is looked up once for all columns: so this is the fast way down trees, level by level.
  *
  * At most capacity children, and as many pointers per column, are written. There are 1 to
  * QUERN_MAX_GETTER_COLUMNS columns, of getters of one world, which has the relation. A target that is null

@@ -12,13 +12,11 @@
  * same, too: the frames that run next do what they did, bit for bit, on any number of threads.
  *
  *     quern_history *history;
- *     quern_history_create(world, &(quern_history_def){.schedules = {schedule}, .frame_count = 16}, &history);
- *     for (uint64_t frame = 0;; frame++) {
- *         quern_history_save(history, frame, jobs);         // before the frame of that number
- *         quern_schedule_run(schedule, jobs, seconds);
- *         if (late) {                                       // an input of frame `late` came just now
- *             quern_history_restore(history, late, jobs);
- *             frame = late - 1;                             // those from there on run again
+ *     quern_history_create(world, &(quern_history_def){.schedules = {schedule}, .frame_count = 16},
+ * &history); for (uint64_t frame = 0;; frame++) { quern_history_save(history, frame, jobs);         //
+ * before the frame of that number quern_schedule_run(schedule, jobs, seconds); if (late) { // an input of
+ * frame `late` came just now quern_history_restore(history, late, jobs); frame = late - 1; // those from
+ * there on run again
  *         }
  *     }
  *
@@ -29,14 +27,15 @@
  *
  * What is taken back: entities, their components, values, places and order; which are disabled; targets and
  * names; resources; events that wait, and who has read them; what reactions are still to be told; serial
- * numbers; of the schedules of the history: the number of the next frame, time that fixed steps and intervals
- * have left, what filters have seen, which systems are enabled, targets of systems. What is not: types,
- * relations, prefabs, queries and systems that were made since, which stay; settings of schedules; resources
- * registered since, which keep their values; queries of code between frames with filters, which see
- * everything as changed once; anything outside of the world, such as user_data.
+ * numbers; of the schedules of the history: the number of the next frame, time that fixed steps and
+ * intervals have left, what filters have seen, which systems are enabled, targets of systems. What is not:
+ * types, relations, prefabs, queries and systems that were made since, which stay; settings of schedules;
+ * resources registered since, which keep their values; queries of code between frames with filters, which
+ * see everything as changed once; anything outside of the world, such as user_data.
  *
- * Types: one with a copy hook is copied by it into the history, and from there, and destroyed by its destroy
- * hook; one with a move or destroy hook and no copy hook cannot be saved, nor can events with hooks.
+ * Types: one with a copy hook is copied by it into the history, and from there, and destroyed by its
+ * destroy hook; one with a move or destroy hook and no copy hook cannot be saved, nor can events with
+ * hooks.
  *
  * A world with a history writes down when its chunks were written, as with filters on changes of all
  * components.
@@ -91,18 +90,18 @@ QUERN_API void quern_history_destroy(quern_history *history);
  * another time line. If there are more than frame_count then, the oldest is dropped. Takes no memory once
  * frames like this one were saved frame_count times. jobs may be NULL.
  *
- * Errors, with world and history as they were: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT:
- * commands wait to be applied (flush, or discard them), what cannot be copied, named, is there, or
- * in a build with QUERN_CHECKS values were written through a pointer that was kept. Threads: main, between
- * frames. */
+ * Errors, with world and history as they were: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY;
+ * INVALID_ARGUMENT: commands wait to be applied (flush, or discard them), what cannot be copied, named, is
+ * there, or in a build with QUERN_CHECKS values were written through a pointer that was kept. Threads:
+ * main, between frames. */
 QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs);
 
 /** Takes world and schedules back, or forth, to a frame that is kept. All frames stay. Commands that wait,
  * and events that were emitted and not published, belong to what never was, and are discarded. jobs may be
  * NULL.
  *
- * Errors, with everything as it was: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT: the frame
- * is not kept, or systems were added to a schedule since. Threads: main, between frames. */
+ * Errors, with everything as it was: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT: the
+ * frame is not kept, or systems were added to a schedule since. Threads: main, between frames. */
 QUERN_API quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs);
 
 /** Tells the numbers of the oldest and the newest frame that are kept; some in between may not have been

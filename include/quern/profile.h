@@ -138,12 +138,12 @@ QUERN_API void quern_capture_destroy(quern_capture *capture);
  *
  * Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks; sync points are then
  * applied part by part, as several threads would share them. With a pool of one thread, loops that serial
- * systems, and the begin and end of any, run by quern_jobs_parallel_for are told apart: in forecasts threads
- * share them out, by grains; a loop of one piece at will, since code that divides its work by the number of
- * threads makes such. On more threads, the times of chunks include what threads cost each other in caches.
- * Errors, after which nothing is captured: NULL_ARGUMENT (capture), INVALID_ARGUMENT (a frame is running that
- * is captured in it), those of quern_schedule_run, and OUT_OF_MEMORY for the capture, when the frame has
- * run. */
+ * systems, and the begin and end of any, run by quern_jobs_parallel_for are told apart: in forecasts
+ * threads share them out, by grains; a loop of one piece at will, since code that divides its work by the
+ * number of threads makes such. On more threads, the times of chunks include what threads cost each other
+ * in caches. Errors, after which nothing is captured: NULL_ARGUMENT (capture), INVALID_ARGUMENT (a frame is
+ * running that is captured in it), those of quern_schedule_run, and OUT_OF_MEMORY for the capture, when the
+ * frame has run. */
 QUERN_API quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_capture *capture);
 

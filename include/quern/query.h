@@ -141,28 +141,28 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  * On a component with row_changes (quern_component_def) the filter lets single rows pass: those in which it
  * has changed. So a chunk may come as several views, one for each run of such rows, as with
  * quern_term_disabled, or by runs (quern_view_next_run). With several filters, a row passes if any of them
- * lets it: one by row because of the row, any other because of its chunk. Rows that other terms leave out, as
- * those that have a component disabled, do not come; to the filter they have been looked at.
+ * lets it: one by row because of the row, any other because of its chunk. Rows that other terms leave out,
+ * as those that have a component disabled, do not come; to the filter they have been looked at.
  *
  * A chunk counts as changed when a view of it was asked for the component with quern_view_write, when
- * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, when the component was enabled
- * or disabled, and when entities came to the chunk or moved within it; not by writes through pointers from
- * quern_entity_get. A row has changed when the same was done to it, or the component was added to it, by a
- * create, too. One that moves, in its archetype or to another that has the component, has not.
- * quern_view_write changes all rows of the view (those of its runs, where it comes by runs),
+ * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, when the component was
+ * enabled or disabled, and when entities came to the chunk or moved within it; not by writes through
+ * pointers from quern_entity_get. A row has changed when the same was done to it, or the component was
+ * added to it, by a create, too. One that moves, in its archetype or to another that has the component, has
+ * not. quern_view_write changes all rows of the view (those of its runs, where it comes by runs),
  * quern_view_write_rows those that quern_view_mark_row names.
  *
  * What a system, or a loop over the query, writes itself is not new to it (to a loop it may be, when other
- * queries with filters are iterated inside it). In a system the filter is a read access: it sees changes that
- * earlier systems made in the same frame. */
+ * queries with filters are iterated inside it). In a system the filter is a read access: it sees changes
+ * that earlier systems made in the same frame. */
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
     return term;
 }
 
-/** Makes a term: the entity has the component, and has it disabled (quern_entity_enable). The values are not
- * accessed.
+/** Makes a term: the entity has the component, and has it disabled (quern_entity_enable). The values are
+ * not accessed.
  *
  * All other terms that ask for a component which can be disabled (quern_term_read, _write and _with) are
  * about entities that have it enabled, unless quern_term_either says otherwise. So a chunk may come as
@@ -203,8 +203,8 @@ static inline quern_term quern_term_up_make(quern_component component, quern_rel
  *
  * The addresses of the values are there when a view comes: QUERN_UP has them, one per row. The processor
  * was asked for what they point at, and neighbours with the same target share one search. Rows whose target
- * lacks the component are left out, so that a chunk may come as several views, one for each run of rows that
- * stay, or as none. Its views have one ordinal, and share partial result and commands: a kernel that
+ * lacks the component are left out, so that a chunk may come as several views, one for each run of rows
+ * that stay, or as none. Its views have one ordinal, and share partial result and commands: a kernel that
  * computes a partial result adds to it.
  *
  * An up-term is read only, is no change filter, and takes no tags. In a system it is a lookup of the
@@ -244,9 +244,9 @@ static inline quern_term quern_term_up_nearest_optional(quern_component componen
  * has died, has no rows; quern_query_set_target and quern_schedule_set_target give another one.
  *
  * The rows are found by walking the children of the target, and come in the order of archetype, chunk and
- * row: a view is a run of neighbours of one chunk, often a single row. So a walk takes the time of a look at
- * each child, however many other rows there are. The list of them is kept until rows move or entities are
- * related. A query or system has one such term at most; a system with one runs as one job, its views in
+ * row: a view is a run of neighbours of one chunk, often a single row. So a walk takes the time of a look
+ * at each child, however many other rows there are. The list of them is kept until rows move or entities
+ * are related. A query or system has one such term at most; a system with one runs as one job, its views in
  * order. Who relates entities during an iteration ends it, as by a change of structure. Calls that change
  * all that match a query refuse one with a target term. */
 static inline quern_term quern_term_target(quern_relation relation, quern_entity target)
@@ -464,10 +464,10 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
     ((__VA_ARGS__ *)quern__view_rows_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/** Tells change filters, and histories, that a row of the view has changed in the component of a term, which
- * is declared with QUERN_WRITE; before or after it is written. Filters on a component with row_changes see
- * this row, others its chunk. The runs of the view stay as they were. Returns whether it was done; false, with
- * a message, when the call is wrong. */
+/** Tells change filters, and histories, that a row of the view has changed in the component of a term,
+ * which is declared with QUERN_WRITE; before or after it is written. Filters on a component with
+ * row_changes see this row, others its chunk. The runs of the view stay as they were. Returns whether it
+ * was done; false, with a message, when the call is wrong. */
 static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
 {
     if (term >= view->term_count || row >= view->count || view->columns[term].access != QUERN_WRITE ||
@@ -494,8 +494,8 @@ static inline bool quern__view_is_up(const quern_view *view, uint32_t term)
            view->columns[term].size_bytes != 0;
 }
 
-/** Returns the view.count addresses of an up-term's values (quern_term_up). None is NULL, unless the term is
- * optional. Valid as long as the view. Returns NULL, with a message, when the term is no up-term. */
+/** Returns the view.count addresses of an up-term's values (quern_term_up). None is NULL, unless the term
+ * is optional. Valid as long as the view. Returns NULL, with a message, when the term is no up-term. */
 static inline const void *const *quern_view_up(const quern_view *view, uint32_t term)
 {
     if (!quern__view_is_up(view, term))
@@ -719,8 +719,8 @@ QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /** Ends an iteration before its last view: quern_query_next returns false from then on, and the view is no
  * longer good. Needed only where loops over queries with up-terms are left early while more than eight such
- * iterations are nested or left. Without effect on one that has ended, and on NULL. Call it before the query
- * is destroyed. Threads: that of the iteration. */
+ * iterations are nested or left. Without effect on one that has ended, and on NULL. Call it before the
+ * query is destroyed. Threads: that of the iteration. */
 QUERN_API void quern_query_end(quern_query_iterator *iterator);
 
 /* The part of quern_query_next that finds the next entry, or says why there is none. */
@@ -729,7 +729,8 @@ QUERN_API bool quern__query_next(quern_query_iterator *iterator);
 /* At an entry that is not plain: lets the view tell filters what is written, and fetches ahead. */
 QUERN_API void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry);
 
-#define QUERN__PREFETCH_ENTRIES 4 /* how far ahead; behind the last entry there are as many more like it */
+/* How far ahead; behind the last entry there are as many more like it. */
+#define QUERN__PREFETCH_ENTRIES 4
 
 /* Asks for the first line of each column of a chunk that will be come to soon: between many small
  * archetypes there is no order in which the processor could foresee them. */

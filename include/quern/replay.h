@@ -6,10 +6,10 @@
 /** @file
  * Replays: frames that are recorded, and run again elsewhere.
  *
- * What a frame does follows from the world, the time step and what came from outside. If that is in resources,
- * the inputs, then these and the time steps are all that a recording needs for the same frames to run again, on
- * any number of threads. A recording also tells what the world was like after each frame, as hashes; so a run
- * that does something else is found at the first frame where it does.
+ * What a frame does follows from the world, the time step and what came from outside. If that is in
+ * resources, the inputs, then these and the time steps are all that a recording needs for the same frames
+ * to run again, on any number of threads. A recording also tells what the world was like after each frame,
+ * as hashes; so a run that does something else is found at the first frame where it does.
  *
  *     quern_replay_recorder *recorder;
  *     quern_replay_recorder_create(schedule, quern_sink_file(file),
@@ -51,50 +51,52 @@ typedef enum quern_replay_detail {
     /** Hashes of each component in each archetype, of relations, names and resources. Costs about what
      * quern_world_hash does, once more. */
     QUERN_REPLAY_PARTS = 0,
-    QUERN_REPLAY_WHOLE, /**< quern_world_hash alone: which frame it is can be told, and no more. */
-    QUERN_REPLAY_ENTITIES /**< As PARTS, and which entity: 8 bytes for each, and 4 for each of its components. */
+    QUERN_REPLAY_WHOLE,   /**< quern_world_hash alone: which frame it is can be told, and no more. */
+    QUERN_REPLAY_ENTITIES /**< As PARTS, and which entity: 8 bytes for each, and 4 for each of its
+                             components. */
 } quern_replay_detail;
 
 /** Says what is recorded. */
 typedef struct quern_replay_recorder_def {
-    /** What comes from outside: a list that ends at the first null resource, or when it is full. Of one with
-     * described fields these are recorded, otherwise all bytes. A handle in a described field is written as
-     * index and life. Resources with copy, move or destroy hooks are refused. */
+    /** What comes from outside: a list that ends at the first null resource, or when it is full. Of one
+     * with described fields these are recorded, otherwise all bytes. A handle in a described field is
+     * written as index and life. Resources with copy, move or destroy hooks are refused. */
     quern_resource inputs[QUERN_MAX_REPLAY_INPUTS] QUERN__ZERO;
     quern_replay_detail detail QUERN__ZERO; /**< Of hashes. */
-    /** Of detail ENTITIES: that much every so many frames, beginning with the first, and PARTS in between. 0
-     * stands for 1. */
+    /** Of detail ENTITIES: that much every so many frames, beginning with the first, and PARTS in between.
+     * 0 stands for 1. */
     uint32_t entity_interval QUERN__ZERO;
 } quern_replay_recorder_def;
 
 /** Records frames of one schedule. */
 typedef struct quern_replay_recorder quern_replay_recorder;
 
-/** Begins a recording. The schedule, and what the sink writes to, must stay until quern_replay_finish. def may
- * be NULL: no inputs. Nothing is written yet. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (a resource with hooks,
- * or named twice), UNKNOWN_RESOURCE, WORLD_LOCKED, UNAVAILABLE, OUT_OF_MEMORY. Threads: main, between frames.
+/** Begins a recording. The schedule, and what the sink writes to, must stay until quern_replay_finish. def
+ * may be NULL: no inputs. Nothing is written yet. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (a resource with
+ * hooks, or named twice), UNKNOWN_RESOURCE, WORLD_LOCKED, UNAVAILABLE, OUT_OF_MEMORY. Threads: main,
+ * between frames.
  */
 QUERN_API quern_result quern_replay_recorder_create(quern_schedule *schedule, quern_sink sink,
                                                     const quern_replay_recorder_def *def,
                                                     quern_replay_recorder **out_recorder);
 
-/** Runs one frame as quern_schedule_run does, and records it: before the frame the inputs and the time step, so
- * that a frame in which the program crashes has been written; after it, what the world is like. The first call
- * also records what the world is like before.
+/** Runs one frame as quern_schedule_run does, and records it: before the frame the inputs and the time
+ * step, so that a frame in which the program crashes has been written; after it, what the world is like.
+ * The first call also records what the world is like before.
  *
- * What else the program does with the world between frames is not recorded: it belongs into systems that read
- * inputs, or has to be done again by the callbacks of quern_replay_run.
+ * What else the program does with the world between frames is not recorded: it belongs into systems that
+ * read inputs, or has to be done again by the callbacks of quern_replay_run.
  *
- * Errors: those of quern_schedule_run; a frame that ran and ended with an error is recorded with it, and one
- * that did not begin is left out. If a frame went well and could not be recorded: FILE, OUT_OF_MEMORY, LIMIT
- * (4 GiB for one frame); then the recording is at its end, and this and later calls run their frames all the
- * same, and return that error. Threads: main, between frames. */
+ * Errors: those of quern_schedule_run; a frame that ran and ended with an error is recorded with it, and
+ * one that did not begin is left out. If a frame went well and could not be recorded: FILE, OUT_OF_MEMORY,
+ * LIMIT (4 GiB for one frame); then the recording is at its end, and this and later calls run their frames
+ * all the same, and return that error. Threads: main, between frames. */
 QUERN_API quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jobs,
                                            double delta_seconds);
 
-/** Ends a recording and releases the recorder. NULL is allowed. Errors: WORLD_LOCKED, and nothing is done; what
- * quern_replay_record returned when it could not record, or FILE, and the recorder is gone all the same.
- * Threads: main, between frames. */
+/** Ends a recording and releases the recorder. NULL is allowed. Errors: WORLD_LOCKED, and nothing is done;
+ * what quern_replay_record returned when it could not record, or FILE, and the recorder is gone all the
+ * same. Threads: main, between frames. */
 QUERN_API quern_result quern_replay_finish(quern_replay_recorder *recorder);
 
 /* --------------------------------------------------------------------------------------- replaying */
@@ -140,21 +142,21 @@ typedef struct quern_replay_report {
 
 /** Says how to replay. */
 typedef struct quern_replay_run_def {
-    /** Runs before each frame, when the inputs are set, and before the world is compared the first time. For
-     * what the program does between frames besides the inputs. */
+    /** Runs before each frame, when the inputs are set, and before the world is compared the first time.
+     * For what the program does between frames besides the inputs. */
     void (*before_frame)(void *user_data, uint64_t frame) QUERN__ZERO;
     /** Runs after each frame that agreed. Returns false to end the replay (CANCELLED). */
     bool (*after_frame)(void *user_data, uint64_t frame) QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to both. */
 } quern_replay_run_def;
 
-/** Runs recorded frames: sets the inputs, runs a frame with the recorded time step, compares the world; up to
- * the end of the recording, or the first frame that parts. def and out_report may be NULL; the report is also
- * written when the call fails.
+/** Runs recorded frames: sets the inputs, runs a frame with the recorded time step, compares the world; up
+ * to the end of the recording, or the first frame that parts. def and out_report may be NULL; the report is
+ * also written when the call fails.
  *
  * World and schedule must be as they were when the recording began: the same components and resources,
- * registered in the same order (others may follow), entities made by the same calls, a schedule that has run
- * as many frames. Whether entities agree is compared before the first frame.
+ * registered in the same order (others may follow), entities made by the same calls, a schedule that has
+ * run as many frames. Whether entities agree is compared before the first frame.
  *
  * A recording without its end, of a program that crashed, or a damaged one, runs as far as it is good, the
  * last frame included of which only the inputs were written; then BAD_ARCHIVE.

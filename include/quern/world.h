@@ -56,8 +56,8 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity
- * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, targets
- * and siblings of relations, names, and resources with described fields.
+ * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes,
+ * targets and siblings of relations, names, and resources with described fields.
  *
  * Of a component with described fields only these count, otherwise all its bytes. So a plain type with
  * padding should describe its fields, or be zeroed before it is written. Commands that wait for a sync
@@ -114,9 +114,9 @@ QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, ui
                                                     quern_component *components, uint32_t capacity);
 
 /** Gives memory that holds nothing back to the allocator, and with the default one to the system: spare
- * chunks, slabs that become empty, pages of links without links, memory for events, and records of slots of which none is alive,
- * in pages of 131,072. A world that is not trimmed keeps a little of the former for future rows, and all
- * records (see docs/design.md).
+ * chunks, slabs that become empty, pages of links without links, memory for events, and records of slots of
+ * which none is alive, in pages of 131,072. A world that is not trimmed keeps a little of the former for
+ * future rows, and all records (see docs/design.md).
  *
  * Where records go, other handles come next: the slots of such a page are used after all other free ones,
  * in ascending order, and all go on with the life of the one that has lived most often, so that no old
@@ -177,8 +177,8 @@ QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity enti
 
 /** Gives a component a new value, and adds the component if it is missing. value must not be NULL unless
  * the component is a tag. The value is copied as it is: of handles in it, also in described fields, nobody
- * asks whether they live, and one that is provisional stays so (only commands replace them). Further errors:
- * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * asks whether they live, and one that is provisional stays so (only commands replace them). Further
+ * errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 

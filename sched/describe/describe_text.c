@@ -32,8 +32,8 @@ static void write_load(quern__printer *printer, const quern__facts *facts, quern
 static const char *const access_verbs[] = {
     [QUERN_READ] = "read", [QUERN_WRITE] = "write", [QUERN_WRITE_CONCURRENT] = "write"};
 
-/* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent' of one
- * target" */
+/* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent' of
+ * one target" */
 static void write_term(quern__printer *printer, const quern_world *world, const quern__query *query,
                        uint32_t i)
 {

@@ -286,8 +286,8 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     return 0;
 }
 
-/* Where a living entity is that the system may look at, for the component; its index. NULL: there is none, or
- * the call is refused. */
+/* Where a living entity is that the system may look at, for the component; its index. NULL: there is none,
+ * or the call is refused. */
 static const quern__record *find_declared(quern_context *context, quern_entity entity,
                                           quern_component component, const char *function,
                                           uint32_t *out_index)

@@ -432,7 +432,8 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
     }
 }
 
-/* ------------------------------------------------------------------------------------- rows of one target */
+/* ------------------------------------------------------------------------------------- rows of one target
+ */
 
 /* Of a system with a target term. It is alone in its pass, so its tables are its matches, each with one
  * call. */
@@ -452,7 +453,8 @@ IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t e
 
 /* --------------------------------------------------------------------------------------------- events */
 
-/* For builds with checks: others read the same events, at the same time or later, and nobody may write them. */
+/* For builds with checks: others read the same events, at the same time or later, and nobody may write
+ * them. */
 static uint64_t hash_events(const quern_view *view, const quern__channel *channel)
 {
     return quern__hash_bytes(0, view->chunk, (size_t)view->count * channel->stride_bytes);
@@ -468,8 +470,8 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
     quern__context_note_refusal(context);
 }
 
-/* Of a system with items, which is alone in its pass: runs of events, counted from the first that it has not
- * seen. */
+/* Of a system with items, which is alone in its pass: runs of events, counted from the first that it has
+ * not seen. */
 IN_TWO_KINDS void run_events(const quern__stage *stage, uint32_t begin, uint32_t end,
                              quern_context *context, const bool is_told)
 {

@@ -30,8 +30,8 @@ static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
 /* The same where events wait: what was emitted is published when commands have been applied. */
 quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report);
 
-/* A sync point. One without commands, as most of them are, costs a look at the recorders; one without events,
- * a branch. */
+/* A sync point. One without commands, as most of them are, costs a look at the recorders; one without
+ * events, a branch. */
 static inline quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
 {
     if (QUERN__UNLIKELY(quern__schedule_has_events(schedule))) return quern__sync_events(schedule, report);

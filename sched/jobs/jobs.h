@@ -438,7 +438,8 @@ void quern__worker_let_others_come(quern__worker *worker);
 /* Gives back the memory of loops that were submitted; none is under way. */
 void quern__jobs_release_loops(quern_jobs *jobs);
 
-/* ------------------------------------------------------------------------------ graph_run.c: submitted runs */
+/* ------------------------------------------------------------------------------ graph_run.c: submitted
+ * runs */
 
 /* Ends the runs that still wait for counters, without having begun: nothing ever begins them. */
 void quern__jobs_drop_graphs(quern_jobs *jobs);
@@ -463,8 +464,8 @@ typedef struct quern__wait {
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
 
-/* Whether there is a closed job on its stack. Relaxed: its own word; others see it as it was when the worker
- * said that it sleeps, see search.c. */
+/* Whether there is a closed job on its stack. Relaxed: its own word; others see it as it was when the
+ * worker said that it sleeps, see search.c. */
 static inline bool quern__worker_is_closed(const quern__worker *worker)
 {
     return atomic_load_explicit(&worker->closed_depth, memory_order_relaxed) != 0;
@@ -477,7 +478,8 @@ static inline void quern__worker_close(quern__worker *worker, uint32_t differenc
     atomic_store_explicit(&worker->closed_depth, depth + difference, memory_order_relaxed);
 }
 
-/* What quern__scope_allows is to be asked by a worker that waits for this scope and runs other jobs, too. */
+/* What quern__scope_allows is to be asked by a worker that waits for this scope and runs other jobs, too.
+ */
 static inline const void *quern__worker_allows(const quern__worker *worker, const void *scope)
 {
     return quern__worker_is_closed(worker) ? scope : QUERN__ANY_SCOPE;

@@ -26,8 +26,9 @@ typedef struct quern__observer {
                  const char *name, uint64_t begin_ns, uint32_t count);
 } quern__observer;
 
-/* Who looks on at the loops that one worker runs and waits for, in pools of one thread; not at those inside of
- * them. By the worker itself, when such a loop has ended. piece_count: of at least `grain` items each. */
+/* Who looks on at the loops that one worker runs and waits for, in pools of one thread; not at those inside
+ * of them. By the worker itself, when such a loop has ended. piece_count: of at least `grain` items each.
+ */
 typedef struct quern__loop_watch {
     void (*tell)(struct quern__loop_watch *watch, uint32_t piece_count, uint64_t took_ns);
 } quern__loop_watch;

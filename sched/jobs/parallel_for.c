@@ -79,8 +79,8 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
     atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
 }
 
-/* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. The flag is
- * read relaxed: all_left has acquired it. */
+/* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. The flag
+ * is read relaxed: all_left has acquired it. */
 static bool run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
                        quern__part *own)
 {

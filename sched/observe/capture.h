@@ -4,9 +4,9 @@
 #define QUERN_SCHED_OBSERVE_CAPTURE_H
 
 /* What a frame consisted of: sections, one after another, each of tasks that wait for each other. A task is
- * a pass or a part of a sync point: something before, items in any order on any thread, something after. The
- * item of a serial task, and what comes before and after items, may have run loops on the pool, which several
- * threads would share. */
+ * a pass or a part of a sync point: something before, items in any order on any thread, something after.
+ * The item of a serial task, and what comes before and after items, may have run loops on the pool, which
+ * several threads would share. */
 
 #include "core/base/array.h"
 #include "sched/jobs/observer.h"

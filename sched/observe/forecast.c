@@ -16,7 +16,8 @@
  *     worker 0   |before| claim | claim |c|c|after|               a task that waits for it ...
  *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ it comes later: steal_ns when it spins,
  *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
- *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come first
+ *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come
+ * first
  *
  * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a
  * task waited for begins it at once.
@@ -93,8 +94,8 @@ static uint32_t piece_count(const simulation *run, const quern__task *task)
     return is_divided(run, task) ? CLAIMS_PER_WORKER * run->thread_count : task->item_count;
 }
 
-/* What a part of the task takes that takes alone_ns on one thread: less what others save by taking part in its
- * loops, which is no loss when they come too late. */
+/* What a part of the task takes that takes alone_ns on one thread: less what others save by taking part in
+ * its loops, which is no loss when they come too late. */
 static double shared_ns(const simulation *run, const quern__task *task, quern__task_part part,
                         double alone_ns)
 {

@@ -153,8 +153,8 @@ static uint32_t run_count_of(const quern__profiler *profiler, uint32_t worker_in
     return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].run_count : 0;
 }
 
-/* Of what one thread runs alone, forecasts want to know the loops. Only in a frame on one thread: there, what
- * a loop takes is what its pieces take together. */
+/* Of what one thread runs alone, forecasts want to know the loops. Only in a frame on one thread: there,
+ * what a loop takes is what its pieces take together. */
 static void watch_loops(const quern__profiler *profiler, const quern__observed_job *job)
 {
     const quern__pass *pass = job->pass;

@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_REPLAY_BYTES_H
 #define QUERN_SCHED_REPLAY_BYTES_H
 
-/* Bytes that grow while they are written, bytes that are read with care, and blocks of them on their way to a
- * sink and from a source. */
+/* Bytes that grow while they are written, bytes that are read with care, and blocks of them on their way to
+ * a sink and from a source. */
 
 #include "core/base/source.h"
 #include "sched/replay/format.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* From the parts that follow from others to those from which they follow: who lives, and with which components,
- * then values, then what is beside rows. An entity too many makes hashes of values differ, too, so the first
- * that is found tells most. */
+/* From the parts that follow from others to those from which they follow: who lives, and with which
+ * components, then values, then what is beside rows. An entity too many makes hashes of values differ, too,
+ * so the first that is found tells most. */
 
 #include "sched/replay/compare.h"
 
@@ -225,8 +225,8 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
 
 /* ---------------------------------------------------------------------------------------- the rest */
 
-/* The index of the first pair that differs. Types are compared before, so both sides have the same ones, unless
- * one has more. */
+/* The index of the first pair that differs. Types are compared before, so both sides have the same ones,
+ * unless one has more. */
 static bool find_pair(const char *was, uint32_t was_count, const char *is, uint32_t is_count,
                       uint32_t *out_index)
 {

@@ -9,8 +9,8 @@
 
 #include <quern/replay.h>
 
-/* Both states have the same flags; actual is the world's as it is now. Fills in the report from `difference`
- * on, in which the frame and the hashes are known. */
+/* Both states have the same flags; actual is the world's as it is now. Fills in the report from
+ * `difference` on, in which the frame and the hashes are known. */
 void quern__replay_compare(const quern_world *world, const quern__state *expected,
                            const quern__state *actual, quern_replay_report *report);
 

@@ -14,7 +14,8 @@
  *   STATE   the state after it
  *   END     how many frames there are
  *
- * BEGIN START (FRAME STATE)* END. A FRAME that another one with the same number follows, or END, did not run.
+ * BEGIN START (FRAME STATE)* END. A FRAME that another one with the same number follows, or END, did not
+ * run.
  *
  *   state:      | frame | result | flags | hash | types | parts, unless it is WHOLE |
  *   types:      | count | those that were registered since the last state ...
@@ -27,8 +28,8 @@
  *               | hashes of what is disabled, if something is | entities, if there is detail |
  *   entities:   | handle of each row | for each component that is no tag: a hash of each row's value |
  *
- * The bytes of a state follow from the world, so two of them are compared as they are. A handle is index and
- * life (quern__entity_relative). */
+ * The bytes of a state follow from the world, so two of them are compared as they are. A handle is index
+ * and life (quern__entity_relative). */
 
 #include "core/base/base.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* One block is read ahead: what follows a FRAME tells whether it ran. If it cannot be read, the frame runs all the
- * same, since it may be the one in which the recorded program crashed; then the recording is refused. */
+/* One block is read ahead: what follows a FRAME tells whether it ran. If it cannot be read, the frame runs
+ * all the same, since it may be the one in which the recorded program crashed; then the recording is
+ * refused. */
 
 #include "sched/frame/schedule.h"
 #include "sched/replay/compare.h"
@@ -134,8 +135,8 @@ static void swap(quern__bytes *a, quern__bytes *b)
     *b = other;
 }
 
-/* Sets the inputs of the frame and runs it. Errors: those of comparing; what the frame ended with is no error
- * here, unless it did not begin. */
+/* Sets the inputs of the frame and runs it. Errors: those of comparing; what the frame ended with is no
+ * error here, unless it did not begin. */
 static quern_result run_frame(replay *run, double delta_seconds, const char *inputs,
                               quern_result *out_frame_result)
 {
@@ -148,8 +149,8 @@ static quern_result run_frame(replay *run, double delta_seconds, const char *inp
     return run->schedule->frame_index == frame_index ? *out_frame_result : QUERN_OK;
 }
 
-/* The frame block is read; reads the next one, which is of the frame, or comes instead of it. Goes on to the
- * frame after it. */
+/* The frame block is read; reads the next one, which is of the frame, or comes instead of it. Goes on to
+ * the frame after it. */
 static quern_result replay_frame(replay *run, quern__replay_kind *kind)
 {
     double delta_seconds;

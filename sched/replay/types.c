@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The types of a recording, and whether a world has the same. They are known by their numbers, for the order in
- * which components are registered decides about the order of columns, and so about hashes. */
+/* The types of a recording, and whether a world has the same. They are known by their numbers, for the
+ * order in which components are registered decides about the order of columns, and so about hashes. */
 
 #include "sched/replay/state.h"
 

@@ -3,8 +3,9 @@
 #ifndef QUERN_TESTS_FLOW_ACT_H
 #define QUERN_TESTS_FLOW_ACT_H
 
-/* What the systems of a plan, and its calls between frames, do to one entity. Everything follows from the system's salt, the moment, the
- * entity's handle, and the data within reach; so any difference in what a system gets to see spreads. */
+/* What the systems of a plan, and its calls between frames, do to one entity. Everything follows from the
+ * system's salt, the moment, the entity's handle, and the data within reach; so any difference in what a
+ * system gets to see spreads. */
 
 #include "tests/flow/flow_plan.h"
 
@@ -72,8 +73,8 @@ bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_h
 quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment, const flow_hands *hands,
                                 quern_entity recent);
 
-/* An exclusive system, or a program between frames: `now` changes the world at once, `hands` records, and so
- * does `later`, whose flush may follow. */
+/* An exclusive system, or a program between frames: `now` changes the world at once, `hands` records, and
+ * so does `later`, whose flush may follow. */
 void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
                         const flow_hands *now, const flow_hands *later);
 

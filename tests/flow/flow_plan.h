@@ -115,15 +115,15 @@ typedef struct flow_plan {
 
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
 
-/* Makes some terms filters on changes, by chunk and by row. The reference knows no chunks, so it cannot play
- * such a plan. */
+/* Makes some terms filters on changes, by chunk and by row. The reference knows no chunks, so it cannot
+ * play such a plan. */
 void flow_plan_add_filters(flow_plan *plan);
 
 /* Makes some terms filters by row, and no other ones. */
 void flow_plan_add_row_filters(flow_plan *plan);
 
-/* Lets all systems and calls record nothing but creates and destroys; mostly one system of a phase destroys,
- * so that it does so in the order of rows. */
+/* Lets all systems and calls record nothing but creates and destroys; mostly one system of a phase
+ * destroys, so that it does so in the order of rows. */
 void flow_plan_turn_over(flow_plan *plan);
 
 bool flow_system_has_terms(const flow_system *system);

@@ -222,8 +222,8 @@ static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
     return quern_resource_get(subject->world, subject->resources[index]);
 }
 
-/* Without memory the commands wait for the next time; where that is not the matter of a test, its model would
- * notice. */
+/* Without memory the commands wait for the next time; where that is not the matter of a test, its model
+ * would notice. */
 static void flush_world(void *self)
 {
     const quern_result result = quern_world_flush(((grip *)self)->subject->world);

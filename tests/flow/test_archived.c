@@ -8,8 +8,9 @@
 
 #include <criterion/criterion.h>
 
-/* Random worlds are saved and loaded: the loaded one has the hash of the other, and the frames that follow are
- * the same at every thread count. Saved before the first frame, they are those of the world that was saved. */
+/* Random worlds are saved and loaded: the loaded one has the hash of the other, and the frames that follow
+ * are the same at every thread count. Saved before the first frame, they are those of the world that was
+ * saved. */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { FRAME_COUNT = 4, SEED_COUNT = 2, ENTITY_COUNT = 300 };

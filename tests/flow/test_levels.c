@@ -13,9 +13,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Systems that go level by level: what each row gets to see of its target, and that all else is as for every
- * system, at every thread count and in every style. Kernels look at their targets on a board outside of the
- * world, by slot. So the order alone keeps them apart, and the thread sanitizer sees where it does not. */
+/* Systems that go level by level: what each row gets to see of its target, and that all else is as for
+ * every system, at every thread count and in every style. Kernels look at their targets on a board outside
+ * of the world, by slot. So the order alone keeps them apart, and the thread sanitizer sees where it does
+ * not. */
 
 enum { MAX_COUNT = 2000, FRAMES = 3, SLOTS = 1 << 17 };
 
@@ -198,7 +199,8 @@ static void make_follower(void)
     setup_system(schedule, &def);
 }
 
-/* -------------------------------------------------------------------------------- parents before children */
+/* -------------------------------------------------------------------------------- parents before children
+ */
 
 static void plant_bushes(void)
 {
@@ -313,8 +315,8 @@ Test(levels, so_do_those_that_an_exclusive_system_moves, .timeout = 120)
     play((scene){plant_poles, make_mover, NULL, check_nodes});
 }
 
-/* Terms: number to read. Some hang themselves below others, which are below them at times: such commands are
- * dropped; and some let go. */
+/* Terms: number to read. Some hang themselves below others, which are below them at times: such commands
+ * are dropped; and some let go. */
 static void move_by_commands(quern_context *context, const quern_view *view)
 {
     const uint64_t *numbers = quern_view_read(view, 0);
@@ -656,7 +658,8 @@ Test(levels, who_comes_before_reads_of_targets_what_was_there_before, .timeout =
     play((scene){plant_poles, make_reader_before_writer, NULL, check_none_wrong});
 }
 
-/* ------------------------------------------------------------------------------------ filters, conditions */
+/* ------------------------------------------------------------------------------------ filters, conditions
+ */
 
 static uint32_t row_count;
 

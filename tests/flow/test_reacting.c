@@ -12,10 +12,10 @@
 #include <string.h>
 
 /* Random programs with reactions, which record commands that cause further reactions, beside the most naive
- * model of them, which knows of disabled components, too: entities are a list, each sync point goes through all commands one by one, and looks at every
- * entity to see what it was to each reaction before and after. At any number of threads, fused or not, in any
- * order that is open, the world is that of the model after each frame: which entities there are, their values,
- * and what each reaction was shown, row by row.
+ * model of them, which knows of disabled components, too: entities are a list, each sync point goes through
+ * all commands one by one, and looks at every entity to see what it was to each reaction before and after.
+ * At any number of threads, fused or not, in any order that is open, the world is that of the model after
+ * each frame: which entities there are, their values, and what each reaction was shown, row by row.
  *
  * What an entity does follows from its own number and history alone, and its commands are about itself, or
  * create. So the order of rows, which the model does not know, makes no difference. */
@@ -104,8 +104,8 @@ static bool is_open(const reaction_plan *reaction, uint64_t frame)
     return !reaction->has_condition || mix(frame, reaction->salt, 2) % 2 == 0;
 }
 
-/* In the order in which reactions run: by phase, then each as soon as what it is after has its place. As these
- * stand before it anyway, that is the order of registration. */
+/* In the order in which reactions run: by phase, then each as soon as what it is after has its place. As
+ * these stand before it anyway, that is the order of registration. */
 static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
 {
     uint32_t count = 0;
@@ -115,7 +115,8 @@ static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
     return count;
 }
 
-/* ------------------------------------------------------------------------------- what happens to one row */
+/* ------------------------------------------------------------------------------- what happens to one row
+ */
 
 typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_CREATE } op_kind;
 
@@ -164,8 +165,8 @@ static uint64_t first_value(uint64_t number, uint32_t component)
     return mix(number, component, 4);
 }
 
-/* What a reaction makes of a row that it is shown: values that it may not see are not there. disabled: a bit for
- * each component that is; of copies of what is gone nobody knows. */
+/* What a reaction makes of a row that it is shown: values that it may not see are not there. disabled: a
+ * bit for each component that is; of copies of what is gone nobody knows. */
 static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t number,
                     const uint64_t *const values[KINDS], uint32_t disabled)
 {
@@ -175,8 +176,8 @@ static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t numbe
     return sum;
 }
 
-/* Fewer and fewer, so that it comes to an end. Who keeps no history would see the same again, and do the same,
- * for ever. */
+/* Fewer and fewer, so that it comes to an end. Who keeps no history would see the same again, and do the
+ * same, for ever. */
 static uint32_t percent_of(const reaction_plan *reaction, uint32_t kind)
 {
     if (kind == QUERN_ON_REMOVED) return 20;

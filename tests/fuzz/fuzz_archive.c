@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are loaded as an archive: as they are, and with checksums put right, so that what lies behind these is
- * reached; into a world without entities, and into one with some. Whatever comes of it, worlds are valid, and a
- * refusal has changed nothing. What was loaded is saved and loaded again, and comes out the same. */
+/* Bytes are loaded as an archive: as they are, and with checksums put right, so that what lies behind these
+ * is reached; into a world without entities, and into one with some. Whatever comes of it, worlds are
+ * valid, and a refusal has changed nothing. What was loaded is saved and loaded again, and comes out the
+ * same. */
 
 #include "tests/core/archive/reseal.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A main for fuzz targets where there is no libFuzzer: TARGET FILE... plays each file as it is, cut off after each
- * of its bytes (small files alone), and with some bytes changed. */
+/* A main for fuzz targets where there is no libFuzzer: TARGET FILE... plays each file as it is, cut off
+ * after each of its bytes (small files alone), and with some bytes changed. */
 
 #include "tests/fuzz/fuzz.h"
 

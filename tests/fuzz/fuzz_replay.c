@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are replayed as a recording: as they are, and with checksums put right, so that what lies behind these is
- * reached. Whatever comes of it, the world is valid, and a report names what the world has. */
+/* Bytes are replayed as a recording: as they are, and with checksums put right, so that what lies behind
+ * these is reached. Whatever comes of it, the world is valid, and a report names what the world has. */
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/sched/replay/reseal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are a path and, behind a line feed, a text. What can be set reads back as a text that gives the same bytes;
- * what is refused changes nothing. */
+/* Bytes are a path and, behind a line feed, a text. What can be set reads back as a text that gives the
+ * same bytes; what is refused changes nothing. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives that are damaged, cut off or made up: refused, with nothing changed, or loaded to a valid world. */
+/* Archives that are damaged, cut off or made up: refused, with nothing changed, or loaded to a valid world.
+ */
 
 #include "tests/core/archive/reseal.h"
 #include "tests/core/archive/scene.h"

@@ -33,7 +33,8 @@ static quern_component component_that_can(const char *name, uint32_t size_bytes,
     return component;
 }
 
-/* Every other one has `other` as well, every third one the tag: four archetypes, some with several planes. */
+/* Every other one has `other` as well, every third one the tag: four archetypes, some with several planes.
+ */
 static void open_world(void)
 {
     allocator = failing_allocator_create();
@@ -155,7 +156,8 @@ Test(enable_many, counts_as_a_change_where_it_is_done_and_not_where_it_is_refuse
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-/* With so many entities, one of which is wrong, and some disabled before: these stay, and so do the others. */
+/* With so many entities, one of which is wrong, and some disabled before: these stay, and so do the others.
+ */
 static void refuse_at(uint32_t place, quern_entity wrong, quern_result expected)
 {
     random_source random = {place};

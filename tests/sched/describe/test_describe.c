@@ -206,7 +206,8 @@ Test(describe, every_kind_of_access_is_named)
                 "read resource 'score', write resource 'clock' concurrently");
 }
 
-/* Reads a component whose changes are known by row, and one whose changes are not, where they have changed. */
+/* Reads a component whose changes are known by row, and one whose changes are not, where they have changed.
+ */
 static void add_filters(void)
 {
     quern_component state;
@@ -968,7 +969,8 @@ Test(describe_json, without_timing_calls_are_counted_after_a_frame_too)
     cJSON_Delete(root);
 }
 
-/* -------------------------------------------------------------------------------------------- as a picture */
+/* -------------------------------------------------------------------------------------------- as a picture
+ */
 
 /* Systems of every kind, and names that have to be escaped. */
 static void setup_zoo(void)

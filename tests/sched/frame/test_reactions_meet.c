@@ -114,7 +114,8 @@ Test(reactions_meet, values_that_are_accumulated_count_as_set_once)
     close_world();
 }
 
-/* ------------------------------------------------------------------------------------ disabled components */
+/* ------------------------------------------------------------------------------------ disabled components
+ */
 
 static void count_disabled(quern_context *context, const quern_view *view)
 {
@@ -149,7 +150,8 @@ Test(reactions_meet, rows_whose_component_is_disabled_are_shown_and_told_apart)
     close_world();
 }
 
-/* ------------------------------------------------------------------------------------------------ events */
+/* ------------------------------------------------------------------------------------------------ events
+ */
 
 static quern_event death;
 
@@ -204,7 +206,8 @@ Test(reactions_meet, they_emit_events_which_later_rounds_and_systems_read)
     close_world();
 }
 
-/* --------------------------------------------------------------------------------- commands of their own */
+/* --------------------------------------------------------------------------------- commands of their own
+ */
 
 static int64_t score;
 
@@ -248,8 +251,8 @@ static void add_chain(void)
     setup_system(schedule, &third);
 }
 
-/* False when the chain took fewer allocations. A command that was not recorded is what a frame has said that
- * it lost; everything else is done in the end, and once. */
+/* False when the chain took fewer allocations. A command that was not recorded is what a frame has said
+ * that it lost; everything else is done in the end, and once. */
 static bool chain_with_failure(uint64_t failing_call)
 {
     enum { COUNT = 300 };

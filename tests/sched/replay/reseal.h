@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_REPLAY_RESEAL_H
 #define QUERN_TESTS_REPLAY_RESEAL_H
 
-/* Finds blocks of a recording, and puts right the checksums of one that was changed, so that what reads it comes
- * to what lies behind them. */
+/* Finds blocks of a recording, and puts right the checksums of one that was changed, so that what reads it
+ * comes to what lies behind them. */
 
 #include "core/base/hash.h"
 #include "sched/replay/format.h"

@@ -71,7 +71,8 @@ static void record(quern_memory *memory, uint32_t frame_count)
     close_tiny(&it);
 }
 
-/* The world of the runs, which is opened anew only when one has changed it: that takes longer than most runs. */
+/* The world of the runs, which is opened anew only when one has changed it: that takes longer than most
+ * runs. */
 static tiny kept;
 
 static void drop_kept(void)

@@ -497,11 +497,13 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
         slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
-            from.is_planar = grid->dimension_count == 2;
-            if (from.is_planar)
+            if (grid->dimension_count == 2) {
+                from.is_planar = true;
                 place_any(&from, &it, cursors, grid);
-            else
+            } else {
+                from.is_planar = false;
                 place_any(&from, &it, cursors, grid);
+            }
         }
     }
 }

@@ -21,12 +21,13 @@ typedef struct hashed_world {
 
 static quern_component register_described(quern_world *world)
 {
-    quern_component_def def = {.name = "described",
-                               .size_bytes = sizeof(padded),
-                               .alignment_bytes = _Alignof(padded),
-                               .fields = {{"kind", QUERN_FIELD_U8, offsetof(padded, kind), 1},
-                                          {"amount", QUERN_FIELD_U32, offsetof(padded, amount), 1},
-                                          {"target", QUERN_FIELD_ENTITY, offsetof(padded, target), 1}}};
+    quern_component_def def = {
+        .name = "described",
+        .size_bytes = sizeof(padded),
+        .alignment_bytes = _Alignof(padded),
+        .fields = {{"kind", QUERN_FIELD_U8, offsetof(padded, kind), .count = 1},
+                   {"amount", QUERN_FIELD_U32, offsetof(padded, amount), .count = 1},
+                   {"target", QUERN_FIELD_ENTITY, offsetof(padded, target), .count = 1}}};
     quern_component component = {0};
     must(quern_component_register(world, &def, &component));
     return component;

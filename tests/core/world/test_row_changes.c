@@ -482,7 +482,7 @@ Test(row_changes, accumulated_values_change_their_rows)
     const quern_component_def def = {.name = "score",
                                      .size_bytes = 8,
                                      .alignment_bytes = 8,
-                                     .fields = {{"score", QUERN_FIELD_U64, 0, 1}},
+                                     .fields = {{"score", QUERN_FIELD_U64, 0, .count = 1}},
                                      .row_changes = true};
     must(quern_component_register(world, &def, &score));
     for (uint32_t i = 0; i < 100; i++)

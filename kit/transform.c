@@ -66,7 +66,8 @@ static bool split2(const void *parent, const void *world, void *local)
 
 static const quern__transform_kind spatial = {
     .local = {QUERN_TYPE(quern_local3), .fields = QUERN_FIELDS(quern_local3, translation, rotation, scale)},
-    .world = {QUERN_TYPE(quern_world3), .fields = {{"m", QUERN_FIELD_F32, offsetof(quern_world3, m), 12}}},
+    .world = {QUERN_TYPE(quern_world3),
+              .fields = {{"m", QUERN_FIELD_F32, offsetof(quern_world3, m), .count = 12}}},
     .walk_name = "walk_transforms3",
     .sweep_name = "sweep_transforms3",
     .sweep = sweep3,
@@ -77,7 +78,8 @@ static const quern__transform_kind spatial = {
 
 static const quern__transform_kind planar = {
     .local = {QUERN_TYPE(quern_local2), .fields = QUERN_FIELDS(quern_local2, position, angle, scale)},
-    .world = {QUERN_TYPE(quern_world2), .fields = {{"m", QUERN_FIELD_F32, offsetof(quern_world2, m), 6}}},
+    .world = {QUERN_TYPE(quern_world2),
+              .fields = {{"m", QUERN_FIELD_F32, offsetof(quern_world2, m), .count = 6}}},
     .walk_name = "walk_transforms2",
     .sweep_name = "sweep_transforms2",
     .sweep = sweep2,

@@ -48,8 +48,8 @@ extern "C" {
 
 /** How much a recording tells of the world after each frame. */
 typedef enum quern_replay_detail {
-    /** Hashes of each component in each archetype, of relations, names and resources. Costs about what
-     * quern_world_hash does, once more. */
+    /** Hashes of each component in each archetype, of relations, names and resources. Goes
+     * over all values once more than quern_world_hash does. */
     QUERN_REPLAY_PARTS = 0,
     QUERN_REPLAY_WHOLE,   /**< quern_world_hash alone: which frame it is can be told, and no more. */
     QUERN_REPLAY_ENTITIES /**< As PARTS, and which entity: 8 bytes for each, and 4 for each of its

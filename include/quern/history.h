@@ -82,7 +82,7 @@ typedef struct quern_history_stats {
 QUERN_API quern_result quern_history_create(quern_world *world, const quern_history_def *def,
                                             quern_history **out_history);
 
-/** Destroys a history and all its frames; the world stays as it is. To be done before its schedules and its
+/** Destroys a history and all its frames; the world stays as it is. To be done before its schedules (which refuse to go) and its
  * world go. NULL is allowed. Threads: main, between frames. */
 QUERN_API void quern_history_destroy(quern_history *history);
 

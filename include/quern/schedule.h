@@ -210,7 +210,8 @@ typedef struct quern_schedule_def {
 QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                              quern_schedule **out_schedule);
 
-/** Destroys a schedule. NULL is allowed. Threads: main, between frames. */
+/** Destroys a schedule. Refused, with a message in the log, while a history saves it. NULL is allowed.
+ * Threads: main, between frames. */
 QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 
 /** Adds a system at the end of the registration order. out_system may be NULL. Errors: NULL_ARGUMENT,

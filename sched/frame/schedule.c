@@ -111,6 +111,11 @@ void quern_schedule_destroy(quern_schedule *schedule)
                          "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
         return;
     }
+    if (schedule->has_history) {
+        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                         "quern_schedule_destroy: a history still saves the schedule; destroy that first");
+        return;
+    }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
     unlink_schedule(schedule);

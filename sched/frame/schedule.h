@@ -24,6 +24,7 @@ struct quern_schedule {
     bool is_running;
     bool is_observed;        /* this frame: the observer is looking */
     bool has_command_counts; /* of systems, from the last frame */
+    bool has_history;        /* which saves it: see sched/history */
     uint64_t frame_index;    /* of the frame that runs, or the next one */
     double delta_seconds;
     quern_jobs *jobs;

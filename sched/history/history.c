@@ -56,11 +56,14 @@ static quern_result create(quern_world *world, const quern_history_def *def, que
     memcpy(history->schedules, def->schedules, schedule_count * sizeof(quern_schedule *));
     result = quern__history_init(&history->core, world, &allocator,
                                  def->frame_count > 0 ? def->frame_count : DEFAULT_FRAMES);
-    if (result != QUERN_OK)
+    if (result != QUERN_OK) {
         quern__release(&allocator, history, sizeof *history, _Alignof(quern_history));
-    else
-        *out_history = history;
-    return result;
+        return result;
+    }
+    for (uint32_t i = 0; i < schedule_count; i++)
+        history->schedules[i]->has_history = true;
+    *out_history = history;
+    return QUERN_OK;
 }
 
 quern_result quern_history_create(quern_world *world, const quern_history_def *def,
@@ -82,6 +85,8 @@ void quern_history_destroy(quern_history *history)
         return;
     }
     const quern_allocator allocator = history->core.store.allocator;
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        history->schedules[i]->has_history = false;
     quern__history_release(&history->core);
     quern__release(&allocator, history, sizeof *history, _Alignof(quern_history));
 }

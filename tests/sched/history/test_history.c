@@ -437,3 +437,25 @@ Test(history, a_pointer_that_was_kept_is_found)
     cr_assert(strstr(quern_error_message(), "'amount'") != NULL);
     close_world();
 }
+
+Test(history, a_schedule_that_is_saved_is_not_destroyed)
+{
+    captured_reports reports;
+    open_world(NULL);
+    quern_schedule *schedule;
+    must(quern_schedule_create(it.world, NULL, &schedule));
+    const quern_history_def def = {.schedules = {schedule}};
+    must(quern_history_create(it.world, &def, &it.history));
+    must(quern_history_save(it.history, 0, NULL));
+    capture_reports(&reports);
+    quern_schedule_destroy(schedule);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
+    cr_assert(strstr(quern_error_message(), "a history still saves") != NULL);
+    must(quern_schedule_run(schedule, NULL, 0.1));
+    must(quern_history_restore(it.history, 0, NULL));
+    quern_history_destroy(it.history);
+    it.history = NULL;
+    quern_schedule_destroy(schedule);
+    close_world();
+}

@@ -82,8 +82,8 @@ typedef struct quern_history_stats {
 QUERN_API quern_result quern_history_create(quern_world *world, const quern_history_def *def,
                                             quern_history **out_history);
 
-/** Destroys a history and all its frames; the world stays as it is. To be done before its schedules (which refuse to go) and its
- * world go. NULL is allowed. Threads: main, between frames. */
+/** Destroys a history and all its frames; the world stays as it is. To be done before its schedules, which
+ * refuse to go, and before its world. NULL is allowed. Threads: main, between frames. */
 QUERN_API void quern_history_destroy(quern_history *history);
 
 /** Saves the world under a number. Frames kept under this number and later ones are dropped: they are of

@@ -17,8 +17,7 @@
  *   quern__rows_leave      rows of entities                         raw rows; slots are still to be freed
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
  *   quern__rows_written    rows in which values were written        the same
- *   quern__rows_enable     rows                                     the same, with a component enabled or
- * not
+ *   quern__rows_enable     rows                                     the same, one component switched
  *
  *   quern__rows_append     room that was reserved                   raw rows, the last of the archetype
  *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities

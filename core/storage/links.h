@@ -10,9 +10,10 @@
  *
  *   target = t            exactly when the slot stands once in the list of t: first, next, next, ... none
  *   count                 how many stand in that list
- *   last                  the last of them, and next->previous is the slot itself: the list is the same
- * from behind level                 min(depth, QUERN_MAX_RELATION_LEVEL), kept by the users of relations
- * with levels; 0 for slots without target, and without levels
+ *   last                  the last of them, and next->previous is the slot itself: the list is the
+ *                         same from behind
+ *   level                 min(depth, QUERN_MAX_RELATION_LEVEL), kept by the users of relations with
+ *                         levels; 0 for slots without target, and without levels
  *
  * Only quern__links_reserve can fail; the verbs need the pages of the slots that they name. */
 

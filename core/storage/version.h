@@ -13,7 +13,7 @@
  *   items[slot * stride]          rows came to the chunk, or moved in it: all components count as changed
  *   items[slot * stride + i]      the component of version index i was written, enabled or disabled: first
  *                                 the columns in their order, then the tags
- * (quern__archetype_version_index)
+ *                                 (quern__archetype_version_index)
  *
  * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync
  * point, where several threads may bring rows to one chunk and all write the same; hence the atomic store.

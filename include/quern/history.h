@@ -12,11 +12,13 @@
  * same, too: the frames that run next do what they did, bit for bit, on any number of threads.
  *
  *     quern_history *history;
- *     quern_history_create(world, &(quern_history_def){.schedules = {schedule}, .frame_count = 16},
- * &history); for (uint64_t frame = 0;; frame++) { quern_history_save(history, frame, jobs);         //
- * before the frame of that number quern_schedule_run(schedule, jobs, seconds); if (late) { // an input of
- * frame `late` came just now quern_history_restore(history, late, jobs); frame = late - 1; // those from
- * there on run again
+ *     quern_history_create(world, &(quern_history_def){.schedules = {schedule}}, &history);
+ *     for (uint64_t frame = 0;; frame++) {
+ *         quern_history_save(history, frame, jobs);      // before the frame of that number
+ *         quern_schedule_run(schedule, jobs, seconds);
+ *         if (late) {                                    // an input of frame `late` came just now
+ *             quern_history_restore(history, late, jobs);
+ *             frame = late - 1;                          // those from there on run again
  *         }
  *     }
  *

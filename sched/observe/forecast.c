@@ -16,8 +16,7 @@
  *     worker 0   |before| claim | claim |c|c|after|               a task that waits for it ...
  *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ it comes later: steal_ns when it spins,
  *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
- *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come
- * first
+ *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that: another came first
  *
  * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a
  * task waited for begins it at once.

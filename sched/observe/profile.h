@@ -10,8 +10,8 @@
  * call can be timed, nor even every job, which is a run of chunks. Jobs of a pass that a worker runs one
  * after the other are timed together, as a span, when they come to a length worth a look:
  *
- *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one look at its end, which begins the
- * next one in sample_stride:  | a | b | c |    one after each system
+ *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one look at its end: the next begins
+ *                            one in sample_stride:  | a | b | c |    one after each system
  *
  * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was
  * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled

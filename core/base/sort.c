@@ -1,39 +1,45 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Natural merging: what is sorted are most often a few lists after one another, each in order, and each
+ * pass merges ascending runs as it finds them, two and two. */
+
 #include "core/base/sort.h"
 
-static bool is_sorted(const quern__sort_item *items, uint32_t count)
+/* The end of the ascending run that begins there. */
+static uint32_t run_end(const quern__sort_item *items, uint32_t begin, uint32_t count)
 {
-    for (uint32_t i = 1; i < count; i++)
-        if (items[i].key < items[i - 1].key) return false;
-    return true;
+    if (begin == count) return count;
+    uint32_t end = begin + 1;
+    while (end < count && items[end - 1].key <= items[end].key)
+        end++;
+    return end;
 }
 
 /* Merges [begin, middle) and [middle, end) of source into target. */
 static void merge(quern__sort_item *target, const quern__sort_item *source, uint32_t begin, uint32_t middle,
                   uint32_t end)
 {
-    uint32_t a = begin, b = middle;
-    for (uint32_t i = begin; i < end; i++)
-        target[i] = b == end || (a < middle && source[a].key <= source[b].key) ? source[a++] : source[b++];
-}
-
-static uint32_t lesser(uint64_t a, uint32_t b)
-{
-    return a < b ? (uint32_t)a : b;
+    uint32_t a = begin, b = middle, to = begin;
+    while (a < middle && b < end)
+        target[to++] = source[a].key <= source[b].key ? source[a++] : source[b++];
+    memcpy(target + to, source + a, (middle - a) * sizeof *target);
+    memcpy(target + to + (middle - a), source + b, (end - b) * sizeof *target);
 }
 
 void quern__sort(quern__sort_item *items, quern__sort_item *scratch, uint32_t count)
 {
-    if (is_sorted(items, count)) return;
     quern__sort_item *from = items, *to = scratch;
-    for (uint64_t width = 1; width < count; width *= 2) {
-        for (uint64_t begin = 0; begin < count; begin += 2 * width)
-            merge(to, from, (uint32_t)begin, lesser(begin + width, count),
-                  lesser(begin + 2 * width, count));
+    uint32_t first_end = run_end(from, 0, count);
+    while (first_end < count) {
+        for (uint32_t begin = 0, middle = first_end, end; begin < count; begin = end) {
+            if (begin > 0) middle = run_end(from, begin, count);
+            end = run_end(from, middle, count);
+            merge(to, from, begin, middle, end);
+        }
         quern__sort_item *merged = to;
         to = from;
         from = merged;
+        first_end = run_end(from, 0, count);
     }
     if (from != items) memcpy(items, from, count * sizeof *items);
 }

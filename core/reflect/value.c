@@ -120,7 +120,7 @@ static void describe(const quern_field *field, bool by_path, char *text, size_t 
         quern__append(text, text_bytes, "true or false");
     } else if (field->type == QUERN_FIELD_ENTITY) {
         quern__append(text, text_bytes, "an entity as index:generation%s, or none",
-                      by_path ? ", as a path of names that begins with '/'" : "");
+                      by_path ? ", as a path of names that leads to one, such as /tower/gun" : "");
     } else {
         for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++)
             quern__append(text, text_bytes, "%s, ", value->name);

@@ -385,7 +385,8 @@ Test(text, entities_by_number_and_by_path)
     cr_assert_str_eq(get("friend"), number, "dead ones keep their number");
     assert_text("friend", number, number);
     refuse("friend", "/arena, east/gun",
-           "expected an entity as index:generation, as a path of names that begins with '/', or none");
+           "expected an entity as index:generation, as a path of names that leads to one, such as "
+           "/tower/gun, or none");
     static const char *const wrong[] = {"",     "1",          "1:",           ":1",
                                         "1:0",  "1:16777216", "4294967296:1", "/",
                                         "//x",  "0x",         "arena, east",  "/arena, east/",

@@ -57,7 +57,7 @@ typedef enum quern_access {
  * (can_disable in quern_component_def). */
 typedef enum quern_term_enabled {
     QUERN_IF_ENABLED,  /**< Those that have it enabled. */
-    QUERN_IF_DISABLED, /**< Those that have it disabled; see quern_term_disabled. */
+    QUERN_IF_DISABLED, /**< Those that have it disabled; see quern_term_disabled, quern_term_if_disabled. */
     QUERN_IF_EITHER    /**< All; see quern_term_either. */
 } quern_term_enabled;
 
@@ -162,11 +162,11 @@ static inline quern_term quern_term_changed(quern_term term)
 }
 
 /** Makes a term: the entity has the component, and has it disabled (quern_entity_enable). The values are
- * not accessed.
+ * not accessed; quern_term_if_disabled has terms that access them.
  *
  * All other terms that ask for a component which can be disabled (quern_term_read, _write and _with) are
- * about entities that have it enabled, unless quern_term_either says otherwise. So a chunk may come as
- * several views, one for each run of rows that stay, or as none. Its views have one ordinal, and share
+ * about entities that have it enabled, unless quern_term_if_disabled or quern_term_either say otherwise. So
+ * a chunk may come as several views, one for each run of rows that stay, or as none. Its views have one ordinal, and share
  * partial result and commands: a kernel that computes a partial result adds to it. A chunk where nothing is
  * disabled comes as ever. A system or query may also have all rows in one view, and the runs from it
  * (quern_view_next_run).
@@ -176,7 +176,20 @@ static inline quern_term quern_term_changed(quern_term term)
  * tells). In a system, a term on such a component is a read access of it, whatever its own access says. */
 static inline quern_term quern_term_disabled(quern_component component)
 {
-    quern_term term = quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
+    quern_term term = quern_term_with(component);
+    term.enabled = QUERN_IF_DISABLED;
+    return term;
+}
+
+/** Makes a term be about the entities that have the component disabled, with the same access:
+ * `quern_term_if_disabled(quern_term_write(loaded))` is about weapons that are being loaded, whose seconds
+ * count down. For terms of match QUERN_MATCH_ALL, on the row itself; others are refused.
+ *
+ * It says which rows the views have, and nothing else. So conflicts, change filters and versions are those of
+ * the term that it is made of: a system that writes the enabled rows and one that writes the disabled ones
+ * write the same component, and never run at the same time. */
+static inline quern_term quern_term_if_disabled(quern_term term)
+{
     term.enabled = QUERN_IF_DISABLED;
     return term;
 }

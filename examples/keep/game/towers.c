@@ -44,13 +44,11 @@ static void settle(quern_context *context, const quern_view *view)
 static void add_barrels(Game *game)
 {
     const Types *types = &game->types;
-    quern_term unloaded = quern_term_write(types->loaded);
-    unloaded.enabled = QUERN_IF_DISABLED;
     const quern_system_def reloading = {.name = "reload",
                                         .phase = PHASE_MOVE,
                                         .run = reload,
                                         .user_data = game,
-                                        .terms = {unloaded},
+                                        .terms = {quern_term_if_disabled(quern_term_write(types->loaded))},
                                         .flags = QUERN_SYSTEM_RUNS};
     const quern_system_def settling = {
         .name = "settle barrels",
@@ -116,8 +114,6 @@ static void recover(quern_context *context, const quern_view *view)
 static void add_stun(Game *game)
 {
     const Types *types = &game->types;
-    quern_term stunned = quern_term_write(types->turret);
-    stunned.enabled = QUERN_IF_DISABLED;
     const quern_system_def stunning = {
         .name = "stun",
         .phase = PHASE_TELL,
@@ -134,7 +130,8 @@ static void add_stun(Game *game)
         .phase = PHASE_MOVE,
         .run = recover,
         .user_data = game,
-        .terms = {[STUN_TURRET] = stunned, [STUN_STUN] = quern_term_write(types->stun)}};
+        .terms = {[STUN_TURRET] = quern_term_if_disabled(quern_term_write(types->turret)),
+                  [STUN_STUN] = quern_term_write(types->stun)}};
     check(quern_schedule_add_system(game->schedule, &stunning, NULL));
     check(quern_schedule_add_system(game->schedule, &recovering, NULL));
 }

@@ -222,23 +222,26 @@ Test(row_changes, where_rows_are_left_out_the_others_are_written)
 {
     const quern_query_def def = {.terms = {quern_term_write(number)}, .by_runs = true};
     quern_query *watcher = query_changed(other), *by_row, *by_runs;
+    quern_query *disabled =
+        setup_query(world, (quern_term[]){quern_term_if_disabled(quern_term_write(number))}, 1);
     quern_query *either = setup_query(
         world, (quern_term[]){quern_term_changed(quern_term_either(quern_term_with(number)))}, 1);
     by_row = setup_query(world, def.terms, 1);
     must(quern_query_create(world, &def, &by_runs));
     for (uint32_t i = 0; i < ROWS; i += 3)
         must(quern_entity_enable(world, entities[i], number, false));
-    quern_query *writers[] = {by_row, by_runs};
+    quern_query *writers[] = {by_row, by_runs, disabled};
     look(watcher);
-    for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t k = 0; k < 3; k++) {
         look(either);
         quern_query_iterator it = quern_query_iterate(writers[k]);
         while (quern_query_next(&it))
             cr_assert_not_null(quern_view_write(&it.view, 0));
-        cr_assert_eq(look(either), (uint32_t)ROWS / 3 * 2);
+        cr_assert_eq(look(either), writers[k] == disabled ? (ROWS + 2u) / 3 : (uint32_t)ROWS / 3 * 2);
     }
     cr_assert_eq(look(watcher), 0u);
     quern_query_destroy(watcher);
+    quern_query_destroy(disabled);
     quern_query_destroy(either);
     quern_query_destroy(by_row);
     quern_query_destroy(by_runs);

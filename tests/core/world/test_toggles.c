@@ -123,8 +123,7 @@ static void check_query(quern_term term, bool by_runs, bool shows_enabled, bool 
 
 Test(toggles, terms_are_about_who_has_the_component_enabled)
 {
-    quern_term off = quern_term_disabled(number);
-    off.access = QUERN_READ;
+    const quern_term off = quern_term_if_disabled(quern_term_read(number));
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
             check_query(quern_term_read(number), by_runs, true, false);
@@ -133,6 +132,28 @@ Test(toggles, terms_are_about_who_has_the_component_enabled)
             check_query(off, by_runs, false, true);
         }
         disable_some();
+    }
+}
+
+/* The number of each disabled entity grows by what it has not grown by yet, and no other number. */
+Test(toggles, values_are_written_of_just_those_that_have_it_disabled)
+{
+    disable_some();
+    for (uint64_t by_runs = 0; by_runs < 2; by_runs++) {
+        quern_query *query = query_of(quern_term_if_disabled(quern_term_write(number)), by_runs);
+        quern_query_iterator it = quern_query_iterate(query);
+        while (quern_query_next(&it)) {
+            uint64_t *numbers = QUERN_COLUMN(&it.view, 0, uint64_t);
+            quern_run run = {0};
+            while (quern_view_next_run(&it.view, &run))
+                for (uint32_t i = run.first; i < run.first + run.count; i++)
+                    numbers[i] += ENTITIES;
+        }
+        must(it.result);
+        for (uint64_t i = 0; i < ENTITIES; i++)
+            cr_assert_eq(*(const uint64_t *)quern_entity_get(world, entities[i], number),
+                         is_disabled[i] ? i + (by_runs + 1) * ENTITIES : i);
+        quern_query_destroy(query);
     }
 }
 
@@ -498,10 +519,12 @@ static void refuse_term(quern_term term, quern_result expected)
 Test(toggles_refused, terms_that_ask_for_what_is_never_so)
 {
     refuse_term(quern_term_disabled(solid), QUERN_ERROR_INVALID_ARGUMENT);
-    quern_term term = quern_term_optional(number, QUERN_READ);
-    term.enabled = QUERN_IF_DISABLED;
-    refuse_term(term, QUERN_ERROR_INVALID_ARGUMENT);
-    term = quern_term_read(number);
+    refuse_term(quern_term_if_disabled(quern_term_write(solid)), QUERN_ERROR_INVALID_ARGUMENT);
+    refuse_term(quern_term_if_disabled(quern_term_optional(number, QUERN_READ)),
+                QUERN_ERROR_INVALID_ARGUMENT);
+    refuse_term(quern_term_if_disabled(quern_term_up(number, quern_world_parent(world))),
+                QUERN_ERROR_INVALID_ARGUMENT);
+    quern_term term = quern_term_read(number);
     term.enabled = (quern_term_enabled)7;
     refuse_term(term, QUERN_ERROR_INVALID_ARGUMENT);
 }

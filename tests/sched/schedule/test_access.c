@@ -107,6 +107,24 @@ Test(access, systems_that_share_no_archetype_do_not_meet)
     cr_assert_not(meet(tagged, TERMS(quern_term_write(position), quern_term_read(velocity))));
 }
 
+/* Enabled and disabled are other rows of the same chunk, but one column, and one plane of bits. */
+Test(access, who_has_it_enabled_and_who_has_it_disabled_meet)
+{
+    quern_component shield;
+    const quern_component_def def = {
+        .name = "shield", .size_bytes = 8, .alignment_bytes = 8, .can_disable = true};
+    must(quern_component_register(world, &def, &shield));
+    setup_archetype(shield, velocity);
+    const quern_term written = quern_term_if_disabled(quern_term_write(shield));
+    cr_assert(meet(TERMS(written), TERMS(quern_term_write(shield))));
+    cr_assert(meet(TERMS(written), TERMS(quern_term_read(shield))));
+    cr_assert(meet(TERMS(written), TERMS(quern_term_with(shield))), "it reads who has it enabled");
+    cr_assert(meet(TERMS(written), TERMS(written)));
+    cr_assert_not(
+        meet(TERMS(quern_term_if_disabled(quern_term_read(shield))), TERMS(quern_term_read(shield))));
+    cr_assert_not(meet(TERMS(written), TERMS(quern_term_write(velocity))));
+}
+
 Test(access, an_optional_component_counts_where_it_is_present)
 {
     setup_archetype(position, tag);

@@ -25,9 +25,20 @@ libdir=$(dirname "$(find "$prefix" -name 'libquern.a')")
 echo "CMake package"
 "$cmake" -S "$source/tests/install" -B "$work/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
 "$cmake" --build "$work/build"
-for program in consumer_quern consumer_quern_static consumer_quern_shared consumer_kit_quern_static consumer_kit_quern_shared; do
+for program in consumer_quern consumer_quern_static consumer_quern_shared consumer_kit consumer_kit_quern_static \
+    consumer_kit_quern_shared; do
     "$work/build/$program"
 done
+# One Quern in each program: where the shared one is named, nothing comes from the static one.
+nm "$work/build/consumer_kit" | grep -q ' T quern_world_create$'
+nm "$work/build/consumer_kit_quern_shared" | grep -q ' U quern_world_create$'
+
+echo "CMake package, shared by BUILD_SHARED_LIBS"
+"$cmake" -S "$source/tests/install" -B "$work/build" -DBUILD_SHARED_LIBS=ON
+"$cmake" --build "$work/build" --target consumer_kit consumer_quern
+"$work/build/consumer_kit"
+nm "$work/build/consumer_kit" | grep -q ' U quern_world_create$'
+nm "$work/build/consumer_quern" | grep -q ' U quern_world_create$'
 if [ -x "$work/build/consumer_bench" ]; then
     "$work/build/consumer_bench" --repeat 5 --json="$work/before.jsonl"
     "$work/build/consumer_bench" --load "$work/before.jsonl" --compare "$work/before.jsonl" --report "$work/page.html"

@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* A tape of them: how many, and of each the slot, its parent's, the length, the text. */
+/* A tape of them: how many, and of each the slot, its parent's, the length, the text with its end. */
 static void put_names(const quern__names *names, quern__tape *tape)
 {
     quern__tape_put_word(tape, names->count);
@@ -18,8 +18,18 @@ static void put_names(const quern__names *names, quern__tape *tape)
             const uint32_t length = (uint32_t)strlen(name->text);
             quern__tape_put_word(tape, (uint64_t)name->parent << 32 | name->slot);
             quern__tape_put_word(tape, length);
-            quern__tape_put(tape, name->text, length);
+            quern__tape_put(tape, name->text, (size_t)length + 1);
         }
+}
+
+quern__saved_name quern__saved_name_take(quern__tape *tape)
+{
+    const uint64_t slots = quern__tape_take_word(tape);
+    const uint32_t length = (uint32_t)quern__tape_take_word(tape);
+    const quern__saved_name name = {(uint32_t)slots, (uint32_t)(slots >> 32), length,
+                                    tape->bytes + tape->length_bytes};
+    tape->length_bytes += (size_t)length + 1;
+    return name;
 }
 
 quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot)
@@ -52,11 +62,9 @@ quern_result quern__prepare_names(quern__history *history, const quern__snapshot
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
     const uint32_t count = (uint32_t)quern__tape_take_word(&tape);
     bool has_room = quern__names_reserve_count(&storage->names, &storage->allocator, count);
-    for (uint32_t i = 0; i < count && has_room; i++) {
-        const uint32_t slot = (uint32_t)quern__tape_take_word(&tape);
-        tape.length_bytes += (size_t)quern__tape_take_word(&tape);
-        has_room = quern__names_reserve_page(&storage->names, &storage->allocator, slot);
-    }
+    for (uint32_t i = 0; i < count && has_room; i++)
+        has_room = quern__names_reserve_page(&storage->names, &storage->allocator,
+                                             quern__saved_name_take(&tape).slot);
     return has_room ? QUERN_OK : quern__history_fail_memory("the names of entities");
 }
 
@@ -75,11 +83,8 @@ void quern__put_back_names(quern__history *history, const quern__snapshot *snaps
     drop_names(names);
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
     for (uint64_t left = quern__tape_take_word(&tape); left > 0; left--) {
-        const uint64_t slots = quern__tape_take_word(&tape);
-        const uint32_t length = (uint32_t)quern__tape_take_word(&tape);
-        quern__names_put(names, (uint32_t)slots, (uint32_t)(slots >> 32), tape.bytes + tape.length_bytes,
-                         length);
-        tape.length_bytes += length;
+        const quern__saved_name name = quern__saved_name_take(&tape);
+        quern__names_put(names, name.slot, name.parent, name.text, name.length);
     }
 }
 

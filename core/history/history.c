@@ -82,7 +82,7 @@ static void list_pages(const quern__snapshot *snapshot, quern__page *pages)
     memcpy(pages, list, sizeof list);
 }
 
-static void hold(const quern__history *history, const quern__snapshot *snapshot)
+void quern__snapshot_hold(const quern__history *history, const quern__snapshot *snapshot)
 {
     quern__page pages[SNAPSHOT_PAGES];
     list_pages(snapshot, pages);
@@ -95,8 +95,7 @@ static bool is_last_holder(const quern__history *history, quern__page page)
     return page != 0 && history->store.holders.items[page] == 1;
 }
 
-/* Also one that was not built to its end. */
-static void let_go(quern__history *history, const quern__snapshot *snapshot)
+void quern__snapshot_let_go(quern__history *history, const quern__snapshot *snapshot)
 {
     if (is_last_holder(history, snapshot->archetypes)) quern__let_go_archetypes(history, snapshot);
     if (is_last_holder(history, snapshot->relations)) quern__let_go_links(history, snapshot);
@@ -111,8 +110,8 @@ static void let_go(quern__history *history, const quern__snapshot *snapshot)
 void quern__history_follow(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__snapshot live = *snapshot; /* snapshot may be live itself */
-    hold(history, &live);
-    let_go(history, &history->live);
+    quern__snapshot_hold(history, &live);
+    quern__snapshot_let_go(history, &history->live);
     history->live = live;
     history->live.names_version = history->world->storage.names.version;
     history->base_version = history->world->storage.clock++;
@@ -152,11 +151,14 @@ void quern__history_release(quern__history *history)
 {
     const quern_allocator allocator = history->store.allocator;
     while (history->frame_count > 0)
-        let_go(history, &history->frames[--history->frame_count]);
-    let_go(history, &history->live);
+        quern__snapshot_let_go(history, &history->frames[--history->frame_count]);
+    quern__snapshot_let_go(history, &history->live);
     stop_noting(history->world);
     quern__array_release(&allocator, &history->transfers);
     quern__array_release(&allocator, &history->parts);
+    quern__array_release(&allocator, &history->delta_scratch.runs);
+    quern__array_release(&allocator, &history->delta_scratch.loose);
+    quern__map_release(&history->delta_scratch.loose_by_handle, &allocator);
     quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     quern__store_release(&history->store);
     history->world->has_history = false;
@@ -204,7 +206,7 @@ quern_result quern__history_build(quern__history *history, uint64_t frame, size_
     if (out_snapshot->outside == 0) result = quern__history_fail_memory("the state of schedules");
     if (result == QUERN_OK) result = build_parts(history, out_snapshot);
     if (result != QUERN_OK)
-        let_go(history, out_snapshot);
+        quern__snapshot_let_go(history, out_snapshot);
     else
         quern__history_run_transfers(history);
     return result;
@@ -212,7 +214,7 @@ quern_result quern__history_build(quern__history *history, uint64_t frame, size_
 
 static void drop_first(quern__history *history)
 {
-    let_go(history, &history->frames[0]);
+    quern__snapshot_let_go(history, &history->frames[0]);
     history->frame_count--;
     memmove(history->frames, history->frames + 1, history->frame_count * sizeof *history->frames);
 }
@@ -221,7 +223,7 @@ void quern__history_keep(quern__history *history, const quern__snapshot *snapsho
 {
     quern__history_follow(history, snapshot);
     while (history->frame_count > 0 && history->frames[history->frame_count - 1].frame >= snapshot->frame)
-        let_go(history, &history->frames[--history->frame_count]);
+        quern__snapshot_let_go(history, &history->frames[--history->frame_count]);
     if (history->frame_count == history->frame_capacity) drop_first(history);
     history->frames[history->frame_count++] = *snapshot;
 }

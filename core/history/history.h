@@ -92,6 +92,32 @@ typedef struct quern__snapshot {
     quern__saved_slots slots;
 } quern__snapshot;
 
+/* Rows of an archetype in a snapshot, from one on. */
+typedef struct quern__delta_side {
+    const quern__saved_archetype *archetype; /* NULL: nowhere */
+    uint32_t slot, row;
+} quern__delta_side;
+
+/* Neighbours in both of two snapshots, or in the one that has them. */
+typedef struct quern__delta_run {
+    quern__delta_side was, is;
+    uint32_t count;
+} quern__delta_run;
+
+/* A row of one snapshot that stands elsewhere in the other, or that this does not have. */
+typedef struct quern__loose_row {
+    quern_entity handle;
+    quern__delta_side at;
+    bool is_taken; /* the other snapshot has it */
+} quern__loose_row;
+
+/* For delta_rows.c, kept from one delta to the next. */
+typedef struct quern__delta_scratch {
+    QUERN__ARRAY(quern__delta_run) runs;
+    QUERN__ARRAY(quern__loose_row) loose;
+    quern__map loose_by_handle; /* to places in that list */
+} quern__delta_scratch;
+
 typedef struct quern__history {
     quern_world *world;
     quern__page_store store;
@@ -105,6 +131,8 @@ typedef struct quern__history {
     QUERN__ARRAY(quern__part) parts;
     struct quern__event_block *event_blocks; /* for events that are put back */
     uint64_t copied_bytes, copied_count;     /* by the last call */
+    uint32_t delta_count;                    /* deltas that hold snapshots */
+    quern__delta_scratch delta_scratch;
 } quern__history;
 
 /* ------------------------------------------------------------------------------------- life cycle */
@@ -125,6 +153,12 @@ void quern__history_keep(quern__history *history, const quern__snapshot *snapsho
 
 /* The kept frame of a number, or NULL. */
 const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame);
+
+/* Holds the pages of a snapshot once more, and lets them go, also those of one that was not built to its
+ * end.
+ */
+void quern__snapshot_hold(const quern__history *history, const quern__snapshot *snapshot);
+void quern__snapshot_let_go(quern__history *history, const quern__snapshot *snapshot);
 
 /* Takes the world to a frame that is kept. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, with everything as it
  * was. */
@@ -172,6 +206,19 @@ static inline uint32_t quern__saved_rows(const quern__saved_archetype *saved, ui
     if (slot + 1 < saved->chunk_count) return saved->row_capacity;
     return (uint32_t)(saved->row_count - (uint64_t)slot * saved->row_capacity);
 }
+
+/* The handle of who lives in a slot. */
+quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
+                                 uint32_t slot);
+
+/* A name on the tape of names, on which their number comes first. */
+typedef struct quern__saved_name {
+    uint32_t slot, parent;
+    uint32_t length; /* of the text, which ends with a zero */
+    const char *text;
+} quern__saved_name;
+
+quern__saved_name quern__saved_name_take(quern__tape *tape);
 
 /* The archetypes of a world beside those of live: for each of them, in their order, its place there, or
  * UINT32_MAX. Those of live that are gone are passed by. *place is 0 in the beginning. */

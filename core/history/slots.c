@@ -105,6 +105,14 @@ void quern__let_go_slots(quern__history *history, const quern__snapshot *snapsho
         quern__page_let_go(&history->store, groups[i]);
 }
 
+quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
+                                 uint32_t slot)
+{
+    const quern__page group = quern__pages_in(history, snapshot->slots.groups)[slot / QUERN__SLOT_GROUP];
+    const saved_slot *slots = (const saved_slot *)(const void *)quern__page_memory(&history->store, group);
+    return (quern_entity){(uint64_t)slots[slot % QUERN__SLOT_GROUP].handle_high << 32 | slot};
+}
+
 /* --------------------------------------------------------------------------------------- putting back */
 
 quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot)

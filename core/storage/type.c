@@ -333,6 +333,18 @@ uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *va
     return hash;
 }
 
+bool quern__type_same_value(const quern__type *type, const void *a, const void *b)
+{
+    if (type->field_count == 0) return memcmp(a, b, type->size_bytes) == 0;
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern_field *field = &type->fields[i];
+        if (memcmp((const char *)a + field->offset_bytes, (const char *)b + field->offset_bytes,
+                   (size_t)field_bytes[field->type] * field->count) != 0)
+            return false;
+    }
+    return true;
+}
+
 bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < type->field_count; i++) {

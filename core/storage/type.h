@@ -69,6 +69,9 @@ void quern__type_destroy(const quern__type *type, void *values, uint32_t count);
 uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value,
                           uint32_t first_handle_high);
 
+/* Whether two values are the same: in described fields alone, or in all bytes. */
+bool quern__type_same_value(const quern__type *type, const void *a, const void *b);
+
 /* Whether some described field has one of these bytes. */
 bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes);
 

@@ -85,7 +85,8 @@ QUERN_API quern_result quern_history_create(quern_world *world, const quern_hist
                                             quern_history **out_history);
 
 /** Destroys a history and all its frames; the world stays as it is. To be done before its schedules, which
- * refuse to go, and before its world. NULL is allowed. Threads: main, between frames. */
+ * refuse to go, and before its world, but after its deltas. NULL is allowed. Threads: main, between frames.
+ */
 QUERN_API void quern_history_destroy(quern_history *history);
 
 /** Saves the world under a number. Frames kept under this number and later ones are dropped: they are of
@@ -115,6 +116,92 @@ QUERN_API bool quern_history_frames(const quern_history *history, uint64_t *out_
 /** Tells what the history holds. Errors: NULL_ARGUMENT. Threads: main. */
 QUERN_API quern_result quern_history_get_stats(const quern_history *history,
                                                quern_history_stats *out_stats);
+
+/* ------------------------------------------------------------------------------------ differences */
+
+/** What a batch of a delta tells of its entities. */
+typedef enum quern_delta_kind {
+    QUERN_DELTA_CREATED = 1, /**< They live, and did not. ADDED batches with their components follow. */
+    QUERN_DELTA_ADDED,       /**< They have the component, and did not. */
+    QUERN_DELTA_CHANGED,     /**< They have another value of the component. */
+    QUERN_DELTA_REMOVED,     /**< They do not have the component, and did. */
+    QUERN_DELTA_ENABLED,     /**< They have the component enabled or not at all, and had it disabled. */
+    QUERN_DELTA_DISABLED,    /**< They have the component disabled, and did not. */
+    QUERN_DELTA_NAMED,       /**< One entity has another name, or none. */
+    QUERN_DELTA_DESTROYED,   /**< They do not live, and did. REMOVED batches with their components come
+                                before. */
+    QUERN_DELTA_RESOURCE     /**< A resource has another value. */
+} quern_delta_kind;
+
+/** Some entities of which the same is to be told: neighbours in both frames, so that handles and values are
+ * plain arrays. Members that a kind does not name are zero. */
+typedef struct quern_delta_batch {
+    quern_delta_kind kind;        /**< What is told. */
+    uint32_t count;               /**< Entities, at least 1; of RESOURCE 0. */
+    const quern_entity *entities; /**< Their handles. */
+    quern_component component;    /**< Of ADDED, CHANGED, REMOVED, ENABLED, DISABLED. */
+    quern_resource resource;      /**< Of RESOURCE. */
+    uint32_t value_bytes;         /**< Bytes of one value; of tags 0. */
+    const void *values;           /**< As they are in `to`: of ADDED, CHANGED, RESOURCE. NULL of tags. */
+    const void *old_values;       /**< As they were in `from`: of REMOVED, CHANGED, RESOURCE. */
+    const char *name;             /**< Of NAMED: in `to`. NULL: none. */
+    const char *old_name;         /**< Of NAMED: in `from`. NULL: none. */
+} quern_delta_batch;
+
+/** What differs between two frames; see quern_history_delta. */
+typedef struct quern_delta quern_delta;
+
+/** What a delta has cost. */
+typedef struct quern_delta_stats {
+    uint64_t compared_count; /**< Columns of chunks, and arrays of handles, that were looked at. */
+    uint64_t compared_bytes; /**< Of these, in one of the frames. */
+} quern_delta_stats;
+
+/** Finds what differs between two frames that are kept: `to` is what is, and `from`, which may be earlier
+ * or later, what was. Columns that both frames share are not looked at, so this takes the time of a look at
+ * what was written between the two. To compare the world as it is now, save it first.
+ *
+ * Batches come in this order, which follows from the frames alone:
+ *
+ *   1. CREATED, by archetype and row of `to`
+ *   2. by archetype and row of `to`, for each run of rows by component, and of one component in this order:
+ *      ADDED or CHANGED, ENABLED, DISABLED, REMOVED
+ *   3. NAMED, by the index of the entity
+ *   4. by archetype and row of `from`: ENABLED and REMOVED, then DESTROYED
+ *   5. RESOURCE, by registration
+ *
+ * So who does what they tell, one after the other, in a world that is like `from`, gets one that is like
+ * `to`: entities that values refer to have been created then. With from and to in exchange everything is
+ * told backwards: CREATED as DESTROYED, ADDED as REMOVED, ENABLED as DISABLED, other batches with old and
+ * new in exchange.
+ *
+ * The target of a relation is the value of its component (a quern_entity), so relating shows as ADDED,
+ * CHANGED and REMOVED. Not told are: the order of rows, which entities of one target are children in which
+ * order, events, which handles come next, the state of schedules. Entities that are moved to other
+ * components are told of by ADDED and REMOVED.
+ *
+ * Values differ where their described fields do, or all bytes of a type without. Of types with hooks and
+ * without described fields nobody can tell: they count as CHANGED where they may have been written, and
+ * resources of such types always do.
+ *
+ * The delta keeps what it points at, also after its frames are dropped and through saves and restores,
+ * until quern_delta_destroy. Takes no memory from the allocator once as much was needed before. Errors:
+ * NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT: a frame is not kept, or both are one.
+ * Threads: main, between frames. */
+QUERN_API quern_result quern_history_delta(quern_history *history, uint64_t from, uint64_t to,
+                                           quern_delta **out_delta);
+
+/** Lets a delta go. To be done before its history, which refuses to go. NULL is allowed. Threads: main,
+ * between frames. */
+QUERN_API void quern_delta_destroy(quern_delta *delta);
+
+/** Returns the batches of a delta, and their number; NULL and 0 where nothing differs. They are valid until
+ * the delta is destroyed. Threads: any, while nobody destroys it, also while frames run and others are
+ * saved. */
+QUERN_API const quern_delta_batch *quern_delta_batches(const quern_delta *delta, uint32_t *out_count);
+
+/** Tells what a delta has cost. Errors: NULL_ARGUMENT. Threads: as quern_delta_batches. */
+QUERN_API quern_result quern_delta_get_stats(const quern_delta *delta, quern_delta_stats *out_stats);
 
 /** How often the world has been taken back: a number that changes with each restore. For caches outside of
  * the world that follow it from frame to frame: another number, and all may be different. Threads: main,

@@ -2,20 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 /* The calls of quern/history.h: a history of a world, with its schedules. */
 
-#include <quern/history.h>
+#include "sched/history/history.h"
 
-#include "core/history/history.h"
 #include "core/world/world_commands.h"
 #include "sched/history/saved_schedule.h"
 #include "sched/jobs/jobs.h"
 
 enum { DEFAULT_FRAMES = 16 };
-
-struct quern_history {
-    quern__history core;
-    quern_schedule *schedules[QUERN_MAX_HISTORY_SCHEDULES];
-    uint32_t schedule_count;
-};
 
 /* ----------------------------------------------------------------------------------------- life cycle */
 
@@ -84,6 +77,13 @@ void quern_history_destroy(quern_history *history)
                                                    " is running on the history's world");
         return;
     }
+    if (history->core.delta_count > 0) {
+        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                         "quern_history_destroy: %u deltas still hold frames of the history: destroy them "
+                         "first (quern_delta_destroy)",
+                         history->core.delta_count);
+        return;
+    }
     const quern_allocator allocator = history->core.store.allocator;
     for (uint32_t i = 0; i < history->schedule_count; i++)
         history->schedules[i]->has_history = false;
@@ -148,7 +148,7 @@ static quern_result save(quern_history *history, uint64_t frame)
     return QUERN_OK;
 }
 
-static quern_result fail_frame(const quern_history *history, uint64_t frame)
+quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame)
 {
     uint64_t oldest = 0, newest = 0;
     if (!quern_history_frames(history, &oldest, &newest))
@@ -200,7 +200,7 @@ static quern_result check_others(const quern_history *history)
 static quern_result take_back(quern_history *history, uint64_t frame)
 {
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
-    if (snapshot == NULL) return fail_frame(history, frame);
+    if (snapshot == NULL) return quern__history_fail_frame(history, frame);
     quern_result result = check_schedules_saved(history, snapshot);
     if (result == QUERN_OK) result = check_others(history);
     if (result == QUERN_OK) result = quern__history_take_back(&history->core, snapshot);

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Rows of two snapshots, side by side.
+ *
+ * Archetypes are paired by their identity, which ascends in every snapshot: new ones come last, and
+ * restoring brings an order back that was so. A row is *paired* if the one of the same number in the pair
+ * has the same handle; the others are *loose*. So an entity that lives in both has either paired rows or
+ * loose ones, and a map of the loose rows of `from` tells where those of `to` came from. Chunks with the
+ * same page of handles have paired rows only, as far as both have rows, and nobody looks into them. */
+
+#include "core/history/delta.h"
+
+typedef quern__delta_side side;
+typedef quern__delta_run run;
+
+/* A chunk of an archetype, and the one of the same slot in its pair; that archetype is NULL where there is
+ * none. */
+typedef struct chunk_pair {
+    const quern__saved_archetype *archetype, *other;
+    uint32_t slot, row_count, other_row_count;
+    const quern_entity *handles, *other_handles;
+    bool is_shared; /* the handles are the same page */
+} chunk_pair;
+
+static quern__page handle_page(const quern__saved_archetype *archetype, uint32_t slot)
+{
+    return quern__saved_pages(archetype, slot)[archetype->column_count];
+}
+
+static const quern_entity *handles_at(const quern__history *history,
+                                      const quern__saved_archetype *archetype, uint32_t slot)
+{
+    return (const quern_entity *)(const void *)quern__page_memory(&history->store,
+                                                                  handle_page(archetype, slot));
+}
+
+static chunk_pair pair_chunks(const quern__history *history, const quern__saved_archetype *archetype,
+                              const quern__saved_archetype *other, uint32_t slot)
+{
+    chunk_pair pair = {.archetype = archetype,
+                       .other = other,
+                       .slot = slot,
+                       .row_count = quern__saved_rows(archetype, slot),
+                       .handles = handles_at(history, archetype, slot)};
+    if (other == NULL || slot >= other->chunk_count) return pair;
+    pair.other_row_count = quern__saved_rows(other, slot);
+    pair.other_handles = handles_at(history, other, slot);
+    pair.is_shared = handle_page(archetype, slot) == handle_page(other, slot);
+    return pair;
+}
+
+static bool is_paired(const chunk_pair *pair, uint32_t row)
+{
+    return row < pair->other_row_count &&
+           (pair->is_shared || pair->handles[row].bits == pair->other_handles[row].bits);
+}
+
+/* The archetype of the snapshot with this identity, or NULL. Asked for with identities that ascend; *place
+ * is 0 in the beginning. */
+static const quern__saved_archetype *find_pair(const quern__history *history,
+                                               const quern__snapshot *snapshot, uint64_t identity,
+                                               uint32_t *place)
+{
+    for (; *place < snapshot->archetype_count; (*place)++) {
+        const quern__saved_archetype *saved = quern__saved_archetype_at(history, snapshot, *place);
+        if (saved->identity >= identity) return saved->identity == identity ? saved : NULL;
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------ loose rows */
+
+static bool list_loose_chunk(quern__history *history, const chunk_pair *pair)
+{
+    quern__delta_scratch *scratch = &history->delta_scratch;
+    for (uint32_t row = pair->is_shared ? pair->other_row_count : 0; row < pair->row_count; row++) {
+        if (is_paired(pair, row)) continue;
+        if (!quern__array_reserve(&history->store.allocator, &scratch->loose, scratch->loose.count + 1))
+            return false;
+        scratch->loose.items[scratch->loose.count++] =
+            (quern__loose_row){.handle = pair->handles[row], .at = {pair->archetype, pair->slot, row}};
+    }
+    return true;
+}
+
+/* Those of `from`. */
+static bool list_loose(const quern_delta *delta)
+{
+    quern__history *history = delta->history;
+    quern__delta_scratch *scratch = &history->delta_scratch;
+    scratch->loose.count = 0;
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < delta->from.archetype_count; i++) {
+        const quern__saved_archetype *was = quern__saved_archetype_at(history, &delta->from, i);
+        const quern__saved_archetype *is = find_pair(history, &delta->to, was->identity, &place);
+        for (uint32_t slot = 0; is != was && slot < was->chunk_count; slot++) {
+            const chunk_pair pair = pair_chunks(history, was, is, slot);
+            if (!list_loose_chunk(history, &pair)) return false;
+        }
+    }
+    quern__map_clear(&scratch->loose_by_handle);
+    if (!quern__map_reserve(&scratch->loose_by_handle, &history->store.allocator, scratch->loose.count))
+        return false;
+    for (uint32_t i = 0; i < scratch->loose.count; i++)
+        quern__map_put(&scratch->loose_by_handle, scratch->loose.items[i].handle.bits, i);
+    return true;
+}
+
+/* Where a loose row of `to` was; it is not loose any more. */
+static side take_loose(quern__delta_scratch *scratch, quern_entity handle)
+{
+    const uint64_t *number = quern__map_find(&scratch->loose_by_handle, handle.bits);
+    if (number == NULL) return (side){0};
+    quern__loose_row *row = &scratch->loose.items[*number];
+    row->is_taken = true;
+    return row->at;
+}
+
+/* ---------------------------------------------------------------------------------------------- runs */
+
+static bool follows(const side *first, uint32_t count, const side *next)
+{
+    if (first->archetype != next->archetype || first->archetype == NULL)
+        return first->archetype == next->archetype;
+    return first->slot == next->slot && first->row + count == next->row;
+}
+
+/* One more row, part of the last run if it goes on there. */
+static bool add_row(quern__history *history, side was, side is)
+{
+    quern__delta_scratch *scratch = &history->delta_scratch;
+    if (scratch->runs.count > 0) {
+        run *last = &scratch->runs.items[scratch->runs.count - 1];
+        if (follows(&last->was, last->count, &was) && follows(&last->is, last->count, &is)) {
+            last->count++;
+            return true;
+        }
+    }
+    if (!quern__array_reserve(&history->store.allocator, &scratch->runs, scratch->runs.count + 1))
+        return false;
+    scratch->runs.items[scratch->runs.count++] = (run){was, is, 1};
+    return true;
+}
+
+/* Whether columns and planes of a pair are the same; otherwise some of them may be. */
+static bool has_same_values(const chunk_pair *pair)
+{
+    const quern__saved_archetype *a = pair->archetype, *b = pair->other;
+    if (pair->other_row_count == 0 || a->plane_count != b->plane_count ||
+        memcmp(quern__saved_pages(a, pair->slot), quern__saved_pages(b, pair->slot),
+               a->column_count * sizeof(quern__page)) != 0)
+        return false;
+    const size_t words = (size_t)a->plane_count * a->plane_words;
+    return words == 0 ||
+           (memcmp(quern__saved_planes(a), quern__saved_planes(b), a->plane_count * sizeof(quern__plane)) ==
+                0 &&
+            memcmp(quern__saved_words(a) + pair->slot * words, quern__saved_words(b) + pair->slot * words,
+                   words * sizeof(uint64_t)) == 0);
+}
+
+static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
+{
+    quern__history *history = delta->history;
+    const bool is_same = has_same_values(pair);
+    if (!pair->is_shared) {
+        delta->stats.compared_count++;
+        delta->stats.compared_bytes += pair->row_count * sizeof(quern_entity);
+    }
+    for (uint32_t row = pair->is_shared && is_same ? pair->other_row_count : 0; row < pair->row_count;
+         row++) {
+        const bool stays = is_paired(pair, row);
+        if (stays && is_same) continue;
+        const side was = stays ? (side){pair->other, pair->slot, row}
+                               : take_loose(&history->delta_scratch, pair->handles[row]);
+        if (!add_row(history, was, (side){pair->archetype, pair->slot, row})) return false;
+    }
+    return true;
+}
+
+bool quern__delta_list_rows(quern_delta *delta)
+{
+    const quern__history *history = delta->history;
+    delta->history->delta_scratch.runs.count = 0;
+    if (!list_loose(delta)) return false;
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < delta->to.archetype_count; i++) {
+        const quern__saved_archetype *is = quern__saved_archetype_at(history, &delta->to, i);
+        const quern__saved_archetype *was = find_pair(history, &delta->from, is->identity, &place);
+        for (uint32_t slot = 0; is != was && slot < is->chunk_count; slot++) {
+            const chunk_pair pair = pair_chunks(history, is, was, slot);
+            if (!list_chunk(delta, &pair)) return false;
+        }
+    }
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- components */
+
+/* The components of the rows of a run on one side, one after the other. */
+typedef struct walk {
+    side at;
+    uint32_t next, column;
+} walk;
+
+/* One of them: absent, a tag, or with values. */
+typedef struct part {
+    bool is_there;
+    const char *values;
+    const uint64_t *disabled; /* bits of the chunk's rows; NULL: of none */
+    uint32_t row;
+} part;
+
+static uint32_t next_component(const walk *it)
+{
+    const quern__saved_archetype *archetype = it->at.archetype;
+    return archetype != NULL && it->next < archetype->component_count
+               ? archetype->component_indices[it->next]
+               : UINT32_MAX;
+}
+
+static const uint64_t *find_disabled(const side *at, uint32_t component_index)
+{
+    const quern__saved_archetype *archetype = at->archetype;
+    const quern__plane *planes = quern__saved_planes(archetype);
+    for (uint32_t i = 0; i < archetype->plane_count; i++)
+        if (planes[i].kind == QUERN__PLANE_DISABLED && planes[i].id == component_index)
+            return quern__saved_words(archetype) +
+                   ((size_t)at->slot * archetype->plane_count + i) * archetype->plane_words + 1;
+    return NULL;
+}
+
+static part take_part(const quern__history *history, walk *it, uint32_t component_index,
+                      uint32_t size_bytes)
+{
+    if (it->at.archetype == NULL || next_component(it) != component_index) return (part){.is_there = false};
+    part found = {.is_there = true, .disabled = find_disabled(&it->at, component_index), .row = it->at.row};
+    it->next++;
+    if (size_bytes == 0) return found;
+    const quern__page page = quern__saved_pages(it->at.archetype, it->at.slot)[it->column++];
+    found.values = quern__page_memory(&history->store, page) + (size_t)it->at.row * size_bytes;
+    return found;
+}
+
+static bool is_disabled(const part *it, uint32_t i)
+{
+    const uint32_t row = it->row + i;
+    return it->disabled != NULL && (it->disabled[row / 64] >> row % 64 & 1) != 0;
+}
+
+/* What is told of all rows of a run, or of some. */
+typedef struct telling {
+    quern_delta *delta;
+    const quern_entity *handles;
+    uint32_t count;
+    const quern__type *type;
+    quern_component component;
+    part was, is;
+} telling;
+
+static bool tell(const telling *it, quern_delta_kind kind, uint32_t first, uint32_t end)
+{
+    const bool has_value = kind == QUERN_DELTA_ADDED || kind == QUERN_DELTA_CHANGED;
+    const bool has_old = kind == QUERN_DELTA_REMOVED || kind == QUERN_DELTA_CHANGED;
+    const size_t offset = (size_t)first * it->type->size_bytes;
+    const bool is_tag = it->type->size_bytes == 0;
+    return quern__delta_tell(
+        it->delta, &(quern_delta_batch){.kind = kind,
+                                        .count = end - first,
+                                        .entities = it->handles + first,
+                                        .component = it->component,
+                                        .value_bytes = it->type->size_bytes,
+                                        .values = has_value && !is_tag ? it->is.values + offset : NULL,
+                                        .old_values = has_old && !is_tag ? it->was.values + offset : NULL});
+}
+
+static bool is_changed(const telling *it, uint32_t i)
+{
+    const size_t offset = (size_t)i * it->type->size_bytes;
+    if (it->type->field_count == 0 && quern__hooks_any(&it->type->hooks)) return true;
+    return !quern__type_same_value(it->type, it->was.values + offset, it->is.values + offset);
+}
+
+static bool tell_changed(const telling *it)
+{
+    if (it->is.values == it->was.values) return true; /* a tag, or one page */
+    it->delta->stats.compared_count++;
+    it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i <= it->count; i++) {
+        if (i < it->count && is_changed(it, i)) continue;
+        if (first < i && !tell(it, QUERN_DELTA_CHANGED, first, i)) return false;
+        first = i + 1;
+    }
+    return true;
+}
+
+/* Who has it disabled, and did not, or the other way round. */
+static bool tell_enabled(const telling *it, quern_delta_kind kind)
+{
+    uint32_t first = 0;
+    if (it->was.disabled == NULL && it->is.disabled == NULL) return true;
+    for (uint32_t i = 0; i <= it->count; i++) {
+        const bool wanted = kind == QUERN_DELTA_DISABLED;
+        if (i < it->count && is_disabled(&it->is, i) == wanted && is_disabled(&it->was, i) != wanted)
+            continue;
+        if (first < i && !tell(it, kind, first, i)) return false;
+        first = i + 1;
+    }
+    return true;
+}
+
+static bool tell_component(const telling *it)
+{
+    bool has_room = true;
+    if (!it->was.is_there) has_room = tell(it, QUERN_DELTA_ADDED, 0, it->count);
+    if (it->was.is_there && it->is.is_there) has_room = tell_changed(it);
+    has_room = has_room && tell_enabled(it, QUERN_DELTA_ENABLED) && tell_enabled(it, QUERN_DELTA_DISABLED);
+    if (!it->is.is_there) has_room = has_room && tell(it, QUERN_DELTA_REMOVED, 0, it->count);
+    return has_room;
+}
+
+/* Tags of levels follow from targets. */
+static bool is_level(const quern__component *component)
+{
+    return component->is_managed && component->managed.level > 0;
+}
+
+static const quern_entity *handles_of(const quern__history *history, const side *at)
+{
+    return handles_at(history, at->archetype, at->slot) + at->row;
+}
+
+static bool tell_components(quern_delta *delta, const run *rows)
+{
+    const quern__history *history = delta->history;
+    const quern__components *components = &history->world->storage.components;
+    walk was = {.at = rows->was}, is = {.at = rows->is};
+    telling it = {.delta = delta,
+                  .handles = handles_of(history, is.at.archetype != NULL ? &is.at : &was.at),
+                  .count = rows->count};
+    for (;;) {
+        const uint32_t a = next_component(&was), b = next_component(&is), index = a < b ? a : b;
+        if (index == UINT32_MAX) return true;
+        const quern__component *component = components->list.items[index];
+        it.type = &component->type;
+        it.component = quern__component_handle(components, index);
+        it.was = take_part(history, &was, index, it.type->size_bytes);
+        it.is = take_part(history, &is, index, it.type->size_bytes);
+        if (!is_level(component) && !tell_component(&it)) return false;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ all of it */
+
+static bool tell_entities(quern_delta *delta, const side *at, uint32_t count, quern_delta_kind kind)
+{
+    return quern__delta_tell(
+        delta,
+        &(quern_delta_batch){.kind = kind, .count = count, .entities = handles_of(delta->history, at)});
+}
+
+bool quern__delta_tell_rows(quern_delta *delta)
+{
+    const quern__delta_scratch *scratch = &delta->history->delta_scratch;
+    bool has_room = true;
+    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++) {
+        const run *rows = &scratch->runs.items[i];
+        if (rows->was.archetype == NULL)
+            has_room = tell_entities(delta, &rows->is, rows->count, QUERN_DELTA_CREATED);
+    }
+    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++)
+        has_room = tell_components(delta, &scratch->runs.items[i]);
+    return has_room;
+}
+
+static bool list_destroyed(quern__history *history)
+{
+    quern__delta_scratch *scratch = &history->delta_scratch;
+    scratch->runs.count = 0;
+    bool has_room = true;
+    for (uint32_t i = 0; i < scratch->loose.count && has_room; i++)
+        if (!scratch->loose.items[i].is_taken)
+            has_room = add_row(history, scratch->loose.items[i].at, (side){0});
+    return has_room;
+}
+
+bool quern__delta_tell_destroyed(quern_delta *delta)
+{
+    const quern__delta_scratch *scratch = &delta->history->delta_scratch;
+    bool has_room = list_destroyed(delta->history);
+    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++) {
+        const run *rows = &scratch->runs.items[i];
+        has_room = tell_components(delta, rows) &&
+                   tell_entities(delta, &rows->was, rows->count, QUERN_DELTA_DESTROYED);
+    }
+    return has_room;
+}

@@ -3,6 +3,7 @@
 #include "core/world/world.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
+#include "tests/support/effort.h"
 
 #include <quern/archive.h>
 
@@ -12,11 +13,7 @@
  * are the same at every thread count. Saved before the first frame, they are those of the world that was
  * saved. */
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { FRAME_COUNT = 4, SEED_COUNT = 2, ENTITY_COUNT = 300 };
-#else
-enum { FRAME_COUNT = 5, SEED_COUNT = 5, ENTITY_COUNT = 900 };
-#endif
+enum { FRAME_COUNT = effort(5, 4, 4), SEED_COUNT = effort(5, 2, 2), ENTITY_COUNT = effort(900, 300, 300) };
 
 static flow_plan plan;
 static uint64_t expected[FRAME_COUNT];

@@ -4,6 +4,7 @@
 #include "sched/frame/schedule.h"
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 
 #include <criterion/criterion.h>
 
@@ -13,11 +14,12 @@
  * thread count, with passes fused or not, in whatever order the schedule leaves open, and the same as the
  * naive reference. */
 
-#if defined(__SANITIZE_THREAD__) /* which takes minutes for what the other builds play */
-enum { FRAME_COUNT = 7, SEED_COUNT = 6, TURNOVER_SEED_COUNT = 3, ENTITY_COUNT = 600 };
-#else
-enum { FRAME_COUNT = 7, SEED_COUNT = 10, TURNOVER_SEED_COUNT = 4, ENTITY_COUNT = 1500 };
-#endif
+enum {
+    FRAME_COUNT = 7,
+    SEED_COUNT = effort(10, 6, 4),
+    TURNOVER_SEED_COUNT = effort(4, 3, 2),
+    ENTITY_COUNT = effort(1500, 800, 400)
+};
 
 /* What of a frame must not depend on threads. */
 typedef struct outcome {
@@ -269,13 +271,14 @@ Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_styl
         for (uint32_t i = 0; i < POOL_COUNT; i++)
             play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
     }
-    cr_assert_gt(taken_count, SEED_COUNT / 2u, "something was taken out in %llu plans",
+    cr_assert_geq(taken_count, SEED_COUNT / 2u, "something was taken out in %llu plans",
                  (unsigned long long)taken_count);
 }
 
 /* The tests above say little when hardly anything is fused. */
 Test(determinism, random_plans_fuse_many_systems)
 {
+    runs_on_one_thread();
     uint32_t fused_count[2] = {0};
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         for (uint32_t fuse = 0; fuse < 2; fuse++) {
@@ -354,6 +357,7 @@ static bool must_be_apart(uint32_t a, uint32_t b)
 
 Test(determinism, no_random_plan_fuses_what_must_be_apart, .timeout = 600)
 {
+    runs_on_one_thread();
     uint32_t fused_count = 0, apart_count = 0;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         flow_plan_make(&plan, seed, 200);

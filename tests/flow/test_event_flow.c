@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/random.h"
 
 #include <quern/event.h>
@@ -20,14 +21,9 @@ enum {
     SCHEDULES = 2,
     PHASES = 2,
     FRAMES = 6,
-    ROWS = 2600 /* of two archetypes, in turn */
+    ROWS = 2600, /* of two archetypes, in turn */
+    PROGRAMS = effort(40, 12, 6)
 };
-
-#if defined(__SANITIZE_THREAD__) /* which takes minutes for what the other builds play */
-enum { PROGRAMS = 6 };
-#else
-enum { PROGRAMS = 40 };
-#endif
 
 typedef enum system_kind { KIND_ROWS, KIND_ITEMS, KIND_ONCE, KIND_EXCLUSIVE, KIND_COUNT } system_kind;
 

@@ -3,6 +3,7 @@
 #include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
@@ -377,13 +378,14 @@ static void play_with_every_failure(uint32_t thread_count)
     quern_jobs *jobs = setup_jobs(thread_count);
     uint64_t call = 1;
     while (play_with_failure(call, jobs))
-        call++;
+        call += effort(1, 1, 6);
     cr_assert_gt(call, 50u, "the program asks for memory %llu times", (unsigned long long)call - 1);
     quern_jobs_destroy(jobs);
 }
 
 Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented, .timeout = 600)
 {
+    runs_on_one_thread();
     play_with_every_failure(0);
     cr_assert_gt(ended_early_count, 0u);
     cr_assert_gt(ended_before_sync_count, 0u);
@@ -396,11 +398,10 @@ Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented_on_seve
     play_with_every_failure(3);
 }
 
-#if !defined(__SANITIZE_THREAD__) /* which makes it slow, and has nothing to find on one thread */
-
 /* On the caller alone, but as on several threads; the capture has memory. */
 Test(frame_failure, each_refused_allocation_ends_the_captured_frame_as_documented, .timeout = 600)
 {
+    runs_on_one_thread();
     find_expectations();
     plays_back_in_parallel = true;
     must(quern_capture_create(NULL, &capture));
@@ -412,10 +413,9 @@ Test(frame_failure, each_refused_allocation_ends_the_captured_frame_as_documente
     capture = NULL;
 }
 
-#endif
-
 Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600)
 {
+    runs_on_one_thread();
     for (uint64_t call = 1; call < 200; call += 3) {
         open_program(no_cut);
         failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + call);
@@ -448,6 +448,7 @@ static void build_with_failure(void)
 
 Test(frame_failure, building_a_schedule_fails_without_a_trace)
 {
+    runs_on_one_thread();
     here = no_cut;
     bool reached = true;
     for (uint64_t call = 1; reached; call++) {
@@ -481,7 +482,7 @@ Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
     static flow_plan plan;
     static flow_subject subject;
     quern_jobs *jobs = setup_jobs(2);
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= effort(12, 12, 4); seed++) {
         memory = failing_allocator_create();
         quern_world_def def = failing_world_def();
         flow_plan_make(&plan, seed, 600);

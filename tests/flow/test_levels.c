@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
@@ -18,7 +19,7 @@
  * of the world, by slot. So the order alone keeps them apart, and the thread sanitizer sees where it does
  * not. */
 
-enum { MAX_COUNT = 2000, FRAMES = 3, SLOTS = 1 << 17 };
+enum { MAX_COUNT = 2000, PLANTED = effort(2000, 1000, 500), FRAMES = 3, SLOTS = 1 << 17 };
 
 static quern_world *world;
 static quern_relation parent;
@@ -204,12 +205,12 @@ static void make_follower(void)
 
 static void plant_bushes(void)
 {
-    plant(MAX_COUNT, 30, 1);
+    plant(PLANTED, 30, 1);
 }
 
 static void plant_poles(void)
 {
-    plant(MAX_COUNT, 97, 2);
+    plant(PLANTED, 97, 2);
 }
 
 static void plant_few(void)
@@ -252,7 +253,7 @@ Test(levels, a_chain_of_a_thousand_is_walked_down, .timeout = 120)
 
 Test(levels, a_chain_of_a_hundred_thousand_is_walked_down, .timeout = 120)
 {
-    enum { COUNT = 100000 };
+    enum { COUNT = effort(100000, 100000, 20000) };
     open_world();
     quern_entity above = {0};
     uint64_t expected = 1;

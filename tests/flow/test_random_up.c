@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/random.h"
 
 #include <quern/commands.h>
@@ -24,14 +25,9 @@ enum {
     SLOTS = 4096,
     SYSTEMS = 9,
     MAX_UPS = 2,
-    FRAMES = 5
+    FRAMES = 5,
+    PROGRAMS = effort(25, 12, 4)
 };
-
-#if defined(__SANITIZE_THREAD__) /* which takes minutes for what the other builds play */
-enum { PROGRAMS = 4 };
-#else
-enum { PROGRAMS = 25 };
-#endif
 
 typedef struct random_up {
     uint32_t type, relation;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/random.h"
 #include "tests/support/stress.h"
 
@@ -835,7 +836,7 @@ static void play(uint32_t thread_count, quern_schedule_def style)
 Test(reacting, the_world_is_that_of_the_model_at_any_number_of_threads, .timeout = 600)
 {
     const uint64_t first = stress_seed(1);
-    for (uint64_t seed = first; seed < first + 12; seed++) {
+    for (uint64_t seed = first; seed < first + effort(12, 8, 4); seed++) {
         make_plan(seed);
         for (uint32_t i = 0; i < POOL_COUNT; i++)
             play(pool_threads[i], schedule_style((uint32_t)(seed + i) % STYLE_COUNT));
@@ -844,7 +845,7 @@ Test(reacting, the_world_is_that_of_the_model_at_any_number_of_threads, .timeout
 
 Test(reacting, the_world_is_that_of_the_model_fused_or_not_and_shuffled, .timeout = 600)
 {
-    for (uint64_t seed = 101; seed <= 108; seed++) {
+    for (uint64_t seed = 101; seed <= effort(108, 108, 103); seed++) {
         make_plan(seed);
         for (uint32_t i = 0; i < STYLE_COUNT; i++)
             play(i % 2 == 0 ? 2 : 0, schedule_style(i));

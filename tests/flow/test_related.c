@@ -7,6 +7,7 @@
 #include "core/world/world_commands.h"
 #include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/random.h"
 
 #include <quern/parallel.h>
@@ -17,11 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_THREAD__)
-enum { SEEDS = 3 };
-#else
-enum { SEEDS = 8 };
-#endif
+enum { SEEDS = effort(8, 8, 3) };
 enum { FRAMES = 9, SYSTEMS = 3, RELATIONS = 4, REASONS = 6, START = 250, MAX = 6000, NONE = -1 };
 
 /* The first has a chain to begin with, which is deeper than there are levels. */

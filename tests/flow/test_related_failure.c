@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 
 #include <quern/parallel.h>
@@ -180,6 +181,7 @@ static uint64_t refuse_each(quern_result (*call)(void), uint32_t frame_count, ui
 
 Test(related_failure, the_first_frame_goes_on_after_each_refused_allocation, .timeout = 300)
 {
+    runs_on_one_thread();
     cr_assert_gt(refuse_each(run_frame, 0, 0), 60u);
 }
 

@@ -3,6 +3,7 @@
 #include "core/world/world.h"
 #include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/tracked.h"
@@ -174,7 +175,7 @@ static void close_all(void)
 
 /* --------------------------------------------------------------------------------- numbers of threads */
 
-enum { FRAMES = 6, SEEDS = 4 };
+enum { FRAMES = 6, SEEDS = effort(4, 4, 2) };
 
 static uint64_t hashes[FRAMES];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/kit/transform_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
@@ -171,12 +172,12 @@ static void run_program(uint64_t seed, uint32_t busy_percent)
 
 Test(transform_random, frames_with_few_changes)
 {
-    for (uint64_t seed = 1; seed <= 6; seed++)
+    for (uint64_t seed = 1; seed <= effort(6, 6, 3); seed++)
         run_program(seed, 0);
 }
 
 Test(transform_random, frames_with_few_and_with_many)
 {
-    for (uint64_t seed = 11; seed <= 14; seed++)
+    for (uint64_t seed = 11; seed <= effort(14, 14, 12); seed++)
         run_program(seed, 30);
 }

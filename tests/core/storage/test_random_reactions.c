@@ -7,6 +7,7 @@
 #include "core/world/world.h"
 #include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/reacting.h"
@@ -20,11 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_THREAD__)
-enum { SEEDS = 2, STEPS = 6 };
-#else
-enum { SEEDS = 5, STEPS = 12 };
-#endif
+enum { SEEDS = effort(5, 3, 2), STEPS = effort(12, 12, 6) };
 
 enum { SMALL, WIDE, TRACKED, TAG, OTHER, TYPES };
 enum { MAX = 60000, START = 2200, COMMANDS = 700, CALLS = 12, REACTIONS = 8, LATE = 7, TERMS = 3 };

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/program.h"
 #include "tests/support/setup.h"
@@ -569,6 +570,7 @@ Test(empty_archetypes, lets_create_with_find_a_new_archetype)
 
 Test(empty_archetypes, gives_the_memory_of_archetypes_back)
 {
+    runs_on_one_thread();
     uint64_t after_first = 0;
     for (uint32_t round = 0; round < 4; round++) {
         for (uint32_t set = 0; set < SET_COUNT; set++) {
@@ -593,6 +595,7 @@ Test(empty_archetypes, gives_the_memory_of_archetypes_back)
 /* More different sets than there may be at a time. */
 Test(empty_archetypes, makes_room_for_more_archetypes)
 {
+    runs_on_one_thread();
     quern_component more[17];
     for (uint32_t i = 0; i < 17; i++) {
         char name[16];
@@ -720,7 +723,7 @@ static quern_schedule *open_schedule(bool *tidies_in_frame)
     return schedule;
 }
 
-enum { FRAME_ROWS = 600, FRAME_COUNT = 40 };
+enum { FRAME_ROWS = 600, FRAME_COUNT = effort(40, 40, 12) };
 
 static void create_frame_rows(void)
 {
@@ -868,6 +871,7 @@ static void run_program(uint64_t seed, failing_allocator *failing)
 
 Test(empty_archetypes, among_other_calls_leaves_what_the_model_says)
 {
+    runs_on_one_thread();
     close_bare();
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         run_program(seed, NULL);
@@ -875,6 +879,7 @@ Test(empty_archetypes, among_other_calls_leaves_what_the_model_says)
 
 Test(empty_archetypes, among_calls_that_lack_memory_leaves_it_too, .timeout = 300)
 {
+    runs_on_one_thread();
     close_bare();
     for (uint64_t seed = 50; seed < 52; seed++) {
         failing_allocator *failing = failing_allocator_create();
@@ -992,6 +997,7 @@ static void destroy_old(quern_context *context, const quern_view *view)
 
 Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
 {
+    runs_on_one_thread();
     close_bare();
     empty_archetype_checks_per_sync = 4 * NEW_PER_FRAME;
     open_bare();

@@ -8,8 +8,9 @@
 #include "core/storage/change.h"
 
 enum {
-    BATCH_ITEMS = 16,    /* whose records and values are asked for together */
-    PARTITION_SLOTS = 64 /* neighbouring slots that go to one partition: their records share cache lines */
+    BATCH_ITEMS = 32,     /* at most; their records and values are asked for together */
+    PARTITION_SLOTS = 64, /* neighbouring slots that go to one partition: their records share cache lines */
+    REASON_COUNT = 3      /* why nothing may come of an item */
 };
 
 quern__accumulating *quern__accumulating_create(quern__storage *storage)
@@ -30,11 +31,13 @@ void quern__accumulating_destroy(quern__accumulating *it)
 
 /* --------------------------------------------------------------------------------------------- walking */
 
-/* An item, and the entity that it is about. */
-typedef struct entry {
-    quern_entity entity;
-    quern__item *item;
-} entry;
+/* Items that are neighbours in the order of streams, and are combined in the same way. */
+typedef struct batch {
+    const quern__accumulation *accumulation;
+    uint32_t count; /* 0: there are no more */
+    quern__accumulated *items[BATCH_ITEMS];
+    const quern__record *records[BATCH_ITEMS]; /* of their entities, if these are alive */
+} batch;
 
 /* An item of the gathered streams; stream: their count behind the last one. */
 typedef struct cursor {
@@ -70,54 +73,107 @@ static inline uint32_t partition_of(quern_entity entity, uint32_t partition_coun
     return hash * partition_count >> 16;
 }
 
-/* The next `count` items, at most, of a partition; of one alone, all. */
-static inline uint32_t cursor_fill(cursor *at, uint32_t partition, uint32_t partition_count, entry *entries,
-                                   uint32_t count)
+/* Recorders have an accumulation each for the same. */
+static inline bool is_alike(const quern__accumulation *a, const quern__accumulation *b)
 {
-    uint32_t filled = 0;
-    while (filled < count && at->stream < at->gathered->streams.count) {
-        const quern__operation *operation = at->run->operation;
-        quern__item *item = quern__run_item(at->run, at->item);
-        const uint32_t item_count = at->run->item_count;
-        uint32_t i = at->item;
-        for (; i < item_count && filled < count; i++, item = quern__item_next(item, operation)) {
-            entries[filled] = (entry){.entity = item->entity, .item = item};
-            filled += partition_count == 1 || partition_of(item->entity, partition_count) == partition;
-        }
-        at->item = i;
-        if (i == item_count) cursor_next_run(at);
-    }
-    return filled;
+    return a->component.bits == b->component.bits && a->combine.bits == b->combine.bits;
 }
 
-static inline void prefetch_entries(const quern__entities *entities, const entry *entries, uint32_t count)
+/* Items of a run into a batch, as long as there is room: the first of `left_count`. Returns how many. */
+static inline uint32_t pick(batch *into, char *item, uint32_t left_count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t index = quern_entity_index(entries[i].entity);
-        if (index < entities->slot_count) __builtin_prefetch(quern__entities_record(entities, index));
+    const uint32_t item_bytes = into->accumulation->item_bytes, room = BATCH_ITEMS - into->count;
+    const uint32_t count = left_count < room ? left_count : room;
+    quern__accumulated **items = into->items + into->count;
+    for (uint32_t i = 0; i < count; i++, item += item_bytes)
+        items[i] = (quern__accumulated *)(void *)item;
+    into->count += count;
+    return count;
+}
+
+/* The same with those of a partition; returns how many were looked at. */
+static inline uint32_t pick_of_partition(batch *into, char *item, uint32_t left_count, uint32_t partition,
+                                         uint32_t partition_count)
+{
+    const uint32_t item_bytes = into->accumulation->item_bytes;
+    uint32_t count = into->count, i = 0;
+    for (; i < left_count && count < BATCH_ITEMS; i++, item += item_bytes) {
+        quern__accumulated *next = (quern__accumulated *)(void *)item;
+        into->items[count] = next;
+        count += partition_of(next->entity, partition_count) == partition;
     }
+    into->count = count;
+    return i;
+}
+
+/* The next items of a partition. */
+static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partition_count, batch *out_batch)
+{
+    out_batch->count = 0;
+    while (out_batch->count < BATCH_ITEMS && at->stream < at->gathered->streams.count) {
+        quern__run *run = at->run;
+        const quern__accumulation *accumulation = run->operation->accumulation;
+        if (out_batch->count == 0)
+            out_batch->accumulation = accumulation;
+        else if (!is_alike(out_batch->accumulation, accumulation))
+            break;
+        char *item = (char *)quern__run_item(run, at->item);
+        const uint32_t left_count = run->item_count - at->item;
+        at->item += partition_count == 1
+                        ? pick(out_batch, item, left_count)
+                        : pick_of_partition(out_batch, item, left_count, partition, partition_count);
+        if (at->item == run->item_count) cursor_next_run(at);
+    }
+}
+
+/* Asks for the records of a batch. */
+static inline void fetch_records(const quern__entities *entities, batch *of)
+{
+    static const quern__record nobody = {.location = 0};
+    for (uint32_t i = 0; i < of->count; i++) {
+        const uint32_t index = quern_entity_index(of->items[i]->entity);
+        const quern__record *record =
+            QUERN__LIKELY(index < entities->slot_count) ? quern__entities_record(entities, index) : &nobody;
+        __builtin_prefetch(record);
+        of->records[i] = record;
+    }
+}
+
+/* Whether the record is that of the item's entity, which lives. */
+static inline bool is_found(const quern__record *record, const quern__accumulated *item)
+{
+    return record->handle_high == item->entity.bits >> 32 && record->location != 0;
 }
 
 /* ------------------------------------------------------------------------------------------- preparing */
 
-/* Nothing comes of the item. */
-static void mark(quern__item *item, quern__accumulated why)
+/* Stands in handles of entities that are known to be gone, in place of the world's: it is neither that nor
+ * 0, as of provisional ones. */
+static uint32_t tag_of_dead(const quern__storage *storage)
 {
-    *item = (quern__item){.entity = item->entity, .location = (uintptr_t)why};
+    const uint32_t world_tag = storage->components.first_bits >> 24;
+    return world_tag == 1 ? 2 : world_tag ^ 1;
+}
+
+static quern_entity with_tag(quern_entity entity, uint32_t tag)
+{
+    return quern__entity_make(tag, quern_entity_generation(entity), quern_entity_index(entity));
 }
 
 /* Entities that were gone before this sync point are told from those that go with it, if any may. */
 static void mark_dead(const quern__accumulating *it)
 {
-    entry entries[BATCH_ITEMS];
+    batch dead;
     const quern__entities *entities = &it->storage->entities;
+    const uint32_t tag = tag_of_dead(it->storage);
     cursor at = cursor_first(&it->gathered);
-    for (uint32_t count; (count = cursor_fill(&at, 0, 1, entries, BATCH_ITEMS)) > 0;) {
-        prefetch_entries(entities, entries, count);
-        for (uint32_t i = 0; i < count; i++)
-            if (!quern_entity_is_provisional(entries[i].entity) &&
-                quern__entities_find(entities, entries[i].entity) == NULL)
-                mark(entries[i].item, QUERN__ACCUMULATED_DEAD);
+    for (cursor_fill(&at, 0, 1, &dead); dead.count > 0; cursor_fill(&at, 0, 1, &dead)) {
+        fetch_records(entities, &dead);
+        for (uint32_t i = 0; i < dead.count; i++) {
+            quern_entity *entity = &dead.items[i]->entity;
+            if (!quern_entity_is_provisional(*entity) && !is_found(dead.records[i], dead.items[i]))
+                *entity = with_tag(*entity, tag);
+        }
     }
 }
 
@@ -128,7 +184,7 @@ static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
     for (uint32_t i = 1; i < it->gathered.streams.count; i++)
         system_count += it->gathered.streams.items[i].stream->origin.source !=
                         it->gathered.streams.items[i - 1].stream->origin.source;
-    it->most_drops = system_count * QUERN__ACCUMULATED_NOWHERE;
+    it->most_drops = system_count * REASON_COUNT;
     return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->most_drops);
 }
 
@@ -200,69 +256,91 @@ static void remap_streams(const quern__accumulating *it, const quern__gathered *
 
 /* ------------------------------------------------------------------------------------------- combining */
 
-/* Where the value of an item goes. */
-typedef struct goal {
-    char *value;   /* NULL: nowhere */
-    uintptr_t row; /* where the entity is */
-    const quern__archetype *archetype;
-} goal;
+/* Where entities have the value: the same in all of an archetype. */
+typedef struct place_of {
+    const quern__storage *storage;
+    uint32_t component_index;
+    uint32_t known_number; /* of the archetype of the last entity; UINT32_MAX: none */
+    quern__place place;    /* offset 0: nowhere */
+    bool is_heard;         /* somebody listens in one of the archetypes */
+} place_of;
 
-/* Where it is nowhere, the item says why. */
-static inline goal find_goal(const quern__storage *storage, quern__item *item)
+static __attribute__((noinline)) void find_place(place_of *it, const quern__record *record)
 {
-    goal found = {.value = NULL};
-    if (QUERN__UNLIKELY(item->location == QUERN__ACCUMULATED_DEAD)) return found;
-    const quern__accumulation *accumulation = (const quern__accumulation *)item->location;
-    const quern__record *record = quern__entities_find(&storage->entities, item->entity);
-    if (record != NULL) {
-        found.row = record->location;
-        found.archetype = quern__storage_archetype_of(storage, record);
-        found.value = quern__storage_value(found.archetype, found.row, accumulation->component_index);
-    }
-    if (QUERN__UNLIKELY(found.value == NULL))
-        mark(item, record != NULL ? QUERN__ACCUMULATED_NOWHERE : QUERN__ACCUMULATED_DESTROYED);
-    return found;
+    const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+    it->known_number = record->archetype_number;
+    it->place = quern__archetype_place(archetype, it->component_index);
+    it->is_heard |= archetype->is_watched;
 }
 
-/* In order; how many came to nothing. The headers of chunks are left alone: see chunk.h. */
-static inline uint32_t combine_batch(const quern__storage *storage, const entry *entries, uint32_t count)
+/* The items of a batch of which something comes, with the values that it goes to, which are fetched.
+ * Headers of chunks are left alone: see chunk.h. */
+static inline uint32_t find_values(place_of *it, const batch *of, quern__pair *out_pairs)
 {
-    goal goals[BATCH_ITEMS];
-    uint32_t dropped_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        goals[i] = find_goal(storage, entries[i].item);
-        __builtin_prefetch(goals[i].value, 1);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const goal *at = &goals[i];
-        if (QUERN__UNLIKELY(at->value == NULL)) {
-            dropped_count++;
-            continue;
+    const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;
+    quern__place place = it->place;
+    uint32_t known_number = it->known_number;
+    quern__pair *next = out_pairs;
+    for (uint32_t i = 0; i < batch_count; i++) {
+        const quern__record *record = of->records[i];
+        const quern__accumulated *item = of->items[i];
+        if (QUERN__UNLIKELY(!is_found(record, item))) continue;
+        if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
+            find_place(it, record);
+            place = it->place;
+            known_number = it->known_number;
         }
-        const quern__accumulation *accumulation = (const quern__accumulation *)entries[i].item->location;
-        quern__combine_values(&accumulation->combiner, accumulation->type, at->value,
-                              (const char *)entries[i].item + accumulation->offset_bytes);
-        quern__rows_written(at->archetype, at->row, 1, accumulation->component_index);
+        if (QUERN__UNLIKELY(place.offset_bytes == 0)) continue;
+        next->value = quern__place_value(place, record->location);
+        next->accumulated = (const char *)item + offset_bytes;
+        __builtin_prefetch(next++->value, 1);
     }
-    return dropped_count;
+    return (uint32_t)(next - out_pairs);
+}
+
+/* Values in these rows have been written. */
+static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const batch *of)
+{
+    for (uint32_t i = 0; i < of->count; i++) {
+        const quern__record *record = of->records[i];
+        if (!is_found(record, of->items[i])) continue;
+        const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+        if (quern__archetype_has(archetype, it->component_index))
+            quern__rows_written(archetype, record->location, 1, it->component_index);
+    }
+}
+
+/* In order; how many came to nothing. */
+static inline uint32_t combine_batch(place_of *it, const batch *of)
+{
+    quern__pair pairs[BATCH_ITEMS];
+    const quern__accumulation *accumulation = of->accumulation;
+    if (QUERN__UNLIKELY(it->component_index != accumulation->component_index))
+        *it = (place_of){.storage = it->storage,
+                         .component_index = accumulation->component_index,
+                         .known_number = UINT32_MAX};
+    const uint32_t count = find_values(it, of, pairs);
+    quern__combine_pairs(&accumulation->combiner, accumulation->type, pairs, count);
+    if (QUERN__UNLIKELY(it->is_heard)) tell_listeners(it, of);
+    return of->count - count;
 }
 
 /* The records of a batch are asked for while the batch before it is combined. */
 static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t partition,
                                          uint32_t partition_count)
 {
-    entry batches[2][BATCH_ITEMS];
+    batch batches[2];
     const quern__entities *entities = &it->storage->entities;
+    place_of place = {.storage = it->storage, .component_index = UINT32_MAX};
     cursor at = cursor_first(&it->gathered);
     uint64_t dropped_count = 0;
-    uint32_t count = cursor_fill(&at, partition, partition_count, batches[0], BATCH_ITEMS);
-    prefetch_entries(entities, batches[0], count);
-    for (uint32_t turn = 0; count > 0; turn ^= 1) {
-        entry *next = batches[turn ^ 1];
-        const uint32_t next_count = cursor_fill(&at, partition, partition_count, next, BATCH_ITEMS);
-        prefetch_entries(entities, next, next_count);
-        dropped_count += combine_batch(it->storage, batches[turn], count);
-        count = next_count;
+    cursor_fill(&at, partition, partition_count, &batches[0]);
+    fetch_records(entities, &batches[0]);
+    for (uint32_t turn = 0; batches[turn].count > 0; turn ^= 1) {
+        batch *next = &batches[turn ^ 1];
+        cursor_fill(&at, partition, partition_count, next);
+        fetch_records(entities, next);
+        dropped_count += combine_batch(&place, &batches[turn]);
     }
     return dropped_count;
 }
@@ -308,17 +386,11 @@ static quern_entity recorded_entity(const quern__stream *stream, quern_entity en
 #define AFTER_COMMANDS (1ull << 63)
 
 static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_t first_drop,
-                     const quern__stream *stream, uint64_t item_number, quern__accumulated why,
+                     const quern__stream *stream, uint64_t item_number, quern_drop_reason reason,
                      quern_entity entity)
 {
-    static const quern_drop_reason reasons[] = {[QUERN__ACCUMULATED_DEAD] = QUERN_DROP_DEAD,
-                                                [QUERN__ACCUMULATED_DESTROYED] = QUERN_DROP_DESTROYED,
-                                                [QUERN__ACCUMULATED_NOWHERE] = QUERN_DROP_NO_COMPONENT};
-    /* where nothing is destroyed, only entities go that were created and refused */
-    if (why == QUERN__ACCUMULATED_DESTROYED && !it->destroys && !quern_entity_is_provisional(entity))
-        why = QUERN__ACCUMULATED_DEAD;
     const quern__drop drop = {.source = stream->origin.source,
-                              .reason = reasons[why],
+                              .reason = reason,
                               .count = 1,
                               .first_key = stream->origin.key | AFTER_COMMANDS,
                               .first_item_number = item_number,
@@ -326,10 +398,24 @@ static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_
     quern__drops_add(drops, &it->storage->allocator, first_drop, &drop); /* there is room */
 }
 
-/* In the order of streams, by the marks that items bear. */
+/* Whether nothing came of an item for the entity, and why: so it still is, for nothing has moved since. */
+static bool was_dropped(const quern__accumulating *it, quern_entity entity, uint32_t component_index,
+                        quern_drop_reason *out_reason)
+{
+    const quern__record *record = quern__entities_find(&it->storage->entities, entity);
+    *out_reason = QUERN_DROP_NO_COMPONENT;
+    if (record != NULL)
+        return !quern__archetype_has(quern__storage_archetype_of(it->storage, record), component_index);
+    *out_reason =
+        quern_entity_world_tag(entity) == tag_of_dead(it->storage) ? QUERN_DROP_DEAD : QUERN_DROP_DESTROYED;
+    return true;
+}
+
+/* In the order of streams. */
 static void report_drops(const quern__accumulating *it, const quern__gathered *commands,
                          const quern_entity *all_created, quern__drops *drops, uint32_t first_drop)
 {
+    const uint32_t world_tag = it->storage->components.first_bits >> 24;
     creates at = {.commands = commands, .created = all_created};
     for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
         const quern__stream *stream = it->gathered.streams.items[i].stream;
@@ -340,12 +426,18 @@ static void report_drops(const quern__accumulating *it, const quern__gathered *c
         uint64_t item_number = 0;
         for (uint32_t k = 0; k < stream->run_count; k++) {
             if (k > 0) run = quern__run_next(run);
-            const quern__item *item = quern__run_item(run, 0);
+            const uint32_t component_index = run->operation->accumulation->component_index;
             for (uint32_t n = 0; n < run->item_count; n++, item_number++) {
-                if (item->location <= QUERN__ACCUMULATED_NOWHERE)
-                    add_drop(it, drops, first_drop, stream, item_number, (quern__accumulated)item->location,
-                             recorded_entity(stream, item->entity, created, created_count));
-                item = quern__item_next(item, run->operation);
+                quern_entity entity = quern__run_item(run, n)->entity;
+                quern_drop_reason reason;
+                if (!was_dropped(it, entity, component_index, &reason)) continue;
+                entity = reason == QUERN_DROP_DEAD
+                             ? with_tag(entity, world_tag)
+                             : recorded_entity(stream, entity, created, created_count);
+                /* where nothing is destroyed, only entities go that were created and refused */
+                if (reason == QUERN_DROP_DESTROYED && !it->destroys && !quern_entity_is_provisional(entity))
+                    reason = QUERN_DROP_DEAD;
+                add_drop(it, drops, first_drop, stream, item_number, reason, entity);
             }
         }
     }

@@ -11,9 +11,8 @@
  * one of them holds anything do only its work. A stream has the key and the serial of the commands of
  * its callback.
  *
- * What is recorded is an item with a value, as of a set. Where a command keeps the entity's location, it
- * has how the value is combined, since that is what a thread needs that has come to the item by way of a
- * list; or, once it is known that nothing comes of it, why.
+ * What is recorded is a handle with a value: how they are combined is the same for a whole run, and stands
+ * with its operation. Where an entity is would be no use, for commands come first.
  *
  * Applying goes through all items in order. Where several threads share the work, entities are
  * partitioned by their slots, and each thread goes through all items and combines those of its
@@ -30,27 +29,30 @@
 
 /* How values of a component are accumulated in one way. */
 typedef struct quern__accumulation {
-    quern__combiner combiner;
-    const quern__type *type;
-    const quern__operation *operation; /* of a set; the accumulator's */
+    const quern__operation *quick_operation; /* that of values which are copied in steps of 4 bytes, 16 at
+                                              * most, and have no handles; of others one that no run has */
     quern_component component;
     quern_combine combine;
-    uint16_t component_index;
+    uint32_t world_tag; /* of the handles that may be given */
+    uint32_t item_bytes;
     uint16_t offset_bytes; /* of the value in an item */
+    uint16_t size_bytes;
+    uint16_t component_index;
+    quern__operation *operation; /* its own: of all runs of what is accumulated so */
+    const quern__type *type;
+    quern__combiner combiner;
 } quern__accumulation;
-
-/* In the place of how a value is combined: why it is not. */
-typedef enum quern__accumulated {
-    QUERN__ACCUMULATED_DEAD = 1,  /* the entity was gone when the sync point began */
-    QUERN__ACCUMULATED_DESTROYED, /* it went with it */
-    QUERN__ACCUMULATED_NOWHERE    /* it lacks the component */
-} quern__accumulated;
 
 typedef struct quern__accumulator {
     quern_commands recorder; /* create_count of its streams: of items with provisional handles */
     QUERN__ARRAY(quern__accumulation *) list;
-    quern__accumulation *last; /* the one that was asked for last, or NULL */
+    const quern__accumulation *last; /* the one that was asked for last, or one that is nobody's */
 } quern__accumulator;
+
+/* What an item begins with; behind it stands the value, as its type asks. */
+typedef struct quern__accumulated {
+    quern_entity entity;
+} quern__accumulated;
 
 void quern__accumulator_release(quern_commands *commands);
 

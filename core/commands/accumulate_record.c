@@ -5,6 +5,10 @@
 
 static const char function[] = "quern_commands_accumulate";
 
+/* No run is of that operation, and no component has that accumulation. */
+static const quern__operation no_operation = {.item_bytes = sizeof(quern__accumulated)};
+static const quern__accumulation nobody = {.quick_operation = &no_operation};
+
 /* ---------------------------------------------------------------------------------------- life cycle */
 
 void quern__accumulator_release(quern_commands *commands)
@@ -13,9 +17,11 @@ void quern__accumulator_release(quern_commands *commands)
     if (accumulator == NULL) return;
     const quern_allocator *allocator = &commands->storage->allocator;
     quern__commands_release(&accumulator->recorder);
-    for (uint32_t i = 0; i < accumulator->list.count; i++)
+    for (uint32_t i = 0; i < accumulator->list.count; i++) {
+        quern__operation_release(accumulator->list.items[i]->operation, allocator);
         quern__release(allocator, accumulator->list.items[i], sizeof(quern__accumulation),
                        _Alignof(quern__accumulation));
+    }
     quern__array_release(allocator, &accumulator->list);
     quern__release(allocator, accumulator, sizeof *accumulator, _Alignof(quern__accumulator));
     commands->accumulator = NULL;
@@ -26,7 +32,7 @@ static quern_result make_accumulator(quern_commands *commands)
     quern__accumulator *made =
         quern__allocate(&commands->storage->allocator, sizeof *made, _Alignof(quern__accumulator));
     if (made == NULL) return quern__record_fail_memory(commands);
-    *made = (quern__accumulator){.last = NULL};
+    *made = (quern__accumulator){.last = &nobody};
     quern__commands_init(&made->recorder, commands->storage);
     commands->accumulator = made;
     return QUERN_OK;
@@ -48,42 +54,62 @@ static quern_result check_component(const quern__components *components, quern_c
     return QUERN_OK;
 }
 
-static quern_result init_accumulation(quern_commands *commands, quern_component component,
+static bool is_quick(const quern__operation *operation)
+{
+    const quern__operand *operand = &operation->operands[0];
+    return operation->is_copied && operand->size_bytes <= 16 && operand->size_bytes % 4 == 0;
+}
+
+static quern_result init_accumulation(const quern__storage *storage, quern_component component,
                                       quern_combine combine, quern__accumulation *out_accumulation)
 {
-    const quern__storage *storage = commands->storage;
     const quern__components *components = &storage->components;
-    quern__operations *operations = &commands->accumulator->recorder.operations;
-    quern_result result = check_component(components, component);
+    const quern_result result = check_component(components, component);
     if (result != QUERN_OK) return result;
     const uint32_t index = quern__component_index(component);
     *out_accumulation = (quern__accumulation){.type = quern__components_type(components, index),
                                               .component = component,
                                               .combine = combine,
+                                              .world_tag = components->first_bits >> 24,
                                               .component_index = (uint16_t)index};
-    result = quern__combines_find(&storage->combines, components->first_bits >> 24, combine,
-                                  out_accumulation->type, &out_accumulation->combiner);
-    if (result != QUERN_OK) return result;
-    result = quern__operations_single(operations, components, &storage->allocator, index,
-                                      QUERN__VARIANT_SET, &out_accumulation->operation);
-    if (result != QUERN_OK) return quern__record_fail_memory(commands);
-    out_accumulation->offset_bytes = out_accumulation->operation->operands[0].offset_bytes;
-    return QUERN_OK;
+    return quern__combines_find(&storage->combines, out_accumulation->world_tag, combine,
+                                out_accumulation->type, &out_accumulation->combiner);
+}
+
+/* NULL when there is no memory. */
+static quern__accumulation *create_accumulation(const quern__storage *storage,
+                                                const quern__accumulation *from)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    quern__accumulation *made = quern__allocate(allocator, sizeof *made, _Alignof(quern__accumulation));
+    if (made == NULL) return NULL;
+    *made = *from;
+    made->operation =
+        quern__operation_create_accumulation(&storage->components, allocator, from->component_index);
+    if (made->operation == NULL) {
+        quern__release(allocator, made, sizeof *made, _Alignof(quern__accumulation));
+        return NULL;
+    }
+    made->operation->accumulation = made;
+    made->item_bytes = made->operation->item_bytes;
+    made->offset_bytes = made->operation->operands[0].offset_bytes;
+    made->size_bytes = made->operation->operands[0].size_bytes;
+    made->quick_operation = is_quick(made->operation) ? made->operation : &no_operation;
+    return made;
 }
 
 static quern_result add_accumulation(quern_commands *commands, quern_component component,
                                      quern_combine combine)
 {
-    const quern_allocator *allocator = &commands->storage->allocator;
     quern__accumulator *accumulator = commands->accumulator;
     quern__accumulation fresh;
-    const quern_result result = init_accumulation(commands, component, combine, &fresh);
+    const quern_result result = init_accumulation(commands->storage, component, combine, &fresh);
     if (result != QUERN_OK) return result;
-    if (!quern__array_reserve(allocator, &accumulator->list, accumulator->list.count + 1))
+    if (!quern__array_reserve(&commands->storage->allocator, &accumulator->list,
+                              accumulator->list.count + 1))
         return quern__record_fail_memory(commands);
-    quern__accumulation *made = quern__allocate(allocator, sizeof *made, _Alignof(quern__accumulation));
+    quern__accumulation *made = create_accumulation(commands->storage, &fresh);
     if (made == NULL) return quern__record_fail_memory(commands);
-    *made = fresh;
     accumulator->list.items[accumulator->list.count++] = made;
     accumulator->last = made;
     return QUERN_OK;
@@ -113,8 +139,7 @@ static quern_result find_accumulation(quern_commands *commands, quern_component 
 static inline void take(quern_commands *recorder, const quern__accumulation *accumulation, char *place,
                         quern_entity entity, const void *value)
 {
-    *quern__place_take(recorder, accumulation->operation, place) =
-        (quern__item){.entity = entity, .location = (uintptr_t)accumulation};
+    quern__place_take(recorder, accumulation->operation, place)->entity = entity;
     quern__record_give_value(accumulation->operation, place, 0, value);
 }
 
@@ -164,19 +189,45 @@ static QUERN__SLOW_PATH quern_result accumulate_carefully(quern_commands *comman
     return QUERN_OK;
 }
 
-quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
-                                       quern_component component, const void *value, quern_combine combine)
+/* As the open run goes on, and as another one begins. */
+static __attribute__((noinline)) quern_result accumulate_known(quern_commands *commands,
+                                                               quern_entity entity,
+                                                               quern_component component, const void *value,
+                                                               quern_combine combine)
 {
     if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL ||
                         !quern__record_is_held(commands)))
         return accumulate_carefully(commands, entity, component, value, combine);
     quern__accumulator *accumulator = commands->accumulator;
     const quern__accumulation *last = accumulator->last;
-    if (last == NULL || !is_of(last, component, combine) || last->operation->has_entity_fields ||
+    if (last->operation == NULL || !is_of(last, component, combine) || last->operation->has_entity_fields ||
         !is_plausible(commands, entity))
         return accumulate_carefully(commands, entity, component, value, combine);
     char *place = quern__place_find(&accumulator->recorder, last->operation);
     if (place == NULL) return accumulate_carefully(commands, entity, component, value, combine);
     take(&accumulator->recorder, last, place, entity, value);
+    return QUERN_OK;
+}
+
+/* One more small value in the open run calls nothing, and so needs no place for registers. */
+quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
+                                       quern_component component, const void *value, quern_combine combine)
+{
+    if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL))
+        return accumulate_known(commands, entity, component, value, combine);
+    quern__accumulator *accumulator = commands->accumulator;
+    const quern__accumulation *last = accumulator->last;
+    quern_commands *recorder = &accumulator->recorder;
+    char *place = recorder->next;
+    const uintptr_t next = (uintptr_t)place + last->item_bytes;
+    if (QUERN__UNLIKELY(!is_of(last, component, combine) || recorder->operation != last->quick_operation ||
+                        next > (uintptr_t)recorder->end ||
+                        quern_entity_world_tag(entity) != last->world_tag ||
+                        !quern__record_is_held(commands)))
+        return accumulate_known(commands, entity, component, value, combine);
+    recorder->next = (char *)next;
+    recorder->run->item_count++;
+    ((quern__accumulated *)(void *)place)->entity = entity;
+    quern__copy_few_words(place + last->offset_bytes, value, last->size_bytes);
     return QUERN_OK;
 }

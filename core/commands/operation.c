@@ -326,3 +326,17 @@ quern__operation *quern__operation_create_spawn(const quern__components *compone
     operation->command_count = command_count;
     return operation;
 }
+
+/* ------------------------------------------------------------------------------------- accumulations */
+
+quern__operation *quern__operation_create_accumulation(const quern__components *components,
+                                                       const quern_allocator *allocator,
+                                                       uint32_t component_index)
+{
+    quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_ADD, 1);
+    if (operation == NULL) return NULL;
+    operation->item_bytes = sizeof(quern_entity);
+    set_operand(operation, 0, components, component_index, true);
+    finish_layout(operation);
+    return operation;
+}

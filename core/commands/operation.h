@@ -68,7 +68,10 @@ typedef struct quern__operation {
     bool is_copied;                         /* no type has hooks, no given value has handles */
     uint8_t traits;                         /* quern__trait */
     struct quern__operation *next_same_key; /* in the recorder's list */
-    const struct quern__spawn_form *form;   /* of what spawns; or NULL */
+    union {                                 /* NULL for all others */
+        const struct quern__spawn_form *form;           /* of what spawns */
+        const struct quern__accumulation *accumulation; /* of what is accumulated */
+    };
     quern__operand operands[];
 } quern__operation;
 
@@ -120,6 +123,12 @@ quern__operation *quern__operation_create_spawn(const quern__components *compone
                                                 const quern_allocator *allocator,
                                                 const uint16_t *component_indices, uint32_t count,
                                                 uint32_t command_count);
+
+/* An operation for values that are accumulated, of a component that has some; its items begin with the
+ * handle alone. To be given back by the call below. NULL: no memory. */
+quern__operation *quern__operation_create_accumulation(const quern__components *components,
+                                                       const quern_allocator *allocator,
+                                                       uint32_t component_index);
 
 /* NULL is allowed. */
 void quern__operation_release(quern__operation *operation, const quern_allocator *allocator);

@@ -8,30 +8,38 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): types */
 
+/* So many numbers of each pair, a constant: what is accumulated overlaps no value, so they may all be read
+ * before the first is written. */
+#define COMBINE_FEW(type, count, combined)                                                 \
+    for (const quern__pair *at = pairs; at < pairs + pair_count; at++) {                   \
+        type *values = (type *)(void *)(at->value + offset_bytes);                         \
+        const type *others = (const type *)(const void *)(at->accumulated + offset_bytes); \
+        type results[count];                                                               \
+        for (uint32_t i = 0; i < (count); i++) {                                           \
+            const type mine = values[i], other = others[i];                                \
+            results[i] = combined;                                                         \
+        }                                                                                  \
+        memcpy(values, results, sizeof results);                                           \
+    }
+
+/* Four at a time, and then what is left. */
+#define COMBINER(name, type, combined)                                                     \
+    static void name(const quern__pair *pairs, uint32_t pair_count, uint32_t offset_bytes, \
+                     uint32_t number_count)                                                \
+    {                                                                                      \
+        for (; number_count >= 4; number_count -= 4, offset_bytes += 4 * sizeof(type))     \
+            COMBINE_FEW(type, 4, combined)                                                 \
+        if (number_count == 3) COMBINE_FEW(type, 3, combined)                              \
+        if (number_count == 2) COMBINE_FEW(type, 2, combined)                              \
+        if (number_count == 1) COMBINE_FEW(type, 1, combined)                              \
+    }
+
 /* Integers are added as unsigned ones of 64 bits, which wrap around. What is no number is neither less nor
  * greater. */
-#define COMBINERS(suffix, type, sum_type)                                          \
-    static void sum_##suffix(void *value, const void *accumulated, uint32_t count) \
-    {                                                                              \
-        type *mine = value;                                                        \
-        const type *others = accumulated;                                          \
-        for (uint32_t i = 0; i < count; i++)                                       \
-            mine[i] = (type)((sum_type)mine[i] + (sum_type)others[i]);             \
-    }                                                                              \
-    static void min_##suffix(void *value, const void *accumulated, uint32_t count) \
-    {                                                                              \
-        type *mine = value;                                                        \
-        const type *others = accumulated;                                          \
-        for (uint32_t i = 0; i < count; i++)                                       \
-            if (others[i] < mine[i]) mine[i] = others[i];                          \
-    }                                                                              \
-    static void max_##suffix(void *value, const void *accumulated, uint32_t count) \
-    {                                                                              \
-        type *mine = value;                                                        \
-        const type *others = accumulated;                                          \
-        for (uint32_t i = 0; i < count; i++)                                       \
-            if (others[i] > mine[i]) mine[i] = others[i];                          \
-    }
+#define COMBINERS(suffix, type, sum_type)                                  \
+    COMBINER(sum_##suffix, type, (type)((sum_type)mine + (sum_type)other)) \
+    COMBINER(min_##suffix, type, other < mine ? other : mine)              \
+    COMBINER(max_##suffix, type, other > mine ? other : mine)
 
 /* NOLINTEND(bugprone-macro-parentheses) */
 
@@ -64,13 +72,21 @@ static const uint8_t number_bytes[NUMBER_TYPE_COUNT] = {
     [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8, [QUERN_FIELD_U64] = 8,
     [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8};
 
-void quern__combine_numbers(const quern__combiner *combiner, const quern__type *type, void *value,
-                            const void *accumulated)
+void quern__combine_pairs(const quern__combiner *combiner, const quern__type *type,
+                          const quern__pair *pairs, uint32_t count)
 {
+    if (QUERN__LIKELY(combiner->numbers != NULL)) {
+        combiner->numbers(pairs, count, 0, combiner->number_count);
+        return;
+    }
+    if (combiner->function != NULL) {
+        for (uint32_t i = 0; i < count; i++)
+            combiner->function(pairs[i].value, pairs[i].accumulated, combiner->user_data);
+        return;
+    }
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern_field *field = &type->fields[i];
-        combiner->by_number[field->type]((char *)value + field->offset_bytes,
-                                         (const char *)accumulated + field->offset_bytes, field->count);
+        combiner->by_number[field->type](pairs, count, field->offset_bytes, field->count);
     }
 }
 

@@ -21,8 +21,16 @@ typedef struct quern__combines {
     QUERN__ARRAY(quern__combine) list;
 } quern__combines;
 
-/* Combines numbers of one type that lie next to each other. Both are aligned as their type asks. */
-typedef void quern__number_combiner(void *value, const void *accumulated, uint32_t count);
+/* A value, and one that it is combined with. Both are aligned as their type asks. */
+typedef struct quern__pair {
+    char *value;
+    const char *accumulated;
+} quern__pair;
+
+/* Combines, pair by pair, number_count numbers of one type that lie next to each other, offset_bytes from
+ * the beginning of both. Many pairs go in one call, so that none of them has to wait for a call. */
+typedef void quern__number_combiner(const quern__pair *pairs, uint32_t pair_count, uint32_t offset_bytes,
+                                    uint32_t number_count);
 
 /* How values of one type are combined. */
 typedef struct quern__combiner {
@@ -43,19 +51,8 @@ quern_result quern__combines_find(const quern__combines *combines, uint32_t worl
                                   quern_combine combine, const quern__type *type,
                                   quern__combiner *out_combiner);
 
-/* The numbers of a value, field by field. */
-void quern__combine_numbers(const quern__combiner *combiner, const quern__type *type, void *value,
-                            const void *accumulated);
-
-static inline void quern__combine_values(const quern__combiner *combiner, const quern__type *type,
-                                         void *value, const void *accumulated)
-{
-    if (QUERN__LIKELY(combiner->numbers != NULL))
-        combiner->numbers(value, accumulated, combiner->number_count);
-    else if (combiner->function != NULL)
-        combiner->function(value, accumulated, combiner->user_data);
-    else
-        quern__combine_numbers(combiner, type, value, accumulated);
-}
+/* In the order of the pairs, several of which may have the same value. */
+void quern__combine_pairs(const quern__combiner *combiner, const quern__type *type,
+                          const quern__pair *pairs, uint32_t count);
 
 #endif

@@ -90,14 +90,9 @@ static inline void quern__copy_value(char *target, const char *source, size_t si
     if (size_bytes & 1) *target = *source;
 }
 
-/* The same for a value that its owner has just written. Steps are no longer than the numbers that such values
- * most often consist of: a load that spans two stores waits until both have reached the cache. */
-static inline void quern__copy_new_value(char *target, const char *source, size_t size_bytes)
+/* 4 to 16 bytes, in steps of 4. */
+static inline void quern__copy_few_words(char *target, const char *source, size_t size_bytes)
 {
-    if (QUERN__UNLIKELY(size_bytes > 16 || size_bytes % 4 != 0)) {
-        quern__copy_value(target, source, size_bytes);
-        return;
-    }
     memcpy(target, source, 4);
     if (size_bytes <= 4) return;
     memcpy(target + 4, source + 4, 4);
@@ -105,6 +100,16 @@ static inline void quern__copy_new_value(char *target, const char *source, size_
     memcpy(target + 8, source + 8, 4);
     if (size_bytes <= 12) return;
     memcpy(target + 12, source + 12, 4);
+}
+
+/* The same for a value that its owner has just written. Steps are no longer than the numbers that such
+ * values most often consist of: a load that spans two stores waits until both have reached the cache. */
+static inline void quern__copy_new_value(char *target, const char *source, size_t size_bytes)
+{
+    if (QUERN__UNLIKELY(size_bytes > 16 || size_bytes % 4 != 0))
+        quern__copy_value(target, source, size_bytes);
+    else
+        quern__copy_few_words(target, source, size_bytes);
 }
 
 /* The steps of one group. to and from: where the row would be in a column at offset 0; step_bytes

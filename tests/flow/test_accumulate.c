@@ -9,6 +9,7 @@
 #include <quern/parallel.h>
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 /* Values accumulated by command: how they come together, in which order, what becomes of those that find no
  * entity, and what is refused. */
@@ -136,6 +137,106 @@ Test(accumulate, numbers_of_several_types_combine_field_by_field_and_integers_wr
     cr_assert_eq(value->d, 0.5);
     cr_assert_eq(score_of(one).sum, INT32_MIN + 1);
     cr_assert_eq(score_of(one).count, 1u);
+}
+
+static const quern_field_type number_types[] = {
+    QUERN_FIELD_I8,  QUERN_FIELD_U8,  QUERN_FIELD_I16, QUERN_FIELD_U16, QUERN_FIELD_I32,
+    QUERN_FIELD_U32, QUERN_FIELD_I64, QUERN_FIELD_U64, QUERN_FIELD_F32, QUERN_FIELD_F64};
+enum { NUMBER_TYPE_COUNT = COUNT_OF(number_types), MOST_NUMBERS = 9 };
+
+static uint32_t bytes_of(quern_field_type type)
+{
+    static const uint32_t bytes[] = {
+        [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2, [QUERN_FIELD_U16] = 2,
+        [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8, [QUERN_FIELD_U64] = 8,
+        [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8};
+    return bytes[type];
+}
+
+static void put_number(quern_field_type type, void *numbers, uint32_t i, int32_t number)
+{
+    if (type == QUERN_FIELD_F32)
+        ((float *)numbers)[i] = (float)number;
+    else if (type == QUERN_FIELD_F64)
+        ((double *)numbers)[i] = number;
+    else if (bytes_of(type) == 1)
+        ((uint8_t *)numbers)[i] = (uint8_t)number;
+    else if (bytes_of(type) == 2)
+        ((uint16_t *)numbers)[i] = (uint16_t)number;
+    else if (bytes_of(type) == 4)
+        ((uint32_t *)numbers)[i] = (uint32_t)number;
+    else
+        ((uint64_t *)numbers)[i] = (uint64_t)number;
+}
+
+/* Small ones, which all types hold. */
+static int32_t number_of(uint32_t i, uint32_t seed)
+{
+    return (int32_t)((i * 7 + seed * 11) % 40);
+}
+
+static void fill(quern_field_type type, void *numbers, uint32_t count, uint32_t seed)
+{
+    for (uint32_t i = 0; i < count; i++)
+        put_number(type, numbers, i, number_of(i, seed));
+}
+
+static quern_component numbers_type[NUMBER_TYPE_COUNT][MOST_NUMBERS];
+static quern_entity with_numbers[2];
+
+static void combine_numbers(quern_context *context)
+{
+    static const quern_combine combines[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX};
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t seed = 1; seed <= 3; seed++)
+        for (uint32_t i = 0; i < NUMBER_TYPE_COUNT * MOST_NUMBERS * 2; i++) {
+            const uint32_t t = i / 2 / MOST_NUMBERS, n = i / 2 % MOST_NUMBERS;
+            uint64_t value[MOST_NUMBERS];
+            fill(number_types[t], value, n + 1, seed);
+            must(quern_commands_accumulate(commands, with_numbers[i % 2], numbers_type[t][n], value,
+                                           combines[seed - 1]));
+        }
+}
+
+static int32_t combined_number(uint32_t i)
+{
+    int32_t number = number_of(i, 0) + number_of(i, 1);
+    if (number_of(i, 2) < number) number = number_of(i, 2);
+    return number_of(i, 3) > number ? number_of(i, 3) : number;
+}
+
+Test(accumulate, any_count_of_any_number_combines)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        must(quern_entity_create(world, &with_numbers[i]));
+    for (uint32_t i = 0; i < NUMBER_TYPE_COUNT * MOST_NUMBERS; i++) {
+        const quern_field_type type = number_types[i / MOST_NUMBERS];
+        const uint32_t count = i % MOST_NUMBERS + 1, alignment = count % 3 == 0 ? 16 : 8;
+        char name[16];
+        snprintf(name, sizeof name, "numbers %u", i);
+        quern_component_def def = {.name = name,
+                                   .alignment_bytes = bytes_of(type),
+                                   .size_bytes = count * bytes_of(type),
+                                   .fields = {{"numbers", type, .count = (uint16_t)count}}};
+        if (def.size_bytes % alignment == 0) def.alignment_bytes = alignment;
+        must(quern_component_register(world, &def, &numbers_type[i / MOST_NUMBERS][i % MOST_NUMBERS]));
+        uint64_t value[MOST_NUMBERS];
+        fill(type, value, count, 0);
+        for (uint32_t k = 0; k < 2; k++)
+            must(quern_entity_add(world, with_numbers[k], numbers_type[i / MOST_NUMBERS][i % MOST_NUMBERS],
+                                  value));
+    }
+    add_callback("a", combine_numbers);
+    must_run(schedule, NULL);
+    for (uint32_t i = 0; i < NUMBER_TYPE_COUNT * MOST_NUMBERS * 2; i++) {
+        const uint32_t t = i / 2 / MOST_NUMBERS, n = i / 2 % MOST_NUMBERS;
+        uint64_t expected[MOST_NUMBERS];
+        for (uint32_t k = 0; k <= n; k++)
+            put_number(number_types[t], expected, k, combined_number(k));
+        cr_assert_arr_eq(quern_entity_get(world, with_numbers[i % 2], numbers_type[t][n]), expected,
+                         (n + 1) * bytes_of(number_types[t]), "type %u, %u numbers", t, n + 1);
+    }
+    assert_valid(world);
 }
 
 static void append_digit(void *value, const void *accumulated, void *user_data)
@@ -393,6 +494,40 @@ Test(accumulate, sums_of_floats_are_the_same_at_every_number_of_threads, .timeou
         cr_assert_eq(quern_world_hash(world), expected, "%u threads", pool_threads[i]);
         assert_valid(world);
     }
+}
+
+/* What was found dead when a sync point began, and failed, is dead as it was recorded when the next one
+ * does. */
+Test(accumulate, the_dead_stay_dead_when_a_sync_point_is_made_up_for, .timeout = 120)
+{
+    close_world();
+    uint32_t kept_count = 0;
+    bool is_done = false;
+    for (uint64_t call = 1; !is_done; call++) {
+        failing_allocator *memory = failing_allocator_create();
+        open_world_with(&(quern_world_def){.allocator = failing_allocator_interface(memory)});
+        stale = setup_entity(world);
+        must(quern_entity_destroy(world, stale));
+        add_callback("a", miss);
+        must_run(schedule, NULL);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result result = quern_schedule_run(schedule, NULL, 0);
+        is_done = failing_allocator_failed_count(memory) == 0;
+        if (result != QUERN_OK && quern_schedule_kept_command_count(schedule) == 9) {
+            must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "a"), false));
+            failing_allocator_heal(memory);
+            must_run(schedule, NULL);
+            cr_assert_eq(quern_schedule_drop_count(schedule), 2u);
+            assert_drop(0, QUERN_DROP_DEAD, 2, stale);
+            assert_drop(1, QUERN_DROP_DESTROYED, 3, other);
+            kept_count++;
+        }
+        assert_valid(world);
+        close_world();
+        failing_allocator_close(memory);
+    }
+    cr_assert_gt(kept_count, 0u);
+    open_world();
 }
 
 /* A sync point happens as a whole or not at all. */

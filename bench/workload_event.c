@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* event: for each entity of 4 bytes an event of 16, emitted by one parallel system and added up by another.
- * event_emit and event_read are its two halves. The control writes into one array per thread, which has room
- * for all, and adds up the same arrays. */
+ * event_emit and event_read are its two halves. The control writes into one array per thread, which has
+ * room for all, and adds up the same arrays. */
 
 #include "bench/team.h"
 #include "bench/workloads.h"
@@ -178,6 +178,20 @@ static void emit_copies_run(quern_context *context, const quern_view *view)
     }
 }
 
+static void emit_some_run(quern_context *context, const quern_view *view)
+{
+    const quern_scene *scene = quern_context_user_data(context);
+    const Brain *brains = QUERN_COLUMN(view, 0, const Brain);
+    quern_emitter *emitter = quern_context_emitter(context, scene->spark);
+    const uint32_t count = view->count;
+    for (uint32_t row = 0, some; row < count; row += some) {
+        Spark *sparks = QUERN_EMIT_SOME(emitter, count - row, &some, Spark);
+        if (sparks == NULL) break;
+        for (uint32_t i = 0; i < some; i++)
+            sparks[i] = spark_of(brains[row + i].state);
+    }
+}
+
 static void read_run(quern_context *context, const quern_view *view)
 {
     const Spark *sparks = QUERN_EVENTS(view, Spark);
@@ -232,6 +246,11 @@ static void *open_quern(const bench_case *of)
 static void *open_copies(const bench_case *of)
 {
     return open_scene(of, emit_copies_run);
+}
+
+static void *open_some(const bench_case *of)
+{
+    return open_scene(of, emit_some_run);
 }
 
 static void close_quern(void *state)
@@ -301,8 +320,9 @@ const bench_workload workload_event = {
             [BENCH_RAW] = {open_raw, start_team, run_raw, stop_team, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
             {open_copies, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
+            {open_some, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
-    .subject_names = {NULL, NULL, "copied"},
+    .subject_names = {NULL, NULL, "copied", "some"},
 };
 
 const bench_workload workload_event_emit = {
@@ -319,8 +339,9 @@ const bench_workload workload_event_emit = {
             [BENCH_QUERN] = {open_quern, enter_quern, run_quern_emit, leave_quern_emit, checksum_quern,
                              close_quern, NULL},
             {open_copies, enter_quern, run_quern_emit, leave_quern_emit, checksum_quern, close_quern, NULL},
+            {open_some, enter_quern, run_quern_emit, leave_quern_emit, checksum_quern, close_quern, NULL},
         },
-    .subject_names = {NULL, NULL, "copied"},
+    .subject_names = {NULL, NULL, "copied", "some"},
 };
 
 const bench_workload workload_event_read = {

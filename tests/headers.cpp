@@ -93,6 +93,10 @@ static void emit_cells(quern_context *context)
     if (!quern_emit(emitter, &cell)) return;
     Pair<int, int> *place = QUERN_EMIT(emitter, Pair<int, int>);
     if (place != nullptr) *place = {10, 20};
+    uint32_t count;
+    Pair<int, int> *places = QUERN_EMIT_SOME(emitter, 2, &count, Pair<int, int>);
+    for (uint32_t i = 0; i < count; i++)
+        places[i] = {1, 2};
     quern_context_emit(context, cell_event, &cell, 1);
 }
 
@@ -124,7 +128,7 @@ static bool emits_cells(quern_world *world)
                          quern_schedule_run(schedule, nullptr, 0) == QUERN_OK &&
                          quern_schedule_run(schedule, nullptr, 0) == QUERN_OK;
     quern_schedule_destroy(schedule);
-    return has_run && cell_sum == 36;
+    return has_run && cell_sum == 42;
 }
 
 /* What it looks up in other entities, and writes there. */

@@ -6,12 +6,13 @@
 
 /* --------------------------------------------------------------------------------------------- blocks */
 
-/* Relaxed, both: what workers take at a time was put there before they were woken, and nobody gives back
- * before all of them are waited for. */
+/* What was given last is taken first, for it is the most likely to be in a cache still. Relaxed, both: what
+ * workers take at a time was put there before they were woken, and nobody gives back before all of them are
+ * waited for. */
 static quern__event_block *take_block(quern__event_pool *pool, const quern_allocator *allocator)
 {
     const uint32_t taken = atomic_fetch_add_explicit(&pool->taken_count, 1, memory_order_relaxed);
-    if (taken < pool->free.count) return pool->free.items[taken];
+    if (taken < pool->free.count) return pool->free.items[pool->free.count - 1 - taken];
     quern__event_block *block =
         quern__allocate(allocator, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
     if (block != NULL) atomic_fetch_add_explicit(&pool->block_count, 1, memory_order_relaxed);
@@ -22,10 +23,7 @@ static quern__event_block *take_block(quern__event_pool *pool, const quern_alloc
 void quern__pool_settle(quern__event_pool *pool)
 {
     const uint32_t taken = atomic_load_explicit(&pool->taken_count, memory_order_relaxed);
-    const uint32_t left = taken < pool->free.count ? pool->free.count - taken : 0;
-    if (taken > 0 && left > 0)
-        memmove(pool->free.items, pool->free.items + taken, left * sizeof *pool->free.items);
-    pool->free.count = left;
+    pool->free.count = taken < pool->free.count ? pool->free.count - taken : 0;
     atomic_store_explicit(&pool->taken_count, 0, memory_order_relaxed);
 }
 
@@ -45,8 +43,7 @@ void quern__pool_give(quern__event_pool *pool, quern__event_block *block)
 bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list)
 {
     quern__pool_settle(pool);
-    quern__event_block *block =
-        pool->free.count > 0 ? pool->free.items[--pool->free.count] : take_block(pool, allocator);
+    quern__event_block *block = take_block(pool, allocator);
     quern__pool_settle(pool);
     if (block == NULL) return false;
     block->next = *list;
@@ -327,20 +324,43 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
                                             function, emitter->system_name, type->name));
 }
 
-void *quern__emit_place(quern_emitter *face, size_t size_bytes, const char *type_name)
+/* Room for at least one, for a C type of this size; NULL for face, and all else that is wrong, is refused.
+ */
+static quern__emitter *find_room(quern_emitter *face, size_t size_bytes, const char *type_name,
+                                 const char *function)
 {
-    const char *function = type_name != NULL ? "QUERN_EMIT" : "quern_emit";
     quern__emitter *emitter = (quern__emitter *)face;
     if (face == NULL || !is_held(emitter, function) || !fits(emitter, size_bytes, type_name, function))
         return NULL;
-    if (room_left(emitter) == 0) {
-        if (!quern__emitter_reserve(emitter, 1)) {
-            (void)fail_memory(emitter, function);
-            return NULL;
-        }
-        begin_run(emitter);
+    if (room_left(emitter) > 0) return emitter;
+    if (!quern__emitter_reserve(emitter, 1)) {
+        (void)fail_memory(emitter, function);
+        return NULL;
     }
+    begin_run(emitter);
+    return emitter;
+}
+
+void *quern__emit_place(quern_emitter *face, size_t size_bytes, const char *type_name)
+{
+    quern__emitter *emitter =
+        find_room(face, size_bytes, type_name, type_name != NULL ? "QUERN_EMIT" : "quern_emit");
+    if (emitter == NULL) return NULL;
     char *place = next_place(emitter);
     set_place(emitter, place + emitter->channel->stride_bytes);
+    return place;
+}
+
+void *quern__emit_some(quern_emitter *face, uint32_t most, uint32_t *out_count, size_t size_bytes,
+                       const char *type_name)
+{
+    *out_count = 0;
+    if (most == 0) return NULL;
+    quern__emitter *emitter = find_room(face, size_bytes, type_name, "QUERN_EMIT_SOME");
+    if (emitter == NULL) return NULL;
+    const uint32_t room = room_left(emitter), count = most < room ? most : room;
+    char *place = next_place(emitter);
+    set_place(emitter, place + (size_t)count * emitter->channel->stride_bytes);
+    *out_count = count;
     return place;
 }

@@ -163,6 +163,28 @@ static inline bool quern__emit_value(quern_emitter *emitter, const void *value, 
     ((__VA_ARGS__ *)quern__emit_sized((emitter), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
+/* For QUERN_EMIT_SOME. */
+QUERN_API void *quern__emit_some(quern_emitter *emitter, uint32_t most, uint32_t *out_count,
+                                 size_t size_bytes, const char *type_name);
+
+/** Emits several events and returns where they are, next to each other: an array to be written by the
+ * caller, all of it, as with QUERN_EMIT. *out_count tells how many: at least 1, and at most `most`, for
+ * blocks end. For kernels with many events: where each is emitted by itself, it waits for the one before
+ * to be counted. NULL, and 0, where quern_emit returns false, and where most is 0.
+ *
+ *     for (uint32_t row = 0, some; row < count; row += some) {
+ *         Hit *hits = QUERN_EMIT_SOME(emitter, count - row, &some, Hit);
+ *         if (hits == NULL) break;
+ *         for (uint32_t i = 0; i < some; i++) hits[i] = ...
+ *     } */
+#ifdef __cplusplus
+#define QUERN_EMIT_SOME(emitter, most, out_count, ...) \
+    (quern__emit_some_as<__VA_ARGS__>((emitter), (most), (out_count), #__VA_ARGS__))
+#else
+#define QUERN_EMIT_SOME(emitter, most, out_count, ...) \
+    ((__VA_ARGS__ *)quern__emit_some((emitter), (most), (out_count), sizeof(__VA_ARGS__), #__VA_ARGS__))
+#endif
+
 /** Emits one event of any type: a copy of the value, by the copy hook if there is one. value may be NULL
  * for an event of 0 bytes. Returns as quern_emit. */
 QUERN_API bool quern_emit_copy(quern_emitter *emitter, const void *value);
@@ -278,6 +300,14 @@ inline quern_result quern__event_register(quern_world *world, quern_event *out_e
 template <typename T> inline T *quern__emit_as(quern_emitter *emitter, const char *type_name)
 {
     return static_cast<T *>(quern__emit_sized(emitter, quern__type_of<T>::size_bytes, type_name));
+}
+
+template <typename T>
+inline T *quern__emit_some_as(quern_emitter *emitter, uint32_t most, uint32_t *out_count,
+                              const char *type_name)
+{
+    return static_cast<T *>(
+        quern__emit_some(emitter, most, out_count, quern__type_of<T>::size_bytes, type_name));
 }
 
 template <typename T> inline const T *quern__events_as(const quern_view *view, const char *type_name)

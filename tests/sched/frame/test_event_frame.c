@@ -70,17 +70,26 @@ static void add_rows(uint32_t count)
 /* An event for each entity, and its number. */
 static void emit_rows(quern_context *context, const quern_view *view)
 {
+    enum { SOME = 5 };
     const uint64_t *numbers = quern_view_read(view, 0);
     quern_emitter *emitter = quern_context_emitter(context, hit);
-    for (uint32_t i = 0; i < view->count; i++)
-        if (numbers[i] % 2 == 0) {
-            const Hit value = {.target = view->entities[i], .number = numbers[i]};
+    for (uint32_t i = 0, count = 1; i < view->count; i += count, count = 1) {
+        const Hit value = {.target = view->entities[i], .number = numbers[i]};
+        if (numbers[i] % 3 == 0) {
             cr_assert(quern_emit(emitter, &value));
-        } else {
+        } else if (numbers[i] % 3 == 1) {
             Hit *place = QUERN_EMIT(emitter, Hit);
             cr_assert_not_null(place);
-            *place = (Hit){.target = view->entities[i], .number = numbers[i]};
+            *place = value;
+        } else {
+            const uint32_t left = view->count - i, most = left < SOME ? left : SOME;
+            Hit *places = QUERN_EMIT_SOME(emitter, most, &count, Hit);
+            cr_assert_not_null(places);
+            cr_assert(count > 0 && count <= most);
+            for (uint32_t k = 0; k < count; k++)
+                places[k] = (Hit){.target = view->entities[i + k], .number = numbers[i + k]};
         }
+    }
 }
 
 static quern_system_def emitter_def(const char *name)
@@ -628,6 +637,10 @@ static void emit_tracked(quern_context *context, const quern_view *view)
         tracked_destroy(&value, &counts);
         tracked *place = QUERN_EMIT(emitter, tracked);
         tracked_construct(place, i, &counts); /* as if it were handed over */
+        uint32_t count;
+        tracked *places = QUERN_EMIT_SOME(emitter, 3, &count, tracked);
+        for (uint32_t k = 0; k < count; k++)
+            tracked_construct(&places[k], i, &counts);
     }
 }
 
@@ -662,13 +675,69 @@ Test(event_frame, values_with_hooks_are_destroyed_when_they_have_been_seen)
     setup_system(schedule, &reader);
     for (uint32_t i = 0; i < 3; i++)
         must_run(schedule, jobs);
-    cr_assert_leq(tracked_live_count(&counts), 6000u);
+    cr_assert_leq(tracked_live_count(&counts), 15000u);
     quern_schedule_destroy(schedule);
     schedule = NULL;
     quern_jobs_destroy(jobs);
     must(quern_world_trim(world));
     cr_assert_eq(tracked_live_count(&counts), 0u);
     cr_assert_eq(counts.broken_count, 0u);
+}
+
+/* ------------------------------------------------------------------------------------ several at a time */
+
+enum { MANY_EVENTS = 5000 };
+
+static void emit_singly(quern_context *context)
+{
+    quern_emitter *emitter = quern_context_emitter(context, hit);
+    for (uint64_t i = 0; i < MANY_EVENTS; i++)
+        cr_assert(quern_emit(emitter, &(Hit){.number = i}));
+}
+
+static void emit_together(quern_context *context)
+{
+    quern_emitter *emitter = quern_context_emitter(context, hit);
+    uint32_t count = 1;
+    cr_assert_null(QUERN_EMIT_SOME(emitter, 0, &count, Hit));
+    cr_assert_eq(count, 0u);
+    for (uint64_t i = 0; i < MANY_EVENTS; i += count) {
+        Hit *places = QUERN_EMIT_SOME(emitter, (uint32_t)(MANY_EVENTS - i), &count, Hit);
+        cr_assert_not_null(places);
+        for (uint64_t k = 0; k < count; k++)
+            places[k] = (Hit){.number = i + k};
+    }
+}
+
+/* As they were emitted by one frame, with where blocks end. */
+static uint64_t hash_of_events(quern_system_callback *emit)
+{
+    quern_event_reader *reader;
+    quern_event_block block;
+    uint64_t hash = 0;
+    quern_system_def def = system_def("emitter", NULL);
+    def.begin = emit;
+    def.emits[0] = hit;
+    schedule = setup_schedule(world);
+    setup_system(schedule, &def);
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = hit}, &reader));
+    must_run(schedule, NULL);
+    uint32_t count = 0;
+    for (; quern_event_reader_next(reader, &block); count += block.count) {
+        for (uint32_t i = 0; i < block.count; i++)
+            cr_assert_eq(((const Hit *)block.values)[i].number, count + i);
+        hash = hash * 31 + block.count;
+    }
+    cr_assert_eq(count, (uint32_t)MANY_EVENTS);
+    quern_event_reader_destroy(reader);
+    quern_schedule_destroy(schedule);
+    schedule = NULL;
+    return hash;
+}
+
+Test(event_frame, several_at_a_time_are_cut_into_the_blocks_of_single_ones)
+{
+    cr_assert_eq(hash_of_events(emit_together), hash_of_events(emit_singly));
 }
 
 /* --------------------------------------------------------------------------------------------- misuse */
@@ -701,6 +770,9 @@ static void emit_undeclared(quern_context *context)
     cr_assert_not(quern_context_emit(context, hit, &(Hit){.number = 1}, 1));
     cr_assert_not(quern_emit((quern_emitter *)NULL, &(Hit){.number = 1}));
     cr_assert_null(QUERN_EMIT((quern_emitter *)NULL, Hit));
+    uint32_t count = 1;
+    cr_assert_null(QUERN_EMIT_SOME((quern_emitter *)NULL, 1, &count, Hit));
+    cr_assert_eq(count, 0u);
 }
 
 static void read_undeclared(quern_context *context)

@@ -140,9 +140,15 @@ void quern__entities_give(quern__entities *entities, uint32_t index);
 /* Says with code and message what is wrong with a handle that is not alive, or QUERN_OK when it is. */
 quern_result quern__entities_check(const quern__entities *entities, quern_entity entity);
 
+/* For loops that have looked where the pages are. */
+static inline quern__record *quern__entities_record_in(quern__record *const *pages, uint32_t index)
+{
+    return &pages[index >> QUERN__PAGE_RECORDS_LOG2][index & (QUERN__PAGE_RECORDS - 1)];
+}
+
 static inline quern__record *quern__entities_record(const quern__entities *entities, uint32_t index)
 {
-    return &entities->pages.items[index >> QUERN__PAGE_RECORDS_LOG2][index & (QUERN__PAGE_RECORDS - 1)];
+    return quern__entities_record_in(entities->pages.items, index);
 }
 
 static inline bool quern__entities_is_absent(const quern__entities *entities, uint32_t page)

@@ -49,14 +49,17 @@ static inline void fetch_batch(const switching *it, uint32_t first, batch *out_b
     const quern__entities *records = &it->storage->entities;
     const quern_entity *entities = it->entities + first;
     const uint32_t left = it->count - first, count = left < BATCH ? left : BATCH;
+    const uint32_t slot_count = records->slot_count;
+    quern__record *const *pages = records->pages.items;
+    const quern__record **next = out_batch->records;
     out_batch->first = first;
     out_batch->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t slot = quern_entity_index(entities[i]);
+    for (const quern_entity *at = entities; at < entities + count; at++, next++) {
+        const uint32_t slot = quern_entity_index(*at);
         const quern__record *record =
-            QUERN__LIKELY(slot < records->slot_count) ? quern__entities_record(records, slot) : &nobody;
+            QUERN__LIKELY(slot < slot_count) ? quern__entities_record_in(pages, slot) : &nobody;
         __builtin_prefetch(record);
-        out_batch->records[i] = record;
+        *next = record;
     }
 }
 
@@ -78,19 +81,26 @@ static __attribute__((noinline)) bool find_plane(switching *it, const quern__rec
 /* Returns how many were found before one that is refused. */
 static inline uint32_t find_batch(switching *it, const batch *from, row_bit *out_bits)
 {
-    const quern_entity *entities = it->entities + from->first;
+    const quern_entity *entity = it->entities + from->first;
     const uint32_t count = from->count;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__record *record = from->records[i];
+    uint32_t known_number = it->known_number;
+    size_t slot_words = it->slot_words;
+    uint64_t *words = it->words;
+    row_bit *next = out_bits;
+    for (const quern__record *const *at = from->records; next < out_bits + count; at++, entity++, next++) {
+        const quern__record *record = *at;
         const uintptr_t location = record->location;
-        if (QUERN__UNLIKELY(record->handle_high != entities[i].bits >> 32 || location == 0)) return i;
-        if (QUERN__UNLIKELY(record->archetype_number != it->known_number) && !find_plane(it, record))
-            return i;
-        const uint32_t slot = quern__chunk_index_at(location);
-        out_bits[i].words = it->words + (size_t)slot * it->slot_words;
-        out_bits[i].row = quern__location_row(location);
+        if (QUERN__UNLIKELY(record->handle_high != entity->bits >> 32 || location == 0)) break;
+        if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
+            if (!find_plane(it, record)) break;
+            known_number = it->known_number;
+            slot_words = it->slot_words;
+            words = it->words;
+        }
+        next->words = words + quern__chunk_index_at(location) * slot_words;
+        next->row = quern__location_row(location);
     }
-    return count;
+    return (uint32_t)(next - out_bits);
 }
 
 /* Returns which ones were not so before, the first one in the highest bit. */

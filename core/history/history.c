@@ -4,7 +4,7 @@
 
 #include "core/world/query.h"
 
-enum { FRAMES_ALIGNMENT_BYTES = 64, TRANSFERS_AT_ONCE = 32 };
+enum { FRAMES_ALIGNMENT_BYTES = 64 };
 
 quern_result quern__history_fail_memory(const char *what)
 {
@@ -165,24 +165,6 @@ void quern__history_release(quern__history *history)
     history->world->user_count--;
 }
 
-/* ------------------------------------------------------------------------------------------ transfers */
-
-static void run_some(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)worker_index;
-    const quern__history *history = argument;
-    for (uint32_t i = begin; i < end; i++) {
-        const quern__transfer *transfer = &history->transfers.items[i];
-        memcpy(transfer->target, transfer->source, transfer->bytes);
-    }
-}
-
-void quern__history_run_transfers(quern__history *history)
-{
-    quern__executor_run(history->executor, history->transfers.count, TRANSFERS_AT_ONCE, run_some, history);
-    history->transfers.count = 0;
-}
-
 /* --------------------------------------------------------------------------------------------- saving */
 
 static quern_result build_parts(quern__history *history, quern__snapshot *snapshot)
@@ -208,7 +190,7 @@ quern_result quern__history_build(quern__history *history, uint64_t frame, size_
     if (result != QUERN_OK)
         quern__snapshot_let_go(history, out_snapshot);
     else
-        quern__history_run_transfers(history);
+        quern__history_run_transfers(history, true);
     return result;
 }
 

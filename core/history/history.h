@@ -267,8 +267,9 @@ static inline bool quern__history_note_part(quern__history *history, quern__part
 /* From now on the world is as in the snapshot: that is live, and nothing is touched. */
 void quern__history_follow(quern__history *history, const quern__snapshot *snapshot);
 
-/* Makes the transfers that were noted, on several threads where there is an executor. */
-void quern__history_run_transfers(quern__history *history);
+/* Makes the transfers that were noted, on several threads where there is an executor. into_pages: what they
+ * write is pages, which nobody reads soon. */
+void quern__history_run_transfers(quern__history *history, bool into_pages);
 
 quern_result quern__history_fail_memory(const char *what);
 

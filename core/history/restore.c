@@ -175,25 +175,9 @@ static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t c
         quern__page_memory(&history->store, page), (size_t)rows * place->size_bytes);
 }
 
-/* has_rows, and has_column and has_lane of all: what most chunks are asked. */
-static bool has_chunk(const restore *it, const goal *target, uint32_t slot)
-{
-    const quern__saved_archetype *saved = target->saved, *live = target->live;
-    const uint64_t *versions = quern__versions_of(&target->archetype->versions, slot);
-    if (live == NULL || slot >= live->chunk_count || slot >= target->archetype->chunk_count) return false;
-    const uint32_t rows = target->archetype->slots[slot].row_count;
-    bool is_other = rows != quern__saved_rows(saved, slot) || rows != quern__saved_rows(live, slot);
-    for (uint32_t k = 0; k < saved->version_count; k++)
-        is_other |= versions[k] > it->history->base_version;
-    return !is_other &&
-           (live == saved || memcmp(quern__saved_pages(live, slot), quern__saved_pages(saved, slot),
-                                    saved->part_count * sizeof(quern__page)) == 0);
-}
-
 static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
 {
     const goal *target = &it->targets[i];
-    if (has_chunk(it, target, slot)) return true;
     const bool is_known = has_rows(it, target, slot);
     if (!is_known && !quern__history_note_part(it->history, (quern__part){i, slot, QUERN__PART_ROWS}))
         return false;
@@ -202,6 +186,42 @@ static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
             return false;
     for (uint32_t lane = 0; target->saved->column_count + 1 + lane < target->saved->part_count; lane++)
         if (!(is_known && has_lane(it, target, slot, lane)) && !note_lane(it, i, slot, lane)) return false;
+    return true;
+}
+
+/* How many slots have all their rows, in the world, in live and in the snapshot. */
+static uint32_t full_count(const goal *target)
+{
+    if (target->live == NULL) return 0;
+    uint32_t count = target->archetype->chunk_count;
+    if (count > target->live->chunk_count) count = target->live->chunk_count;
+    if (count > target->saved->chunk_count) count = target->saved->chunk_count;
+    return count > 0 ? count - 1 : 0;
+}
+
+static bool has_pages(const goal *target, uint32_t slot)
+{
+    return target->live == target->saved ||
+           memcmp(quern__saved_pages(target->live, slot), quern__saved_pages(target->saved, slot),
+                  target->saved->part_count * sizeof(quern__page)) == 0;
+}
+
+/* Most slots have all their rows, and all that the snapshot has of them: nothing was noted of those, and
+ * live has the same pages. */
+static bool note_chunks(const restore *it, uint32_t i)
+{
+    const goal *target = &it->targets[i];
+    const quern__versions *versions = &target->archetype->versions;
+    const uint32_t count = full_count(target);
+    size_t later = 0; /* the first version that was noted, from the slot on */
+    for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++) {
+        const size_t first = (size_t)slot * versions->stride;
+        if (slot < count && later <= first)
+            later = quern__versions_find_later(versions->items, first, (size_t)count * versions->stride,
+                                               it->history->base_version);
+        const bool is_same = slot < count && later >= first + versions->stride && has_pages(target, slot);
+        if (!is_same && !note_chunk(it, i, slot)) return false;
+    }
     return true;
 }
 
@@ -215,9 +235,7 @@ static quern_result prepare_target(const restore *it, uint32_t i)
                                                         (uint32_t)(target->saved->row_count - rows));
         if (result != QUERN_OK) return result;
     }
-    for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++)
-        if (!note_chunk(it, i, slot)) return quern__history_fail_memory("a list of columns");
-    return QUERN_OK;
+    return note_chunks(it, i) ? QUERN_OK : quern__history_fail_memory("a list of columns");
 }
 
 /* Those of the snapshot, in its order. */
@@ -368,7 +386,7 @@ static void put_back_rows(const restore *it)
         destroy_values(it, &it->targets[i]);
     for (uint32_t i = 0; i < it->count; i++)
         set_row_count(it, &it->targets[i]);
-    quern__history_run_transfers(history);
+    quern__history_run_transfers(history, false);
     for (uint32_t i = 0; i < history->parts.count; i++)
         put_back_part(it, &history->parts.items[i]);
     for (uint32_t i = 0; i < it->count; i++)

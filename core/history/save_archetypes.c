@@ -57,12 +57,8 @@ static bool is_same(const quern__history *history, const quern__archetype *arche
         live->chunk_count != archetype->chunk_count || live->empty_since != archetype->empty_since ||
         live->row_count != quern__archetype_row_count(archetype))
         return false;
-    const uint64_t *versions = archetype->versions.items;
     const size_t count = (size_t)archetype->chunk_count * archetype->versions.stride;
-    bool is_newer = false;
-    for (size_t i = 0; i < count; i++)
-        is_newer |= versions[i] > history->base_version;
-    return !is_newer;
+    return quern__versions_find_later(archetype->versions.items, 0, count, history->base_version) == count;
 }
 
 /* The bytes of the page of a column, of the handles, or of a lane. */
@@ -170,6 +166,38 @@ static quern_result copy_slot(beside *it, uint32_t slot)
     return result;
 }
 
+/* Nothing was noted of the slots from begin to end - 1: all their pages are live's. */
+static void share_slots(const beside *it, uint32_t begin, uint32_t end)
+{
+    quern__page *pages = quern__saved_pages(it->saved, begin);
+    const quern__page *known = quern__saved_pages(it->live, begin);
+    const size_t count = (size_t)(end - begin) * it->saved->part_count;
+    for (size_t i = 0; i < count; i++)
+        pages[i] = quern__page_hold(&it->history->store, known[i]);
+}
+
+/* Builds with checks look at each part. */
+static quern_result copy_slots(beside *it)
+{
+    const quern__versions *versions = &it->archetype->versions;
+    const uint32_t count = it->archetype->chunk_count;
+    uint32_t known_count = it->live != NULL ? it->live->chunk_count : 0;
+    if (known_count > count) known_count = count;
+    quern_result result = QUERN_OK;
+    for (uint32_t slot = 0; slot < count && result == QUERN_OK; slot++) {
+        if (slot < known_count && !QUERN_CHECKS) {
+            const uint32_t begin = slot;
+            slot = (uint32_t)(quern__versions_find_later(versions->items, (size_t)begin * versions->stride,
+                                                         (size_t)known_count * versions->stride,
+                                                         it->history->base_version) /
+                              versions->stride);
+            share_slots(it, begin, slot);
+        }
+        if (slot < count) result = copy_slot(it, slot);
+    }
+    return result;
+}
+
 static void copy_planes(const beside *it)
 {
     const quern__planes *planes = it->archetype->planes;
@@ -198,10 +226,7 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
                (size_t)archetype->chunk_count * it.saved->part_count * sizeof(quern__page));
     }
     copy_planes(&it);
-    quern_result result = QUERN_OK;
-    for (uint32_t slot = 0; slot < archetype->chunk_count && result == QUERN_OK; slot++)
-        result = copy_slot(&it, slot);
-    return result;
+    return copy_slots(&it);
 }
 
 /* ------------------------------------------------------------------------------------- all of them */

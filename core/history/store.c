@@ -102,7 +102,7 @@ static quern__page add_page(quern__page_store *store, uint32_t size_class, size_
     return store->pages.count - 1;
 }
 
-quern__page quern__page_take(quern__page_store *store, size_t bytes)
+quern__page quern__page_add(quern__page_store *store, size_t bytes)
 {
     size_t size_bytes;
     const uint32_t size_class = class_of(bytes, &size_bytes);
@@ -118,12 +118,17 @@ quern__page quern__page_take(quern__page_store *store, size_t bytes)
     return page;
 }
 
+static void destroy_values(quern__page_entry *entry)
+{
+    quern__type_destroy(entry->type, entry->memory, entry->value_count);
+    entry->type = NULL;
+    entry->value_count = 0;
+}
+
 void quern__page_free(quern__page_store *store, quern__page page)
 {
     quern__page_entry *entry = &store->pages.items[page];
-    if (entry->type != NULL) quern__type_destroy(entry->type, entry->memory, entry->value_count);
-    entry->type = NULL;
-    entry->value_count = 0;
+    if (QUERN__UNLIKELY(entry->type != NULL)) destroy_values(entry);
     store->holders.items[page] = store->first_free[entry->size_class];
     store->first_free[entry->size_class] = page;
     store->used_count--;

@@ -47,11 +47,24 @@ typedef struct quern__page_store {
 /* All pages have been let go, or have no values with hooks. */
 void quern__store_release(quern__page_store *store);
 
-/* A page with at least so many bytes, held once; 0 when there is no memory. */
-quern__page quern__page_take(quern__page_store *store, size_t bytes);
+/* The part of quern__page_take for a page that is not there yet, or is larger than a chunk. */
+quern__page quern__page_add(quern__page_store *store, size_t bytes);
 
 /* The part of quern__page_let_go for a page that nobody holds any more: destroys values with hooks. */
 void quern__page_free(quern__page_store *store, quern__page page);
+
+/* A page with at least so many bytes, held once; 0 when there is no memory. */
+static inline quern__page quern__page_take(quern__page_store *store, size_t bytes)
+{
+    const size_t last = bytes > 0 ? (bytes - 1) / QUERN__CACHE_LINE_BYTES : 0; /* number of the last line */
+    const quern__page page = last < QUERN__PAGE_LINES ? store->first_free[last] : 0;
+    if (QUERN__UNLIKELY(page == 0)) return quern__page_add(store, bytes);
+    store->first_free[last] = store->holders.items[page];
+    store->holders.items[page] = 1;
+    store->used_count++;
+    store->used_bytes += (last + 1) * QUERN__CACHE_LINE_BYTES;
+    return page;
+}
 
 static inline char *quern__page_memory(const quern__page_store *store, quern__page page)
 {

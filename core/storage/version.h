@@ -61,4 +61,20 @@ static inline void quern__versions_note(const quern__versions *versions, uint32_
                          __ATOMIC_RELAXED);
 }
 
+/* The first of them, from number `from` on, that is later than base; or count. Looks at eight together, which
+ * most compilers turn into wide instructions. */
+static inline size_t quern__versions_find_later(const uint64_t *versions, size_t from, size_t count,
+                                                uint64_t base)
+{
+    enum { TOGETHER = 8 };
+    for (bool is_later = false; from + TOGETHER <= count; from += TOGETHER) {
+        for (size_t i = 0; i < TOGETHER; i++)
+            is_later |= versions[from + i] > base;
+        if (is_later) break;
+    }
+    while (from < count && versions[from] <= base)
+        from++;
+    return from;
+}
+
 #endif

@@ -176,22 +176,28 @@ static void share_slots(const beside *it, uint32_t begin, uint32_t end)
         pages[i] = quern__page_hold(&it->history->store, known[i]);
 }
 
+/* The first slot from this one on, before end, of which something was noted; or end. */
+static uint32_t find_noted(const beside *it, uint32_t slot, uint32_t end)
+{
+    const quern__versions *versions = &it->archetype->versions;
+    return (uint32_t)(quern__versions_find_later(versions->items, (size_t)slot * versions->stride,
+                                                 (size_t)end * versions->stride,
+                                                 it->history->base_version) /
+                      versions->stride);
+}
+
 /* Builds with checks look at each part. */
 static quern_result copy_slots(beside *it)
 {
-    const quern__versions *versions = &it->archetype->versions;
     const uint32_t count = it->archetype->chunk_count;
-    uint32_t known_count = it->live != NULL ? it->live->chunk_count : 0;
+    uint32_t known_count = QUERN_CHECKS || it->live == NULL ? 0 : it->live->chunk_count;
     if (known_count > count) known_count = count;
     quern_result result = QUERN_OK;
     for (uint32_t slot = 0; slot < count && result == QUERN_OK; slot++) {
-        if (slot < known_count && !QUERN_CHECKS) {
-            const uint32_t begin = slot;
-            slot = (uint32_t)(quern__versions_find_later(versions->items, (size_t)begin * versions->stride,
-                                                         (size_t)known_count * versions->stride,
-                                                         it->history->base_version) /
-                              versions->stride);
-            share_slots(it, begin, slot);
+        if (slot < known_count) {
+            const uint32_t noted = find_noted(it, slot, known_count);
+            share_slots(it, slot, noted);
+            slot = noted;
         }
         if (slot < count) result = copy_slot(it, slot);
     }

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/convert.h"
 
+#include "core/storage/field.h"
+
 /* ----------------------------------------------------------------------------------------- layouts */
 
 static bool same_fields(const quern__type *a, const quern__type *b)
@@ -70,161 +72,6 @@ quern_result quern__conversion_find(quern__conversion *conversion, const quern__
     return result;
 }
 
-/* ----------------------------------------------------------------------------------------- numbers */
-
-/* A number of any type, without loss. */
-typedef struct number {
-    enum { SIGNED, UNSIGNED, FLOATING } kind;
-    int64_t integer;
-    uint64_t natural;
-    double real;
-} number;
-
-#define READ(type, member, into)                          \
-    do {                                                  \
-        type value;                                       \
-        memcpy(&value, at, sizeof value);                 \
-        return (number){.kind = (into), .member = value}; \
-    } while (0)
-
-/* A bool is whether its byte is not 0: what was made up may have other bits. */
-static number read_number(quern_field_type type, const char *at)
-{
-    switch (type) {
-    case QUERN_FIELD_I8:
-        READ(int8_t, integer, SIGNED);
-    case QUERN_FIELD_I16:
-        READ(int16_t, integer, SIGNED);
-    case QUERN_FIELD_I32:
-        READ(int32_t, integer, SIGNED);
-    case QUERN_FIELD_I64:
-        READ(int64_t, integer, SIGNED);
-    case QUERN_FIELD_U8:
-        READ(uint8_t, natural, UNSIGNED);
-    case QUERN_FIELD_U16:
-        READ(uint16_t, natural, UNSIGNED);
-    case QUERN_FIELD_U32:
-        READ(uint32_t, natural, UNSIGNED);
-    case QUERN_FIELD_U64:
-        READ(uint64_t, natural, UNSIGNED);
-    case QUERN_FIELD_F32:
-        READ(float, real, FLOATING);
-    case QUERN_FIELD_F64:
-        READ(double, real, FLOATING);
-    default:
-        return (number){.kind = UNSIGNED, .natural = *at != 0};
-    }
-}
-
-static double as_real(number value)
-{
-    if (value.kind == SIGNED) return (double)value.integer;
-    return value.kind == UNSIGNED ? (double)value.natural : value.real;
-}
-
-/* Without its fraction. False for what no int64_t is. */
-static bool as_integer(number value, int64_t *out)
-{
-    if (value.kind == UNSIGNED && value.natural > INT64_MAX) return false;
-    /* both bounds are doubles; what is compared with them may be no number */
-    if (value.kind == FLOATING && !(value.real >= -0x1p63 && value.real < 0x1p63)) return false;
-    *out = value.kind == SIGNED     ? value.integer
-           : value.kind == UNSIGNED ? (int64_t)value.natural
-                                    : (int64_t)value.real;
-    return true;
-}
-
-/* Likewise for a uint64_t. */
-static bool as_natural(number value, uint64_t *out)
-{
-    if (value.kind == SIGNED && value.integer < 0) return false;
-    if (value.kind == FLOATING && !(value.real > -1.0 && value.real < 0x1p64)) return false;
-    *out = value.kind == SIGNED     ? (uint64_t)value.integer
-           : value.kind == UNSIGNED ? value.natural
-           : value.real < 0         ? 0
-                                    : (uint64_t)value.real;
-    return true;
-}
-
-#define WRITE(type, value)                  \
-    do {                                    \
-        const type narrow = (type)(value);  \
-        memcpy(at, &narrow, sizeof narrow); \
-        return true;                        \
-    } while (0)
-
-static bool write_integer(quern_field_type type, number value, char *at)
-{
-    int64_t integer;
-    if (!as_integer(value, &integer)) return false;
-    switch (type) {
-    case QUERN_FIELD_I8:
-        if (integer < INT8_MIN || integer > INT8_MAX) return false;
-        WRITE(int8_t, integer);
-    case QUERN_FIELD_I16:
-        if (integer < INT16_MIN || integer > INT16_MAX) return false;
-        WRITE(int16_t, integer);
-    case QUERN_FIELD_I32:
-        if (integer < INT32_MIN || integer > INT32_MAX) return false;
-        WRITE(int32_t, integer);
-    default:
-        WRITE(int64_t, integer);
-    }
-}
-
-static bool write_natural(quern_field_type type, number value, char *at)
-{
-    uint64_t natural;
-    if (!as_natural(value, &natural)) return false;
-    switch (type) {
-    case QUERN_FIELD_U8:
-        if (natural > UINT8_MAX) return false;
-        WRITE(uint8_t, natural);
-    case QUERN_FIELD_U16:
-        if (natural > UINT16_MAX) return false;
-        WRITE(uint16_t, natural);
-    case QUERN_FIELD_U32:
-        if (natural > UINT32_MAX) return false;
-        WRITE(uint32_t, natural);
-    default:
-        WRITE(uint64_t, natural);
-    }
-}
-
-/* A finite number that no float can be is out of range; what no number is, and the infinities, are the same
- * in both. */
-static bool write_float(number value, char *at)
-{
-    const double real = as_real(value);
-    const double most = 0x1.fffffefffffffp127; /* from the next on, the nearest float is infinite */
-    const bool is_finite = real - real == 0;
-    if (is_finite && (real > most || real < -most)) return false;
-    WRITE(float, real);
-}
-
-static bool write_number(quern_field_type type, number value, char *at)
-{
-    switch (type) {
-    case QUERN_FIELD_BOOL: {
-        const bool is_set = value.kind == SIGNED     ? value.integer != 0
-                            : value.kind == UNSIGNED ? value.natural != 0
-                                                     : value.real != 0;
-        WRITE(bool, is_set);
-    }
-    case QUERN_FIELD_I8:
-    case QUERN_FIELD_I16:
-    case QUERN_FIELD_I32:
-    case QUERN_FIELD_I64:
-        return write_integer(type, value, at);
-    case QUERN_FIELD_F32:
-        return write_float(value, at);
-    case QUERN_FIELD_F64:
-        WRITE(double, as_real(value));
-    default:
-        return write_natural(type, value, at);
-    }
-}
-
 /* ----------------------------------------------------------------------------------------- values */
 
 /* Takes the character out that the end of the field would cut in two. */
@@ -247,17 +94,17 @@ static bool convert_field(const quern_field *from, const quern_field *to, const 
         if (from->type == QUERN_FIELD_TEXT && count < from->count) cut_text(target, source, count);
         return true;
     }
-    for (uint32_t i = 0; i < count; i++)
-        if (!write_number(to->type, read_number(from->type, source + (size_t)i * step),
-                          target + (size_t)i * quern__field_bytes(to->type)))
-            return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bits = quern__field_load(from->type, source + (size_t)i * step);
+        if (!quern__field_convert(from->type, bits, to->type, &bits)) return false;
+        quern__field_store(to->type, target + (size_t)i * quern__field_bytes(to->type), bits);
+    }
     return true;
 }
 
 quern_result quern__conversion_check(const quern__conversion *conversion, const char *sources,
                                      uint32_t count)
 {
-    char scratch[sizeof(uint64_t)];
     for (uint32_t p = 0; p < conversion->pair_count && conversion->may_fail; p++) {
         const quern_field *from = &conversion->source->fields[conversion->pairs[p].source];
         const quern_field *to = &conversion->target->fields[conversion->pairs[p].target];
@@ -266,12 +113,13 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
         for (uint32_t i = 0; i < count * elements; i++) {
             const char *at = sources + (size_t)(i / elements) * conversion->source->size_bytes +
                              from->offset_bytes + (size_t)(i % elements) * quern__field_bytes(from->type);
-            const number value = read_number(from->type, at);
-            if (write_number(to->type, value, scratch)) continue;
+            const uint64_t bits = quern__field_load(from->type, at);
+            uint64_t converted;
+            if (quern__field_convert(from->type, bits, to->type, &converted)) continue;
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                "field '%s' of '%s': %.17g was saved, which does not fit the field in this "
                                "world; use a migration",
-                               from->name, conversion->source->name, as_real(value));
+                               from->name, conversion->source->name, quern__field_real(from->type, bits));
         }
     }
     return QUERN_OK;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/reflect/number.h"
 
-#include "core/storage/type.h"
+#include "core/storage/field.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,32 +14,10 @@ enum { MAX_FLOAT_BYTES = 128 }; /* digits beyond these would have to be looked a
 #define F32_QUIET_NAN UINT32_C(0x7FC00000)
 #define F64_QUIET_NAN UINT64_C(0x7FF8000000000000)
 
-static float f32_of(uint64_t bits)
-{
-    const uint32_t low = (uint32_t)bits;
-    float value;
-    memcpy(&value, &low, sizeof value);
-    return value;
-}
-
-static double f64_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static bool is_nan(quern_field_type type, uint64_t bits)
 {
     return type == QUERN_FIELD_F32 ? (bits & 0x7FFFFFFF) > 0x7F800000
                                    : (bits & UINT64_C(0x7FFFFFFFFFFFFFFF)) > UINT64_C(0x7FF0000000000000);
-}
-
-double quern__number_value(quern_field_type type, uint64_t bits)
-{
-    if (type == QUERN_FIELD_F32) return (double)f32_of(bits);
-    if (type == QUERN_FIELD_F64) return f64_of(bits);
-    return type == QUERN_FIELD_U64 ? (double)bits : (double)(int64_t)bits;
 }
 
 /* ----------------------------------------------------------------------------------------- reading */
@@ -230,7 +208,7 @@ static void write_float(quern_field_type type, uint64_t bits, char text[QUERN__N
 {
     const bool is_f32 = type == QUERN_FIELD_F32;
     const int few = is_f32 ? 6 : 15, most = is_f32 ? 9 : 17;
-    const double value = quern__number_value(type, bits), limit = is_f32 ? 1e7 : 1e15;
+    const double value = quern__field_real(type, bits), limit = is_f32 ? 1e7 : 1e15;
     const bool is_small = value > -limit && value < limit;
     if (!isfinite(value)) {
         write_special(type, bits, text);

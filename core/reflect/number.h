@@ -26,9 +26,6 @@ void quern__number_write(quern_field_type type, uint64_t bits, char text[QUERN__
 quern__number_state quern__number_read(quern_field_type type, const char *text, size_t bytes,
                                        uint64_t *out_bits);
 
-/* The same value, as far as a double tells. */
-double quern__number_value(quern_field_type type, uint64_t bits);
-
 /* Digits of base 10 or 16, and nothing else. */
 quern__number_state quern__digits_read(const char *text, size_t bytes, uint32_t base, uint64_t limit,
                                        uint64_t *out_number);

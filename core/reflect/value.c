@@ -5,56 +5,10 @@
 #include "core/base/utf8.h"
 #include "core/reflect/handle_text.h"
 #include "core/reflect/number.h"
-#include "core/storage/type.h"
+#include "core/storage/field.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* ------------------------------------------------------------------------------------------- bytes */
-
-/* An element as 64 bits, through memcpy: fields need not be aligned. */
-static uint64_t load(quern_field_type type, const char *at)
-{
-    uint8_t b8 = 0;
-    uint16_t b16 = 0;
-    uint32_t b32 = 0;
-    uint64_t b64 = 0;
-    switch (quern__field_bytes(type)) {
-    case 1:
-        memcpy(&b8, at, 1);
-        return type == QUERN_FIELD_I8 ? (uint64_t)(int8_t)b8 : b8;
-    case 2:
-        memcpy(&b16, at, 2);
-        return type == QUERN_FIELD_I16 ? (uint64_t)(int16_t)b16 : b16;
-    case 4:
-        memcpy(&b32, at, 4);
-        return type == QUERN_FIELD_I32 ? (uint64_t)(int32_t)b32 : b32;
-    default:
-        memcpy(&b64, at, 8);
-        return b64;
-    }
-}
-
-static void store(quern_field_type type, char *at, uint64_t bits)
-{
-    const uint8_t b8 = (uint8_t)bits;
-    const uint16_t b16 = (uint16_t)bits;
-    const uint32_t b32 = (uint32_t)bits;
-    switch (quern__field_bytes(type)) {
-    case 1:
-        memcpy(at, &b8, 1);
-        return;
-    case 2:
-        memcpy(at, &b16, 2);
-        return;
-    case 4:
-        memcpy(at, &b32, 4);
-        return;
-    default:
-        memcpy(at, &bits, 8);
-        return;
-    }
-}
 
 static size_t offset_of(const quern__path *path, uint32_t i)
 {
@@ -74,7 +28,7 @@ static void print_element(const quern_world *world, const quern__path *path, con
                           quern__printer *printer)
 {
     const quern_field *field = path->field;
-    const uint64_t bits = load(field->type, at);
+    const uint64_t bits = quern__field_load(field->type, at);
     const char *name = name_of(field, bits);
     char text[QUERN__NUMBER_BYTES];
     if (field->type == QUERN_FIELD_ENTITY) {
@@ -170,7 +124,7 @@ static bool read_bool(const char *text, size_t bytes, uint64_t *out_bits)
 static bool is_in_range(const quern_field *field, uint64_t bits)
 {
     if (field->minimum == 0 && field->maximum == 0) return true;
-    const double value = quern__number_value(field->type, bits);
+    const double value = quern__field_real(field->type, bits);
     return value >= field->minimum && value <= field->maximum;
 }
 
@@ -232,7 +186,7 @@ static quern_result read_array(const quern_world *world, const quern__path *path
         trim(&element, &element_bytes);
         const quern_result result = read_element(world, path, element, element_bytes, &bits);
         if (result != QUERN_OK) return result;
-        if (value != NULL) store(path->field->type, value + offset_of(path, i), bits);
+        if (value != NULL) quern__field_store(path->field->type, value + offset_of(path, i), bits);
         at = is_last ? end : comma + 1;
     }
     return QUERN_OK;
@@ -286,7 +240,7 @@ void quern__value_put_text(const quern_world *world, const quern__path *path, vo
     if (path->is_array)
         (void)read_array(world, path, text, bytes, at);
     else if (read_element(world, path, text, bytes, &bits) == QUERN_OK)
-        store(path->field->type, at + offset_of(path, 0), bits);
+        quern__field_store(path->field->type, at + offset_of(path, 0), bits);
 }
 
 /* -------------------------------------------------------------------------------------- public calls */

@@ -25,18 +25,21 @@ static uint32_t waiting_count(const quern__channel *channel)
     return channel->runs.count - channel->head;
 }
 
-quern_result quern__events_check_saved(const quern_world *world)
+/* Values that hooks copy, into pages of their own; others are on the tape as bytes. */
+static bool has_hooks(const quern__channel *channel)
 {
-    for (uint32_t i = 0; i < channel_count(world); i++) {
-        const quern__channel *channel = world->events->channels.items[i];
-        if (waiting_count(channel) == 0 || !quern__hooks_any(&channel->type.hooks)) continue;
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "events '%s' wait, whose type has hooks: values that own something cannot be kept "
-            "twice; save when all readers have seen them, or emit plain values",
-            channel->type.name);
-    }
-    return QUERN_OK;
+    return quern__hooks_any(&channel->type.hooks);
+}
+
+static quern_result check_hooks(const quern__channel *channel)
+{
+    const quern_hooks *hooks = &channel->type.hooks;
+    if (hooks->copy != NULL || (hooks->move == NULL && hooks->destroy == NULL)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "events '%s' wait, whose type has a move or destroy hook and no copy hook, so that they "
+        "cannot be kept twice: give it one, or save when all readers have seen them",
+        channel->type.name);
 }
 
 /* ------------------------------------------------------------------------------------------- putting */
@@ -61,7 +64,8 @@ static void put_channel(const quern__channel *channel, quern__tape *tape)
     for (uint32_t i = channel->head; i < channel->runs.count; i++) {
         const quern__event_run *run = &channel->runs.items[i];
         quern__tape_put_word(tape, run->count);
-        quern__tape_put(tape, run->values, (size_t)run->count * channel->stride_bytes);
+        if (!has_hooks(channel))
+            quern__tape_put(tape, run->values, (size_t)run->count * channel->stride_bytes);
     }
 }
 
@@ -70,6 +74,43 @@ void quern__events_put(const quern_world *world, quern__tape *tape)
     quern__tape_put_word(tape, channel_count(world));
     for (uint32_t i = 0; i < channel_count(world); i++)
         put_channel(world->events->channels.items[i], tape);
+}
+
+static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
+{
+    for (uint32_t i = channel->head; i < channel->runs.count; i++) {
+        const quern__event_run *run = &channel->runs.items[i];
+        const quern__page page =
+            quern__page_take(&history->store, (size_t)run->count * channel->stride_bytes);
+        if (page == 0) return quern__history_fail_memory("events that wait");
+        *(*next)++ = page;
+        quern__page_entry *entry = &history->store.pages.items[page];
+        quern__type_copy(&channel->type, entry->memory, run->values, run->count);
+        entry->type = &channel->type;
+        entry->value_count = run->count;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__events_copy_values(quern__history *history, quern__value_pages *out_pages)
+{
+    uint32_t page_count = 0;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
+        const quern__channel *channel = history->world->events->channels.items[i];
+        if (!has_hooks(channel) || waiting_count(channel) == 0) continue;
+        result = check_hooks(channel);
+        page_count += waiting_count(channel);
+    }
+    if (result != QUERN_OK || page_count == 0) return result;
+    if (!quern__value_pages_take(history, page_count, out_pages))
+        return quern__history_fail_memory("events that wait");
+    quern__page *next = quern__pages_in(history, out_pages->list);
+    for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
+        const quern__channel *channel = history->world->events->channels.items[i];
+        if (has_hooks(channel)) result = copy_channel(history, channel, &next);
+    }
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------ making room */
@@ -81,7 +122,7 @@ static uint32_t count_blocks(const quern__channel *channel, uint32_t run_count, 
     size_t left_bytes = 0;
     for (uint32_t i = 0; i < run_count; i++) {
         const size_t bytes = (size_t)quern__tape_take_word(tape) * channel->stride_bytes;
-        tape->length_bytes += bytes;
+        if (!has_hooks(channel)) tape->length_bytes += bytes;
         if (left_bytes < bytes) {
             block_count++;
             left_bytes = QUERN__EVENT_VALUES_BYTES;
@@ -147,24 +188,40 @@ static void take_readers(const quern__channel *channel, uint32_t count, quern__t
     }
 }
 
+/* Where values are taken from, and the blocks that they get. */
+typedef struct values_source {
+    const quern__history *history;
+    const quern__page *next_page;
+    quern__event_block **blocks;
+    quern__tape *tape;
+} values_source;
+
+static void take_values(const quern__channel *channel, const quern__event_run *run, values_source *source)
+{
+    if (!has_hooks(channel))
+        quern__tape_take(source->tape, run->values, (size_t)run->count * channel->stride_bytes);
+    else
+        quern__type_copy(&channel->type, run->values,
+                         quern__page_memory(&source->history->store, *source->next_page++), run->count);
+}
+
 /* Puts runs into blocks as count_blocks did. */
-static void take_runs(quern__channel *channel, uint32_t count, quern__event_block **blocks,
-                      quern__tape *tape)
+static void take_runs(quern__channel *channel, uint32_t count, values_source *source)
 {
     quern__event_block *block = NULL;
     size_t left_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        quern__event_run run = {.count = (uint32_t)quern__tape_take_word(tape)};
+        quern__event_run run = {.count = (uint32_t)quern__tape_take_word(source->tape)};
         const size_t bytes = (size_t)run.count * channel->stride_bytes;
         if (left_bytes < bytes) {
-            block = *blocks;
-            *blocks = block->next;
+            block = *source->blocks;
+            *source->blocks = block->next;
             left_bytes = QUERN__EVENT_VALUES_BYTES;
         }
         assert(block != NULL);
         run.block = block;
         run.values = (char *)block + QUERN__EVENT_BLOCK_BYTES - left_bytes;
-        quern__tape_take(tape, run.values, bytes);
+        take_values(channel, &run, source);
         left_bytes -= bytes;
         block->use_count++;
         quern__channel_append(channel, &run);
@@ -179,8 +236,10 @@ static void drop_all(quern__channel *channel)
 }
 
 /* Events that were registered since have waited for nobody. */
-void quern__events_take(quern_world *world, quern__event_block **blocks, quern__tape *tape)
+void quern__events_take(quern__history *history, const quern__value_pages *pages, quern__tape *tape)
 {
+    const quern_world *world = history->world;
+    values_source source = {history, quern__pages_in(history, pages->list), &history->event_blocks, tape};
     const uint32_t count = (uint32_t)quern__tape_take_word(tape);
     for (uint32_t i = 0; i < channel_count(world); i++) {
         quern__channel *channel = world->events->channels.items[i];
@@ -190,6 +249,6 @@ void quern__events_take(quern_world *world, quern__event_block **blocks, quern__
         channel->first_number = saved.first_number;
         channel->lost_count = saved.lost_count;
         take_readers(channel, saved.reader_count, tape);
-        take_runs(channel, saved.run_count, blocks, tape);
+        take_runs(channel, saved.run_count, &source);
     }
 }

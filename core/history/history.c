@@ -72,13 +72,21 @@ static void clear_touched(const quern__storage *storage)
 /* ----------------------------------------------------------------------------------------- snapshots */
 
 /* The pages that a snapshot holds itself. */
-enum { SNAPSHOT_PAGES = 8 };
+enum { SNAPSHOT_PAGES = 11 };
 
 static void list_pages(const quern__snapshot *snapshot, quern__page *pages)
 {
-    const quern__page list[SNAPSHOT_PAGES] = {
-        snapshot->archetypes, snapshot->relations, snapshot->resources,          snapshot->names,
-        snapshot->rest,       snapshot->outside,   snapshot->slots.absent_highs, snapshot->slots.groups};
+    const quern__page list[SNAPSHOT_PAGES] = {snapshot->archetypes,
+                                              snapshot->relations,
+                                              snapshot->resources,
+                                              snapshot->names,
+                                              snapshot->rest,
+                                              snapshot->outside,
+                                              snapshot->slots.absent_highs,
+                                              snapshot->slots.groups,
+                                              snapshot->kept,
+                                              snapshot->kept_values.list,
+                                              snapshot->event_values.list};
     memcpy(pages, list, sizeof list);
 }
 
@@ -95,12 +103,30 @@ static bool is_last_holder(const quern__history *history, quern__page page)
     return page != 0 && history->store.holders.items[page] == 1;
 }
 
+bool quern__value_pages_take(quern__history *history, uint32_t count, quern__value_pages *out_pages)
+{
+    const quern__page list = quern__page_take(&history->store, count * sizeof(quern__page));
+    if (list == 0) return false;
+    memset(quern__pages_in(history, list), 0, count * sizeof(quern__page));
+    *out_pages = (quern__value_pages){list, count};
+    return true;
+}
+
+void quern__value_pages_let_go(quern__history *history, const quern__value_pages *pages)
+{
+    if (!is_last_holder(history, pages->list)) return;
+    for (uint32_t i = 0; i < pages->count; i++)
+        quern__page_let_go(&history->store, quern__pages_in(history, pages->list)[i]);
+}
+
 void quern__snapshot_let_go(quern__history *history, const quern__snapshot *snapshot)
 {
     if (is_last_holder(history, snapshot->archetypes)) quern__let_go_archetypes(history, snapshot);
     if (is_last_holder(history, snapshot->relations)) quern__let_go_links(history, snapshot);
     if (is_last_holder(history, snapshot->resources)) quern__let_go_resources(history, snapshot);
     if (is_last_holder(history, snapshot->slots.groups)) quern__let_go_slots(history, snapshot);
+    quern__value_pages_let_go(history, &snapshot->kept_values);
+    quern__value_pages_let_go(history, &snapshot->event_values);
     quern__page pages[SNAPSHOT_PAGES];
     list_pages(snapshot, pages);
     for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)

@@ -77,6 +77,12 @@ typedef struct quern__saved_links {
     quern__page groups;  /* pages, 0 where no page of links is */
 } quern__saved_links;
 
+/* Pages with values that have hooks and lie in no column, in the order in which they are asked for. */
+typedef struct quern__value_pages {
+    quern__page list;
+    uint32_t count;
+} quern__value_pages;
+
 /* A page that has pages in it holds each of them once, however many snapshots hold it. */
 typedef struct quern__snapshot {
     uint64_t frame;
@@ -88,9 +94,19 @@ typedef struct quern__snapshot {
     quern__page names;      /* see attachments.c */
     quern__page rest;       /* a tape: see rest.c */
     quern__page outside;    /* what sched/history keeps */
+    quern__page kept;       /* a tape with commands that wait, 0: none do; see kept.h */
+    quern__value_pages kept_values, event_values;
     uint64_t names_version; /* of the world, when that was so */
     quern__saved_slots slots;
 } quern__snapshot;
+
+/* Recorders whose commands are kept from one frame to the next. */
+typedef struct quern__recorders {
+    quern_commands *items;
+    uint32_t count;
+} quern__recorders;
+
+enum { QUERN__MAX_RECORDER_LISTS = 8 };
 
 /* Rows of an archetype in a snapshot, from one on. */
 typedef struct quern__delta_side {
@@ -131,7 +147,12 @@ typedef struct quern__history {
     QUERN__ARRAY(quern__part) parts;
     struct quern__event_block *event_blocks; /* for events that are put back */
     uint64_t copied_bytes, copied_count;     /* by the last call */
-    uint32_t delta_count;                    /* deltas that hold snapshots */
+    quern__recorders
+        outside[QUERN__MAX_RECORDER_LISTS]; /* of the call that runs: lists that sched keeps, */
+    uint32_t outside_count;                 /* always in one order */
+    struct quern__kept_recorder *kept;      /* of a restore that runs */
+    uint32_t kept_count;
+    uint32_t delta_count; /* deltas that hold snapshots */
     quern__delta_scratch delta_scratch;
 } quern__history;
 
@@ -272,6 +293,11 @@ void quern__history_follow(quern__history *history, const quern__snapshot *snaps
 void quern__history_run_transfers(quern__history *history, bool into_pages);
 
 quern_result quern__history_fail_memory(const char *what);
+
+/* A list of so many, without pages so far. False when there is no memory. And lets go what the last holder
+ * of a list lets go with it, before that goes itself. */
+bool quern__value_pages_take(quern__history *history, uint32_t count, quern__value_pages *out_pages);
+void quern__value_pages_let_go(quern__history *history, const quern__value_pages *pages);
 
 /* Each part of a snapshot: builds it from the world, beside live (errors as quern__history_build; what was
  * built is in the snapshot, which the caller lets go); */

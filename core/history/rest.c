@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The rest of a world in a snapshot, on a tape: what reactions are still to be told, events that wait, and
- * some numbers. */
+ * some numbers. And commands that wait: see kept.h. */
 
-#include "core/history/history.h"
+#include "core/history/kept.h"
 #include "core/history/waiting.h"
 
-#include "core/world/world_commands.h"
+#include "core/world/query.h"
 
 /* ------------------------------------------------------------------------------------------- numbers */
 
@@ -33,20 +33,11 @@ static void put_rest(const quern_world *world, quern__tape *tape)
     put_numbers(world, tape);
 }
 
-static quern_result check_world(const quern_world *world)
-{
-    if (quern__world_has_commands(world))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "commands of code between frames wait to be applied: flush them first "
-                           "(quern_world_flush)");
-    const quern_result result = quern__reactions_check_saved(&world->storage);
-    return result == QUERN_OK ? quern__events_check_saved(world) : result;
-}
-
 quern_result quern__build_rest(quern__history *history, quern__snapshot *snapshot)
 {
     const quern_world *world = history->world;
-    const quern_result result = check_world(world);
+    quern_result result = quern__reactions_check_saved(&world->storage);
+    if (result == QUERN_OK) result = quern__events_copy_values(history, &snapshot->event_values);
     if (result != QUERN_OK) return result;
     quern__tape tape = {0};
     put_rest(world, &tape);
@@ -54,7 +45,7 @@ quern_result quern__build_rest(quern__history *history, quern__snapshot *snapsho
     if (snapshot->rest == 0) return quern__history_fail_memory("the state of a world");
     tape = (quern__tape){.bytes = quern__page_memory(&history->store, snapshot->rest)};
     put_rest(world, &tape);
-    return QUERN_OK;
+    return quern__build_kept(history, snapshot);
 }
 
 quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot,
@@ -62,13 +53,14 @@ quern_result quern__prepare_rest(quern__history *history, const quern__snapshot 
 {
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->rest)};
     quern_result result = quern__reactions_prepare(&history->world->storage, archetypes, &tape);
-    return result == QUERN_OK ? quern__events_prepare(history->world, &history->event_blocks, &tape)
-                              : result;
+    if (result == QUERN_OK) result = quern__events_prepare(history->world, &history->event_blocks, &tape);
+    return result == QUERN_OK ? quern__prepare_kept(history, snapshot) : result;
 }
 
 void quern__undo_rest(quern__history *history)
 {
     quern__events_undo(history->world, &history->event_blocks);
+    quern__undo_kept(history);
 }
 
 void quern__put_back_rest(quern__history *history, const quern__snapshot *snapshot)
@@ -76,9 +68,9 @@ void quern__put_back_rest(quern__history *history, const quern__snapshot *snapsh
     quern_world *world = history->world;
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->rest)};
     quern__reactions_take(&world->storage, &tape);
-    quern__events_take(world, &history->event_blocks, &tape);
+    quern__events_take(history, &snapshot->event_values, &tape);
     take_numbers(world, &tape);
-    quern__world_discard_commands(world);
+    quern__put_back_kept(history);
     world->restore_count++;
     for (quern__query *query = world->storage.first_query; query != NULL; query = query->next)
         if (query->world != NULL) query->seen_version = 0;

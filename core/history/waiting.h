@@ -8,7 +8,7 @@
  * is on the tape, which is moved on (errors: INVALID_ARGUMENT, OUT_OF_MEMORY); and taking it from there in
  * the place of what waits now. */
 
-#include "core/history/tape.h"
+#include "core/history/history.h"
 #include "core/world/event.h"
 
 quern_result quern__reactions_check_saved(const quern__storage *storage);
@@ -19,12 +19,14 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
                                       quern__tape *tape);
 void quern__reactions_take(quern__storage *storage, quern__tape *tape);
 
-quern_result quern__events_check_saved(const quern_world *world);
+/* Values with hooks are copied by these into pages. Errors: INVALID_ARGUMENT (they have no copy hook),
+ * OUT_OF_MEMORY. */
+quern_result quern__events_copy_values(quern__history *history, quern__value_pages *out_pages);
 void quern__events_put(const quern_world *world, quern__tape *tape);
 
 /* Blocks for values come into the list, also where it fails. */
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks, quern__tape *tape);
 void quern__events_undo(quern_world *world, quern__event_block **blocks);
-void quern__events_take(quern_world *world, quern__event_block **blocks, quern__tape *tape);
+void quern__events_take(quern__history *history, const quern__value_pages *pages, quern__tape *tape);
 
 #endif

@@ -87,16 +87,6 @@ bool quern__world_has_commands(const quern_world *world)
     return holds_commands(&commands->recorder);
 }
 
-void quern__world_discard_commands(const quern_world *world)
-{
-    quern__world_commands *commands = world->commands;
-    if (commands == NULL) return;
-    quern__world_end_recording(world);
-    quern__commands_reset(&commands->recorder);
-    for (uint32_t i = 0; i < commands->worker_count; i++)
-        quern__commands_reset(&commands->worker_recorders[i]);
-}
-
 /* For builds with checks: values may have changed by right. */
 static void note_written(const quern_world *world)
 {

@@ -47,9 +47,6 @@ void quern__world_end_recording(const quern_world *world);
 /* Whether anything waits to be applied. */
 bool quern__world_has_commands(const quern_world *world);
 
-/* Discards all that waits. Whoever keeps the recorder is refused, until it is asked for again. */
-void quern__world_discard_commands(const quern_world *world);
-
 /* Applies what workers have recorded. On failure it stays recorded. executor may be NULL. */
 quern_result quern__world_apply_worker_commands(quern_world *world, const quern__executor *executor,
                                                 quern__flush_report *report);

@@ -28,16 +28,17 @@
  * restore, even if nothing has moved: get it again. A build with QUERN_CHECKS finds who does.
  *
  * What is taken back: entities, their components, values, places and order; which are disabled; targets and
- * names; resources; events that wait, and who has read them; what reactions are still to be told; serial
- * numbers; of the schedules of the history: the number of the next frame, time that fixed steps and
- * intervals have left, what filters have seen, which systems are enabled, targets of systems. What is not:
- * types, relations, prefabs, queries and systems that were made since, which stay; settings of schedules;
- * resources registered since, which keep their values; queries of code between frames with filters, which
- * see everything as changed once; anything outside of the world, such as user_data.
+ * names; resources; events that wait, and who has read them; commands that wait to be applied; what
+ * reactions are still to be told; serial numbers; of the schedules of the history: the number of the next
+ * frame, time that fixed steps and intervals have left, what filters have seen, which systems are enabled,
+ * targets of systems. What is not: types, relations, prefabs, queries and systems that were made since,
+ * which stay; settings of schedules; resources registered since, which keep their values; queries of code
+ * between frames with filters, which see everything as changed once; anything outside of the world, such as
+ * user_data.
  *
  * Types: one with a copy hook is copied by it into the history, and from there, and destroyed by its
- * destroy hook; one with a move or destroy hook and no copy hook cannot be saved, nor can events with
- * hooks.
+ * destroy hook; so are values in commands and events that wait. One with a move or destroy hook and no copy
+ * hook cannot be saved.
  *
  * A world with a history writes down when its chunks were written, as with filters on changes of all
  * components.
@@ -94,14 +95,16 @@ QUERN_API void quern_history_destroy(quern_history *history);
  * frames like this one were saved frame_count times. jobs may be NULL.
  *
  * Errors, with world and history as they were: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY;
- * INVALID_ARGUMENT: commands wait to be applied (flush, or discard them), what cannot be copied, named, is
- * there, or in a build with QUERN_CHECKS values were written through a pointer that was kept. Threads:
- * main, between frames. */
+ * INVALID_ARGUMENT: what cannot be copied is there, or waits, and is named (a type with hooks and without a
+ * copy hook; instances of prefabs that commands spawn; copies with hooks for reactions; commands of
+ * schedules that the history does not save; events that a failed frame could not publish), or in a build
+ * with QUERN_CHECKS values were written through a pointer that was kept. Threads: main, between frames. */
 QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs);
 
 /** Takes world and schedules back, or forth, to a frame that is kept. All frames stay. Commands that wait,
- * and events that were emitted and not published, belong to what never was, and are discarded. jobs may be
- * NULL.
+ * and events that were emitted and not published, belong to what never was, and are discarded; the commands
+ * that waited when the frame was saved wait again. jobs may be NULL. Takes memory of the world where it had
+ * more, of these or of commands.
  *
  * Errors, with everything as it was: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT: the
  * frame is not kept, or systems were added to a schedule since. Threads: main, between frames. */

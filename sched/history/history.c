@@ -123,19 +123,27 @@ static void put_schedules(const quern_history *history, quern__tape *tape)
         quern__schedule_put(history->schedules[i], tape);
 }
 
-/* Also schedules that are not the history's: what they keep would be lost. */
-static quern_result check_saved(const quern_history *history)
+static bool is_ours(const quern_history *history, const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        if (history->schedules[i] == schedule) return true;
+    return false;
+}
+
+/* Commands that our schedules keep are saved; what others keep would be lost. */
+static quern_result check_waiting(const quern_history *history)
 {
     quern_result result = QUERN_OK;
     for (const quern_schedule *schedule = history->core.world->first_schedule;
          schedule != NULL && result == QUERN_OK; schedule = schedule->next_schedule)
-        result = quern__schedule_check_saved(schedule);
+        result = is_ours(history, schedule) ? quern__schedule_check_published(schedule)
+                                            : quern__schedule_check_unsaved(schedule);
     return result;
 }
 
 static quern_result save(quern_history *history, uint64_t frame)
 {
-    quern_result result = check_saved(history);
+    quern_result result = check_waiting(history);
     if (result != QUERN_OK) return result;
     quern__tape tape = {0};
     put_schedules(history, &tape);
@@ -179,34 +187,27 @@ static void take_schedules(const quern_history *history, const quern__snapshot *
         quern__guards_break(schedule);
 }
 
-static bool is_ours(const quern_history *history, const quern_schedule *schedule)
-{
-    for (uint32_t i = 0; i < history->schedule_count; i++)
-        if (history->schedules[i] == schedule) return true;
-    return false;
-}
-
-/* Ours discard what they keep, but for events; those of other schedules it is not for us to discard. */
-static quern_result check_others(const quern_history *history)
-{
-    quern_result result = QUERN_OK;
-    for (const quern_schedule *schedule = history->core.world->first_schedule;
-         schedule != NULL && result == QUERN_OK; schedule = schedule->next_schedule)
-        result = is_ours(history, schedule) ? quern__schedule_check_published(schedule)
-                                            : quern__schedule_check_saved(schedule);
-    return result;
-}
-
 static quern_result take_back(quern_history *history, uint64_t frame)
 {
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
     if (snapshot == NULL) return quern__history_fail_frame(history, frame);
     quern_result result = check_schedules_saved(history, snapshot);
-    if (result == QUERN_OK) result = check_others(history);
+    if (result == QUERN_OK) result = check_waiting(history);
     if (result == QUERN_OK) result = quern__history_take_back(&history->core, snapshot);
     if (result == QUERN_OK) take_schedules(history, snapshot);
     return result;
 }
+
+/* They may have become more since the last call. */
+static void list_recorders(quern_history *history)
+{
+    history->core.outside_count = history->schedule_count;
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        history->core.outside[i] =
+            (quern__recorders){history->schedules[i]->recorders, history->schedules[i]->worker_count};
+}
+
+_Static_assert(QUERN_MAX_HISTORY_SCHEDULES <= QUERN__MAX_RECORDER_LISTS, "each schedule has a list");
 
 typedef quern_result history_call(quern_history *history, uint64_t frame);
 
@@ -219,6 +220,7 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
     if (result != QUERN_OK) return result;
     const quern__executor executor = jobs != NULL ? executor_of(jobs) : (quern__executor){0};
     history->core.executor = jobs != NULL ? &executor : NULL;
+    list_recorders(history);
     result = quern__in_call(call(history, frame), function);
     history->core.executor = NULL;
     if (is_outside) quern__jobs_leave(jobs);

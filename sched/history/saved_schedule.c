@@ -34,7 +34,7 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule)
         name_of(schedule));
 }
 
-quern_result quern__schedule_check_saved(const quern_schedule *schedule)
+quern_result quern__schedule_check_unsaved(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (quern__commands_count(&schedule->recorders[i]) > 0 ||
@@ -106,6 +106,4 @@ void quern__schedule_take(quern_schedule *schedule, quern__tape *tape)
         take_system(system, &saved);
     }
     if (is_other || schedule->plan.world->events != NULL) quern__plan_unprepare(&schedule->plan);
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        quern__commands_reset(&schedule->recorders[i]);
 }

@@ -65,12 +65,11 @@ static void take_outside(const outside *it)
         subject.players[i].condition_count = it->condition_counts[i];
 }
 
-/* What exclusive systems record on the world would wait for the next frame. */
+/* What exclusive systems record on the world waits for the next frame, also when that is saved. */
 static void run_frame(quern_jobs *jobs)
 {
     flow_subject_call(&subject, jobs);
     flow_subject_must_run(&subject, jobs);
-    must(quern_world_flush(subject.world));
 }
 
 /* The frames of a world that never goes back. */

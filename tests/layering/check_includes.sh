@@ -19,7 +19,7 @@ core/storage    core/base
 core/commands   core/base core/storage
 core/world      core/base core/storage core/commands
 core/reflect    core/base core/storage core/world
-core/history    core/base core/storage core/world
+core/history    core/base core/storage core/commands core/world
 core/archive    core/base core/storage core/world
 sched/jobs      core/base
 sched/schedule  core/base core/storage core/world sched/jobs

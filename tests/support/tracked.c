@@ -95,6 +95,18 @@ quern_component tracked_register(quern_world *world, const char *name, tracked_c
     return register_payload_type(world, name, sizeof(tracked), offsetof(tracked, payload), hooks);
 }
 
+quern_event tracked_event_register(quern_world *world, const char *name, tracked_counts *counts)
+{
+    quern_event event = {0};
+    quern_event_register(
+        world,
+        &(quern_event_def){.name = name,
+                           .size_bytes = sizeof(tracked),
+                           .hooks = {construct_hook, copy_hook, move_hook, destroy_hook, counts}},
+        &event);
+    return event;
+}
+
 /* ------------------------------------------------------------------------------------------- owned */
 
 void owned_construct(owned *value, uint64_t payload, atomic_llong *live_count)

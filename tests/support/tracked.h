@@ -11,6 +11,7 @@
  * An `owned` value has destroy and no copy: the world takes over what a given value owns. */
 
 #include <quern/component.h>
+#include <quern/event.h>
 
 #include <stdatomic.h>
 
@@ -31,6 +32,8 @@ enum { TRACKED_DEFAULT = 77 }; /* payload of a constructed value */
 
 /* Null, as any failing registration, when there is no memory. */
 quern_component tracked_register(quern_world *world, const char *name, tracked_counts *counts);
+
+quern_event tracked_event_register(quern_world *world, const char *name, tracked_counts *counts);
 
 void tracked_construct(tracked *value, uint64_t payload, tracked_counts *counts);
 void tracked_destroy(tracked *value, tracked_counts *counts);

@@ -15,8 +15,11 @@ void many_open_world(const quern_world_def *def)
     memset(&many_it, 0, sizeof many_it);
     many_it.random = (random_source){1};
     must(quern_world_create(def, &many_it.world));
-    must(quern_component_register(
-        many_it.world, &(quern_component_def){QUERN_TYPE(amount), .can_disable = true}, &many_it.amount));
+    must(quern_component_register(many_it.world,
+                                  &(quern_component_def){QUERN_TYPE(amount),
+                                                         .fields = QUERN_FIELDS(amount, value),
+                                                         .can_disable = true},
+                                  &many_it.amount));
     many_it.tracked = tracked_register(many_it.world, "tracked", &many_it.counts);
     many_it.tag = setup_tag(many_it.world, "tag");
     many_it.wide = setup_component(many_it.world, "wide", 200, 8);

@@ -3,7 +3,6 @@
 #include "tests/sched/history/many.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/commands.h>
 #include <quern/getter.h>
 #include <quern/schedule.h>
 
@@ -261,12 +260,6 @@ Test(history, what_cannot_be_saved_is_refused_by_name)
     assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_history_save(NULL, 0, NULL));
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_history_restore(many_it.history, 0, NULL));
-    quern_commands *commands = quern_world_commands(many_it.world);
-    cr_assert(quern_commands_create(commands).bits != 0);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_save(many_it.history, 0, NULL));
-    cr_assert(strstr(quern_error_message(), "quern_world_flush") != NULL);
-    must(quern_world_flush(many_it.world));
     must(quern_history_save(many_it.history, 0, NULL));
     atomic_llong live_count = 0;
     const quern_component owned_type = owned_register(many_it.world, "owned", &live_count);

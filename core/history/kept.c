@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/history/kept.h"
+
+#include "core/commands/accumulate.h"
+#include "core/commands/place.h"
+#include "core/world/world_commands.h"
+
+/* A recorder that has something on the tape; its streams follow. */
+typedef struct saved_recorder {
+    uint32_t list, index; /* whose it is */
+    uint32_t stream_count;
+    uint16_t failed;
+    uint8_t is_accumulator; /* the one beside it */
+    uint8_t is_held;        /* some code goes on recording with it */
+    uint64_t is_open;       /* and does so in the last stream */
+} saved_recorder;
+
+/* Its runs follow. */
+typedef struct saved_stream {
+    quern__origin origin;
+    uint32_t run_count, create_count;
+} saved_stream;
+
+/* Its items follow. */
+typedef struct saved_run {
+    const quern__operation *operation;
+    uint64_t item_count;
+} saved_run;
+
+/* Streams that a recorder is to have again. */
+struct quern__kept_recorder {
+    quern_commands commands; /* has them until they change places */
+    quern_commands *target;
+};
+
+enum { RECORDER_LISTS = 2 }; /* of the world; behind them are those from outside */
+
+static uint32_t list_count(const quern__history *history)
+{
+    return RECORDER_LISTS + history->outside_count;
+}
+
+static quern__recorders list_at(const quern__history *history, uint32_t i)
+{
+    quern__world_commands *commands = history->world->commands;
+    if (i >= RECORDER_LISTS) return history->outside[i - RECORDER_LISTS];
+    if (commands == NULL) return (quern__recorders){0};
+    return i == 0 ? (quern__recorders){&commands->recorder, 1}
+                  : (quern__recorders){commands->worker_recorders, commands->worker_count};
+}
+
+/* ------------------------------------------------------------------------------------------ looking */
+
+/* Calls visit for each run of a recorder, in order. */
+typedef quern_result run_visit(void *argument, quern__run *run);
+
+static quern_result visit_runs(const quern_commands *commands, run_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < commands->streams.count; i++) {
+        const quern__stream *stream = &commands->streams.items[i];
+        quern__run *run = stream->first;
+        for (uint32_t k = 0; k < stream->run_count && result == QUERN_OK; k++) {
+            if (k > 0) run = quern__run_next(run);
+            result = visit(argument, run);
+        }
+    }
+    return result;
+}
+
+/* The same for all recorders of the history. */
+static quern_result visit_all_runs(const quern__history *history, run_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < list_count(history); i++) {
+        const quern__recorders list = list_at(history, i);
+        for (uint32_t k = 0; k < list.count && result == QUERN_OK; k++) {
+            const quern_commands *commands = &list.items[k];
+            result = visit_runs(commands, visit, argument);
+            if (result == QUERN_OK && commands->accumulator != NULL)
+                result = visit_runs(&commands->accumulator->recorder, visit, argument);
+        }
+    }
+    return result;
+}
+
+/* A value that its hooks have to copy. */
+static bool is_owned(const quern__operand *operand)
+{
+    const quern_hooks *hooks = &operand->type->hooks;
+    return operand->offset_bytes != 0 && !operand->is_plain &&
+           (hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL);
+}
+
+/* Counts pages for values with hooks. */
+static quern_result look_at_run(void *argument, quern__run *run)
+{
+    uint32_t *page_count = argument;
+    if (run->operation->kind == QUERN__OPERATION_SPAWN)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "commands that wait spawn a prefab, which cannot be kept: flush them first "
+                           "(quern_world_flush), or run a frame");
+    for (uint32_t i = 0; i < run->operation->operand_count; i++) {
+        const quern__operand *operand = &run->operation->operands[i];
+        if (!is_owned(operand)) continue;
+        if (operand->type->hooks.copy == NULL)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "commands that wait have values of '%s', which has a move or destroy hook and "
+                "no copy hook, so that they cannot be kept twice: give it one, or flush the "
+                "commands first (quern_world_flush), or run a frame",
+                operand->type->name);
+        ++*page_count;
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ putting */
+
+static quern_result put_run(void *argument, quern__run *run)
+{
+    quern__tape *tape = argument;
+    const saved_run saved = {run->operation, run->item_count};
+    quern__tape_put(tape, &saved, sizeof saved);
+    quern__tape_put(tape, quern__run_items(run), (size_t)run->item_count * run->operation->item_bytes);
+    return QUERN_OK;
+}
+
+static void put_recorder(const quern_commands *commands, saved_recorder saved, quern__tape *tape)
+{
+    saved.stream_count = commands->streams.count;
+    saved.failed = (uint16_t)commands->failed;
+    saved.is_held = commands->holder != NULL;
+    saved.is_open = commands->open != NULL;
+    quern__tape_put(tape, &saved, sizeof saved);
+    for (uint32_t i = 0; i < commands->streams.count; i++) {
+        const quern__stream *stream = &commands->streams.items[i];
+        const saved_stream head = {stream->origin, stream->run_count, stream->create_count};
+        quern__tape_put(tape, &head, sizeof head);
+        quern__run *run = stream->first;
+        for (uint32_t k = 0; k < stream->run_count; k++) {
+            if (k > 0) run = quern__run_next(run);
+            put_run(tape, run);
+        }
+    }
+}
+
+static bool has_kept(const quern_commands *commands)
+{
+    return commands->streams.count > 0 || commands->failed != QUERN_OK;
+}
+
+/* Those that have something. Returns how many. */
+static uint32_t put_recorders(const quern__history *history, quern__tape *tape)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list_count(history); i++) {
+        const quern__recorders list = list_at(history, i);
+        for (uint32_t k = 0; k < list.count; k++) {
+            const quern_commands *commands = &list.items[k];
+            const quern__accumulator *accumulator = commands->accumulator;
+            saved_recorder saved = {.list = i, .index = k};
+            if (has_kept(commands)) put_recorder(commands, saved, tape);
+            count += has_kept(commands);
+            if (accumulator == NULL || !has_kept(&accumulator->recorder)) continue;
+            saved.is_accumulator = true;
+            put_recorder(&accumulator->recorder, saved, tape);
+            count++;
+        }
+    }
+    return count;
+}
+
+typedef struct value_copies {
+    quern__history *history;
+    quern__page *next;
+} value_copies;
+
+/* Copies the values with hooks of a run into pages. */
+static quern_result copy_values(void *argument, quern__run *run)
+{
+    value_copies *it = argument;
+    for (uint32_t i = 0; i < run->operation->operand_count; i++) {
+        const quern__operand *operand = &run->operation->operands[i];
+        if (!is_owned(operand)) continue;
+        const uint32_t size_bytes = operand->size_bytes;
+        const quern__page page =
+            quern__page_take(&it->history->store, (size_t)run->item_count * size_bytes);
+        if (page == 0) return quern__history_fail_memory("values of commands that wait");
+        *it->next++ = page;
+        quern__page_entry *entry = &it->history->store.pages.items[page];
+        for (uint32_t k = 0; k < run->item_count; k++)
+            quern__type_copy(operand->type, entry->memory + (size_t)k * size_bytes,
+                             (char *)quern__run_item(run, k) + operand->offset_bytes, 1);
+        entry->type = operand->type;
+        entry->value_count = run->item_count;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__build_kept(quern__history *history, quern__snapshot *snapshot)
+{
+    uint32_t page_count = 0;
+    quern__tape tape = {0};
+    const uint32_t recorder_count = put_recorders(history, &tape);
+    if (recorder_count == 0) return QUERN_OK;
+    quern_result result = visit_all_runs(history, look_at_run, &page_count);
+    if (result != QUERN_OK) return result;
+    snapshot->kept = quern__page_take(&history->store, sizeof(uint64_t) + tape.length_bytes);
+    if (snapshot->kept == 0 || !quern__value_pages_take(history, page_count, &snapshot->kept_values))
+        return quern__history_fail_memory("commands that wait");
+    tape = (quern__tape){.bytes = quern__page_memory(&history->store, snapshot->kept)};
+    quern__tape_put_word(&tape, recorder_count);
+    put_recorders(history, &tape);
+    value_copies copies = {history, quern__pages_in(history, snapshot->kept_values.list)};
+    return visit_all_runs(history, copy_values, &copies);
+}
+
+/* ------------------------------------------------------------------------------------- building anew */
+
+typedef struct tape_reader {
+    const quern__history *history;
+    quern__tape tape;
+    const quern__page *next_values;
+} tape_reader;
+
+/* A structure of this version was never there: where entities of items are has to be found anew. */
+static void forget_locations(quern_commands *commands)
+{
+    commands->open->structure_version = UINT64_MAX;
+}
+
+static void fill_item(const quern__history *history, const quern__operation *operation, char *item,
+                      const quern__page *values, uint32_t k)
+{
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        if (!is_owned(operand)) continue;
+        const char *value =
+            quern__page_memory(&history->store, *values++) + (size_t)k * operand->size_bytes;
+        quern__type_copy(operand->type, item + operand->offset_bytes, value, 1);
+    }
+}
+
+static quern_result take_run(tape_reader *reader, quern_commands *commands)
+{
+    saved_run saved;
+    quern__tape_take(&reader->tape, &saved, sizeof saved);
+    const quern__operation *operation = saved.operation;
+    const quern_result result =
+        quern__places_prepare(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
+    if (result != QUERN_OK) return result;
+    for (uint32_t k = 0; k < saved.item_count; k++) {
+        char *place = quern__place_find(commands, operation);
+        if (place == NULL) place = quern__place_open(commands, operation);
+        quern__place_take(commands, operation, place);
+        quern__tape_take(&reader->tape, place, operation->item_bytes);
+        fill_item(reader->history, operation, place, reader->next_values, k);
+    }
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        reader->next_values += is_owned(&operation->operands[i]);
+    return QUERN_OK;
+}
+
+static quern_result take_stream(tape_reader *reader, quern_commands *commands)
+{
+    saved_stream saved;
+    quern__tape_take(&reader->tape, &saved, sizeof saved);
+    quern__commands_begin(commands, &saved.origin);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < saved.run_count && result == QUERN_OK; i++)
+        result = take_run(reader, commands);
+    if (result != QUERN_OK) return result;
+    commands->open->create_count = saved.create_count;
+    forget_locations(commands);
+    return QUERN_OK;
+}
+
+static quern_commands *target_of(const quern__history *history, const saved_recorder *saved)
+{
+    const quern__recorders list = list_at(history, saved->list);
+    assert(list.items != NULL && saved->index < list.count); /* recorders do not become fewer */
+    quern_commands *commands = &list.items[saved->index];
+    return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
+}
+
+static quern_result take_recorder(tape_reader *reader, struct quern__kept_recorder *out_kept)
+{
+    saved_recorder saved;
+    quern__tape_take(&reader->tape, &saved, sizeof saved);
+    quern_commands *commands = &out_kept->commands;
+    quern_result result = QUERN_OK;
+    out_kept->target = target_of(reader->history, &saved);
+    for (uint32_t i = 0; i < saved.stream_count && result == QUERN_OK; i++)
+        result = take_stream(reader, commands);
+    if (result != QUERN_OK) return result;
+    if (saved.is_open == 0) quern__commands_close(commands);
+    commands->holder = saved.is_held != 0 ? quern__this_thread() : NULL;
+    commands->failed = (quern_result)saved.failed;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------- putting back */
+
+static size_t kept_bytes(uint32_t count)
+{
+    return count * sizeof(struct quern__kept_recorder);
+}
+
+quern_result quern__prepare_kept(quern__history *history, const quern__snapshot *snapshot)
+{
+    if (snapshot->kept == 0) return QUERN_OK;
+    quern__storage *storage = &history->world->storage;
+    tape_reader reader = {.history = history,
+                          .tape = {.bytes = quern__page_memory(&history->store, snapshot->kept)},
+                          .next_values = quern__pages_in(history, snapshot->kept_values.list)};
+    const uint32_t count = (uint32_t)quern__tape_take_word(&reader.tape);
+    history->kept =
+        quern__allocate(&storage->allocator, kept_bytes(count), QUERN__RECORDER_ALIGNMENT_BYTES);
+    if (history->kept == NULL) return quern__history_fail_memory("commands that wait");
+    history->kept_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        quern__commands_init(&history->kept[i].commands, storage);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = take_recorder(&reader, &history->kept[i]);
+    return result;
+}
+
+void quern__undo_kept(quern__history *history)
+{
+    const quern_allocator *allocator = &history->world->storage.allocator;
+    for (uint32_t i = 0; i < history->kept_count; i++)
+        quern__commands_release(&history->kept[i].commands);
+    quern__release(allocator, history->kept, kept_bytes(history->kept_count),
+                   QUERN__RECORDER_ALIGNMENT_BYTES);
+    history->kept = NULL;
+    history->kept_count = 0;
+}
+
+/* Streams and their memory change places; what a recorder knows of operations and prefabs stays with it. */
+static void exchange(quern_commands *target, quern_commands *made)
+{
+    const quern_commands old = *target;
+    *target = *made;
+    target->operations = old.operations;
+    target->accumulator = old.accumulator;
+    memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
+    memcpy(&target->spawn_runs, &old.spawn_runs, sizeof old.spawn_runs);
+    quern__commands_init(made, old.storage);
+    memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
+    memcpy(&made->streams, &old.streams, sizeof old.streams);
+}
+
+void quern__put_back_kept(quern__history *history)
+{
+    for (uint32_t i = 0; i < list_count(history); i++) {
+        const quern__recorders list = list_at(history, i);
+        for (uint32_t k = 0; k < list.count; k++) {
+            quern__commands_end(&list.items[k]);
+            quern__commands_reset(&list.items[k]);
+        }
+    }
+    for (uint32_t i = 0; i < history->kept_count; i++)
+        exchange(history->kept[i].target, &history->kept[i].commands);
+    quern__undo_kept(history);
+}

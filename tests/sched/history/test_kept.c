@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/sched/history/many.h"
+#include "tests/support/failing_allocator.h"
+
+#include <quern/commands.h>
+#include <quern/context.h>
+#include <quern/event.h>
+#include <quern/prefab.h>
+#include <quern/schedule.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* Commands that wait when a frame is saved wait again when it is restored. */
+
+/* ------------------------------------------------------------------------------------- of the world */
+
+static quern_entity created[MANY_MOST], known[MANY_MOST];
+static uint32_t created_count, known_count;
+
+static void set_tracked(quern_commands *commands, quern_entity entity, uint64_t payload)
+{
+    tracked value;
+    tracked_construct(&value, payload, &many_it.counts);
+    must(quern_commands_set(commands, entity, many_it.tracked, &value));
+    tracked_destroy(&value, &many_it.counts);
+}
+
+static void create_one(quern_commands *commands)
+{
+    char bytes[200];
+    const amount value = {random_next(&many_it.random)};
+    memset(bytes, (int)value.value & 0x7F, sizeof bytes);
+    created[created_count] = quern_commands_create_with(
+        commands, (quern_component[]){many_it.amount, many_it.wide}, (const void *[]){&value, bytes}, 2);
+    cr_assert(!quern_entity_is_null(created[created_count]));
+    created_count++;
+}
+
+static void record_one(quern_commands *commands, quern_entity entity, quern_entity other)
+{
+    const amount value = {random_next(&many_it.random)};
+    char name[16];
+    snprintf(name, sizeof name, "k%u", random_below(&many_it.random, 30));
+    switch (random_below(&many_it.random, 11)) {
+    case 0:
+        must(quern_commands_destroy(commands, entity));
+        break;
+    case 1:
+        must(quern_commands_set(commands, entity, many_it.amount, &value));
+        break;
+    case 2:
+        set_tracked(commands, entity, value.value);
+        break;
+    case 3:
+        must(quern_commands_remove(commands, entity, many_it.tracked));
+        break;
+    case 4:
+        must(quern_commands_add(commands, entity, many_it.tag, NULL));
+        break;
+    case 5:
+        if (!quern_entity_equal(entity, other))
+            must(quern_commands_relate(commands, entity, many_it.parent, other));
+        break;
+    case 6:
+        must(quern_commands_unrelate(commands, entity, many_it.friend));
+        break;
+    case 7:
+        must(quern_commands_set_name(commands, entity, name));
+        break;
+    case 8:
+        must(quern_commands_enable(commands, entity, many_it.amount, value.value % 2 != 0));
+        break;
+    case 9:
+        must(quern_commands_accumulate(commands, entity, many_it.amount, &value, QUERN_SUM));
+        break;
+    default:
+        create_one(commands);
+        break;
+    }
+}
+
+/* Also of entities that earlier commands of the stream have created. */
+static quern_entity pick(uint32_t count)
+{
+    const uint32_t number = random_below(&many_it.random, count + created_count);
+    return number < count ? many_entities[number] : created[number - count];
+}
+
+static void record(uint64_t seed, uint32_t step_count)
+{
+    const uint32_t count = many_list_all();
+    quern_commands *commands = quern_world_commands(many_it.world);
+    many_it.random = (random_source){seed};
+    for (uint32_t i = 0; i < step_count; i++)
+        record_one(commands, pick(count), pick(count));
+}
+
+static void open_world(const quern_world_def *def)
+{
+    many_open_world(def);
+    created_count = 0;
+    many_change(3, 400);
+}
+
+/* What the program itself knows besides. */
+static void keep_created(void)
+{
+    memcpy(known, created, created_count * sizeof created[0]);
+    known_count = created_count;
+}
+
+static void restore(uint64_t frame)
+{
+    must(quern_history_restore(many_it.history, frame, NULL));
+    memcpy(created, known, known_count * sizeof created[0]);
+    created_count = known_count;
+}
+
+/* What comes of commands recorded before and after the frame, of which those after go on in one stream. */
+static uint64_t finish(uint64_t seed)
+{
+    record(seed, 60);
+    must(quern_world_flush(many_it.world));
+    created_count = 0;
+    const uint64_t flushed = many_hash();
+    many_change(seed, 50);
+    return flushed * 31 + many_hash();
+}
+
+static void try_recording(uint64_t seed, uint32_t step_count)
+{
+    open_world(NULL);
+    record(seed, step_count);
+    const uint64_t expected = finish(seed + 1);
+    many_close_world();
+
+    open_world(NULL);
+    many_open_history(NULL);
+    record(seed, step_count);
+    keep_created();
+    must(quern_history_save(many_it.history, 0, NULL));
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        cr_assert_eq(finish(seed + 1), expected, "turn %u", turn);
+        record(seed + 2, 10 * turn); /* which are discarded */
+        restore(0);
+    }
+    must(quern_history_save(many_it.history, 1, NULL)); /* once more what was put back */
+    must(quern_world_discard_commands(many_it.world));
+    restore(1);
+    cr_assert_eq(finish(seed + 1), expected);
+    must(quern_history_restore(many_it.history, 0, NULL)); /* and they are dropped with the world */
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+}
+
+Test(kept, commands_of_the_world_wait_again)
+{
+    for (uint64_t seed = 1; seed < 8; seed++)
+        try_recording(seed * 10, (uint32_t)seed * 30);
+    try_recording(5, 2500); /* more than a block of a recorder */
+}
+
+Test(kept, a_frame_without_commands_discards_those_that_wait)
+{
+    open_world(NULL);
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t before = many_hash();
+    record(4, 100);
+    must(quern_history_save(many_it.history, 1, NULL));
+    must(quern_history_restore(many_it.history, 0, NULL));
+    must(quern_world_flush(many_it.world));
+    cr_assert_eq(many_hash(), before);
+    must(quern_history_restore(many_it.history, 1, NULL));
+    must(quern_world_flush(many_it.world));
+    cr_assert_neq(many_hash(), before);
+    must(quern_history_save(many_it.history, 0, NULL)); /* drops both */
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+}
+
+/* ------------------------------------------------------------------------------------ of schedules */
+
+static void create_some(quern_context *context, const quern_view *view)
+{
+    const amount *values = quern_view_read(view, 0);
+    quern_commands *commands = quern_context_commands(context);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i].value % 5 == 0)
+            quern_commands_create_with(commands, (quern_component[]){many_it.amount, many_it.wide},
+                                       (const void *[]){&values[i], NULL}, 2);
+        if (values[i].value % 5 == 1) quern_commands_destroy(commands, view->entities[i]);
+        if (values[i].value % 5 == 2)
+            quern_commands_add(commands, view->entities[i], many_it.tracked, NULL);
+        if (values[i].value % 5 == 3)
+            quern_commands_accumulate(commands, view->entities[i], many_it.amount, &values[i], QUERN_SUM);
+    }
+}
+
+Test(kept, commands_that_a_frame_could_not_apply_wait_again)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_allocator interface = failing_allocator_interface(allocator);
+    uint32_t kept_frames = 0;
+    for (uint64_t n = 1; n < 150; n++) {
+        open_world(&(quern_world_def){.allocator = interface});
+        quern_schedule *schedule;
+        quern_system system;
+        quern_system_def def = {.name = "create", .run = create_some};
+        def.terms[0] = quern_term_read(many_it.amount);
+        must(quern_schedule_create(many_it.world, NULL, &schedule));
+        must(quern_schedule_add_system(schedule, &def, &system));
+        must(quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedule}},
+                                  &many_it.history));
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
+        (void)quern_schedule_run(schedule, NULL, 0.1);
+        failing_allocator_heal(allocator);
+        const uint64_t kept = quern_schedule_kept_command_count(schedule);
+        must(quern_history_save(many_it.history, 0, NULL));
+        must(quern_schedule_run(schedule, NULL, 0.1));
+        const uint64_t expected = many_hash();
+        for (uint32_t turn = 0; turn < 2; turn++) {
+            must(quern_history_restore(many_it.history, 0, NULL));
+            cr_assert_eq(quern_schedule_kept_command_count(schedule), kept);
+            must(quern_schedule_run(schedule, NULL, 0.1));
+            cr_assert_eq(many_hash(), expected);
+        }
+        must(quern_history_restore(many_it.history, 0, NULL));
+        kept_frames += kept > 0;
+        quern_history_destroy(many_it.history);
+        many_it.history = NULL;
+        quern_schedule_destroy(schedule);
+        many_close_world();
+        cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+    }
+    cr_assert(kept_frames > 2, "%u", kept_frames);
+    failing_allocator_close(allocator);
+}
+
+/* ------------------------------------------------------------------------------------------- events */
+
+enum { EMITTED = 9000 }; /* of 16 bytes: more than two blocks */
+
+static void emit_tracked(quern_event event, uint64_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        tracked value;
+        tracked_construct(&value, first + i, &many_it.counts);
+        must(quern_world_emit(many_it.world, event, &value, 1));
+        tracked_destroy(&value, &many_it.counts);
+    }
+}
+
+/* The events that a reader sees, up to so many blocks, are numbered one after the other. Returns the number
+ * after the last. */
+static uint64_t read_tracked(quern_event_reader *reader, uint64_t first, uint32_t block_count)
+{
+    quern_event_block block;
+    for (uint32_t i = 0; i < block_count && quern_event_reader_next(reader, &block); i++)
+        for (uint32_t k = 0; k < block.count; k++) {
+            const tracked *value = &((const tracked *)block.values)[k];
+            cr_assert(tracked_is_live(value) && value->payload == first);
+            first++;
+        }
+    return first;
+}
+
+Test(kept, events_with_hooks_wait_again)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_allocator interface = failing_allocator_interface(allocator);
+    open_world(NULL);
+    const quern_event event = tracked_event_register(many_it.world, "happened", &many_it.counts);
+    quern_event_reader *reader;
+    must(quern_event_reader_create(many_it.world, &(quern_event_reader_def){event, "slow"}, &reader));
+    many_open_history(&interface);
+    emit_tracked(event, 0, EMITTED);
+    const uint64_t seen = read_tracked(reader, 0, 1);
+    cr_assert(seen > 0 && seen < EMITTED);
+    for (uint64_t n = 1;; n++) {
+        const uint64_t live_count = tracked_live_count(&many_it.counts);
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
+        const quern_result result = quern_history_save(many_it.history, 0, NULL);
+        failing_allocator_heal(allocator);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        cr_assert_eq(tracked_live_count(&many_it.counts), live_count);
+    }
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        emit_tracked(event, EMITTED, 100 * turn);
+        cr_assert(read_tracked(reader, seen, turn == 1 ? 1 : UINT32_MAX) > seen);
+        must(quern_history_restore(many_it.history, 0, NULL));
+        (void)many_hash();
+    }
+    must(quern_history_save(many_it.history, 0, NULL));
+    cr_assert_eq(read_tracked(reader, seen, UINT32_MAX), EMITTED);
+    quern_event_reader_destroy(reader);
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+    failing_allocator_close(allocator);
+}
+
+static void destroy_nothing(void *values, uint32_t count, void *user_data)
+{
+    (void)values;
+    (void)count;
+    (void)user_data;
+}
+
+Test(kept, events_that_cannot_be_kept_twice_are_refused_by_name)
+{
+    const uint64_t value = 3;
+    quern_event event;
+    quern_event_reader *reader;
+    quern_event_block block;
+    open_world(NULL);
+    must(quern_event_register(many_it.world,
+                              &(quern_event_def){.name = "owning",
+                                                 .size_bytes = sizeof value,
+                                                 .hooks = {.destroy = destroy_nothing}},
+                              &event));
+    must(quern_event_reader_create(many_it.world, &(quern_event_reader_def){event, "slow"}, &reader));
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    must(quern_world_emit(many_it.world, event, &value, 1));
+    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_history_save(many_it.history, 1, NULL));
+    cr_assert(strstr(quern_error_message(), "'owning'") != NULL);
+    while (quern_event_reader_next(reader, &block)) {
+    }
+    must(quern_history_restore(many_it.history, 0, NULL));
+    must(quern_history_save(many_it.history, 1, NULL));
+    quern_event_reader_destroy(reader);
+    many_close_world();
+}
+
+/* ------------------------------------------------------------------------------------------ failure */
+
+Test(kept, what_cannot_be_kept_twice_is_refused_by_name)
+{
+    open_world(NULL);
+    atomic_llong live_count = 0;
+    const quern_component owned_type = owned_register(many_it.world, "owned", &live_count);
+    many_open_history(NULL);
+    const quern_entity entity = many_entities[0];
+    owned value;
+    owned_construct(&value, 5, &live_count);
+    must(quern_commands_set(quern_world_commands(many_it.world), entity, owned_type, &value));
+    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_history_save(many_it.history, 0, NULL));
+    cr_assert(strstr(quern_error_message(), "'owned'") != NULL);
+    must(quern_world_flush(many_it.world));
+    must(quern_entity_remove(many_it.world, entity, owned_type));
+    must(quern_history_save(many_it.history, 0, NULL));
+    cr_assert_eq(live_count, 0);
+
+    quern_prefab prefab;
+    must(quern_prefab_capture(many_it.world, entity, &prefab));
+    must(quern_commands_spawn(quern_world_commands(many_it.world), prefab, NULL, NULL));
+    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_history_save(many_it.history, 1, NULL));
+    cr_assert(strstr(quern_error_message(), "spawn") != NULL);
+    must(quern_world_flush(many_it.world));
+    must(quern_history_save(many_it.history, 1, NULL));
+    many_close_world();
+}
+
+Test(kept, without_memory_commands_stay_as_they_were)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_allocator interface = failing_allocator_interface(allocator);
+    uint64_t failed_count = 0;
+    open_world(&(quern_world_def){.allocator = interface});
+    many_open_history(&interface);
+    record(7, 1200);
+    keep_created();
+    for (uint64_t n = 1;; n++) {
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
+        const quern_result result = quern_history_save(many_it.history, 0, NULL);
+        failing_allocator_heal(allocator);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        failed_count++;
+    }
+    cr_assert(failed_count > 1);
+    const uint64_t expected = finish(8);
+    for (uint64_t n = 1;; n++) {
+        record(9, 100);
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
+        const quern_result result = quern_history_restore(many_it.history, 0, NULL);
+        failing_allocator_heal(allocator);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        must(quern_world_flush(many_it.world)); /* what waited is still there */
+        created_count = 0;
+        (void)many_hash();
+        failed_count++;
+    }
+    cr_assert(failed_count > 10);
+    memcpy(created, known, known_count * sizeof created[0]);
+    created_count = known_count;
+    cr_assert_eq(finish(8), expected);
+    many_close_world();
+    cr_assert_eq(tracked_live_count(&many_it.counts), 0);
+    failing_allocator_close(allocator);
+}

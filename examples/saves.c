@@ -83,6 +83,19 @@ static void show(quern_world *world, const Types *types, const char *path)
     printf("\n");
 }
 
+/* A prefab comes as a tree, too: captured where it was loaded, it is there again. */
+static void spawn_more(quern_world *world)
+{
+    quern_prefab prefab;
+    quern_entity towers[3];
+    check(quern_prefab_capture(world, quern_entity_find(world, "tower"), &prefab));
+    check(quern_prefab_spawn_many(world, prefab, 3, NULL, towers, NULL));
+    printf("spawned %u children each\n",
+           quern_entity_child_count(world, towers[2], quern_world_parent(world)));
+    check(quern_entity_destroy_many(world, towers, 3));
+    check(quern_prefab_destroy(world, prefab));
+}
+
 /* The tower and all that is below it goes to another world. */
 static void carry_tower(quern_world *from, quern_world *to)
 {
@@ -115,6 +128,7 @@ int main(void)
     quern_memory_release(&archive);
     show(world, &types, "tower");
     show(world, &types, "tower/gun");
+    spawn_more(world);
 
     quern_world *other = open_world(&other_types);
     check(quern_entity_create(other, &(quern_entity){0}));

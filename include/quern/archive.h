@@ -16,7 +16,8 @@
  *
  * Saved are entities with their components, which of them are disabled, relations with levels and the order
  * of siblings, names, and the described fields of resources. Not saved is what is no entity: prefabs,
- * queries, events that wait, what reactions still have to be told, and schedules.
+ * queries, events that wait, what reactions still have to be told, and schedules. A prefab travels as the
+ * tree that it was captured from, or as an instance, and is captured again where that was loaded.
  *
  * A component without described fields is saved as bytes, and needs the same size where it is loaded. Where
  * the fields are the same as well, whole values are copied, with the bytes that no field describes. So a

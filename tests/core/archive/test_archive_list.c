@@ -6,8 +6,11 @@
 
 #include <quern/active.h>
 #include <quern/name.h>
+#include <quern/prefab.h>
 
 #include <criterion/criterion.h>
+
+#include <string.h>
 
 static scene from, to;
 static quern_archive *archive;
@@ -127,6 +130,109 @@ Test(archive_list, a_query_appends_what_it_finds)
     assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT, quern_archive_append_query(archive, other));
     quern_query_destroy(query);
     quern_query_destroy(other);
+}
+
+/* A tower that aims at its own muzzle, with a gun that is told apart by what it is worth. */
+static quern_entity build_tower(const scene *it, int32_t points)
+{
+    quern_entity tower, gun, muzzle;
+    const scene_health health = {.points = points};
+    const void *values[] = {&health};
+    must(quern_entity_create_with(it->world, &it->aim, NULL, 1, &tower));
+    must(quern_entity_create_with(it->world, &it->health, values, 1, &gun));
+    must(quern_entity_create_with(it->world, &it->place, NULL, 1, &muzzle));
+    must(quern_entity_relate(it->world, gun, it->parent, tower));
+    must(quern_entity_relate(it->world, muzzle, it->parent, gun));
+    must(quern_entity_set_name(it->world, tower, "tower"));
+    must(quern_entity_set_name(it->world, gun, "gun"));
+    must(quern_entity_set_name(it->world, muzzle, "muzzle"));
+    must(quern_entity_set(it->world, tower, it->aim, &(scene_aim){.at = muzzle, .range = 5}));
+    return tower;
+}
+
+static void check_tower(const scene *it, quern_prefab prefab, int32_t points)
+{
+    quern_entity root, members[3];
+    cr_assert_eq(quern_prefab_member_count(it->world, prefab), 3);
+    cr_assert_eq(quern_prefab_find_member(it->world, prefab, "gun/muzzle"), 2);
+    must(quern_prefab_spawn_many(it->world, prefab, 1, NULL, &root, members));
+    const scene_aim *aim = quern_entity_get(it->world, root, it->aim);
+    const scene_health *health = quern_entity_get(it->world, members[1], it->health);
+    cr_assert_eq(aim->at.bits, members[2].bits);
+    cr_assert_eq(aim->range, 5);
+    cr_assert_eq(health->points, points);
+    assert_valid(it->world);
+}
+
+/* How prefabs travel: as the tree of an instance, which is captured where it arrives. */
+static quern_prefab carry_prefab(quern_prefab prefab)
+{
+    quern_entity instance, loaded[3];
+    quern_prefab carried;
+    must(quern_prefab_spawn(from.world, prefab, NULL, &instance));
+    must(quern_archive_append_tree(archive, instance));
+    carry(loaded, 3);
+    must(quern_entity_destroy(from.world, instance));
+    must(quern_prefab_capture(to.world, loaded[0], &carried));
+    must(quern_entity_destroy(to.world, loaded[0]));
+    return carried;
+}
+
+static quern_prefab capture_tower(int32_t points)
+{
+    quern_prefab prefab;
+    const quern_entity tower = build_tower(&from, points);
+    must(quern_prefab_capture(from.world, tower, &prefab));
+    must(quern_entity_destroy(from.world, tower));
+    return prefab;
+}
+
+Test(archive_list, a_prefab_is_captured_again_from_its_tree_in_an_empty_world)
+{
+    const quern_prefab prefab = carry_prefab(capture_tower(7));
+    cr_assert_eq(stats_of_world(to.world).entity_count, 0);
+    check_tower(&to, prefab, 7);
+}
+
+Test(archive_list, a_prefab_is_captured_again_beside_entities_of_the_same_name)
+{
+    const quern_entity other = build_tower(&to, 3);
+    const quern_prefab prefab = carry_prefab(capture_tower(8));
+    cr_assert_eq(stats_of_world(to.world).entity_count, 3);
+    check_tower(&to, prefab, 8);
+    cr_assert_eq(quern_entity_find(to.world, "tower").bits, other.bits);
+}
+
+/* A world keeps such trees by name. They may be off, but not while they are captured: instances would be. */
+Test(archive_list, a_saved_world_brings_the_trees_of_its_prefabs_by_name)
+{
+    const quern_entity tower = build_tower(&from, 9);
+    must(quern_entity_set_active(from.world, tower, false));
+    quern_memory memory = scene_save(&from);
+    must(scene_load(&to, &memory, NULL, NULL));
+    quern_memory_release(&memory);
+    const quern_entity loaded = quern_entity_find(to.world, "tower");
+    cr_assert_neq(loaded.bits, 0);
+    cr_assert_not(quern_entity_is_active(to.world, loaded));
+    quern_prefab prefab, prefab_off;
+    quern_entity spawned_off;
+    must(quern_prefab_capture(to.world, loaded, &prefab_off));
+    must(quern_prefab_spawn(to.world, prefab_off, NULL, &spawned_off));
+    cr_assert_not(quern_entity_is_active(to.world, spawned_off));
+    must(quern_entity_set_active(to.world, loaded, true));
+    must(quern_prefab_capture(to.world, loaded, &prefab));
+    must(quern_entity_set_active(to.world, loaded, false));
+    check_tower(&to, prefab, 9);
+}
+
+Test(archive_list, a_name_that_the_world_has_is_told_and_nothing_loaded)
+{
+    build_tower(&to, 1);
+    must(quern_archive_append_tree(archive, build_tower(&from, 2)));
+    quern_memory memory = save();
+    assert_refused(to.world, QUERN_ERROR_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "'tower'"), "%s", quern_error_message());
+    quern_memory_release(&memory);
 }
 
 Test(archive_list, the_dead_are_refused)

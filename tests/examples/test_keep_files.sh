@@ -62,11 +62,13 @@ bad_input()
 }
 
 refused 'none.txt: cannot be opened: ' "$@" --input "$folder/none.txt"
+refused 'line 0 cannot be reached: the file cannot be read' "$@" --input "$folder"
 bad_input '4s/1/x/' 'input.txt: line 4 has no step and word' "$@"
 bad_input '4s/1/-1/' 'input.txt: line 4 has no step and word' "$@"
 bad_input '4s/wave/wait/' "input.txt: line 4 is none of 'wave', 'build TOWER X Y', 'sell X Y' and 'end'" "$@"
 bad_input '2s/mortar/moat/' 'input.txt: line 2 is none of ' "$@"
 bad_input '2s/11$//' 'input.txt: line 2 is none of ' "$@"
+bad_input '2s/ 11$/ nan/' 'input.txt: line 2 is none of ' "$@"
 bad_input '6s/90/1/' 'input.txt: line 6 goes back in time' "$@"
 bad_input '$d' "input.txt: line 8 is the last one, but no 'end'" "$@"
 bad_input '9s/$/ of it/' 'input.txt: line 9 is none of ' "$@"

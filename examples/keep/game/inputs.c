@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static bool parse_action(const char *word, const char *rest, Action *action)
     } else {
         return false;
     }
-    return strspn(rest + end, " \t\r\n") == strlen(rest + end);
+    return isfinite(action->at.x) && isfinite(action->at.y) &&
+           strspn(rest + end, " \t\r\n") == strlen(rest + end);
 }
 
 /* Returns what is wrong with a line, or NULL. */
@@ -103,6 +105,7 @@ static const char *read_lines(Inputs *inputs, FILE *file, uint32_t *out_number)
         const bool is_whole = strchr(line, '\n') != NULL || feof(file);
         wrong = is_whole ? read_line(inputs, line, &has_end) : "is too long";
     }
+    if (wrong == NULL && ferror(file)) wrong = "cannot be reached: the file cannot be read";
     if (wrong == NULL && !has_end) wrong = "is the last one, but no 'end': the file is not complete";
     return wrong;
 }

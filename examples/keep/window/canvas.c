@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 3 };
+enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 4 };
 
 /* ------------------------------------------------------------------------------------------- sprites */
 
@@ -89,6 +89,8 @@ static Texel texel_of(Sprite sprite, float x, float y)
                        edge(fabsf(far - 0.9f) - 0.035f) + 0.25f * powf(clamp01(far), 6) * edge(far - 0.9f)};
     case SPRITE_LINE:
         return (Texel){1, clamp01((1 - fabsf(y)) * 1.8f)};
+    case SPRITE_STROKE:
+        return (Texel){1, edge(fabsf(y) - 0.95f)};
     case SPRITE_BASE:
         return base_texel(x, y);
     case SPRITE_KNOB:
@@ -137,6 +139,17 @@ static SDL_Texture *make_sprites(SDL_Renderer *renderer)
 
 /* -------------------------------------------------------------------------------------------- batches */
 
+/* Where the sprites are in the texture; half a texel in, so that neighbours do not shine through. */
+static void place_corners(Canvas *canvas)
+{
+    const float in = 0.5f / CELL;
+    for (int i = 0; i < SPRITE_COUNT * 4; i++) {
+        const int sprite = i / 4, column = sprite % CELLS_ACROSS, row = sprite / CELLS_ACROSS;
+        const float x = (float)column + (i & 1 ? 1 - in : in), y = (float)row + (i & 2 ? 1 - in : in);
+        canvas->corners[sprite][i % 4] = (SDL_FPoint){x / CELLS_ACROSS, y / CELLS_DOWN};
+    }
+}
+
 bool canvas_create(Canvas *canvas, SDL_Renderer *renderer)
 {
     static const int corners[6] = {0, 1, 2, 2, 1, 3};
@@ -145,6 +158,7 @@ bool canvas_create(Canvas *canvas, SDL_Renderer *renderer)
     canvas->quad_count = canvas->drawn_count = 0;
     for (int i = 0; i < CANVAS_QUADS * 6; i++)
         canvas->indices[i] = i / 6 * 4 + corners[i % 6];
+    place_corners(canvas);
     canvas->sprites = make_sprites(renderer);
     return canvas->sprites != NULL;
 }
@@ -154,14 +168,66 @@ void canvas_destroy(Canvas *canvas)
     SDL_DestroyTexture(canvas->sprites);
 }
 
+/* ---------------------------------------------------------------------------------------- what SDL does */
+
+static void count_call(Canvas *canvas, uint64_t start)
+{
+    canvas->call_count++;
+    canvas->call_ticks += SDL_GetPerformanceCounter() - start;
+}
+
+void canvas_clear(Canvas *canvas, uint32_t color)
+{
+    const uint64_t start = SDL_GetPerformanceCounter();
+    canvas->drawn_count = canvas->call_count = 0;
+    canvas->call_ticks = 0;
+    SDL_SetRenderDrawColor(canvas->renderer, (uint8_t)(color >> 24), (uint8_t)(color >> 16),
+                           (uint8_t)(color >> 8), 255);
+    SDL_RenderClear(canvas->renderer);
+    count_call(canvas, start);
+}
+
+void canvas_picture(Canvas *canvas, SDL_Texture *texture, float width, float height)
+{
+    const Frame frame = canvas->frame;
+    const SDL_FRect box = {frame.left, frame.top, width * frame.scale, height * frame.scale};
+    canvas_flush(canvas);
+    const uint64_t start = SDL_GetPerformanceCounter();
+    SDL_RenderCopyF(canvas->renderer, texture, NULL, &box);
+    count_call(canvas, start);
+}
+
+void canvas_clip(Canvas *canvas, const SDL_FRect *box)
+{
+    const Frame frame = canvas->frame;
+    canvas_flush(canvas);
+    if (box == NULL) {
+        SDL_RenderSetClipRect(canvas->renderer, NULL);
+        return;
+    }
+    const SDL_Rect pixels = {(int)lroundf(frame.left + box->x * frame.scale),
+                             (int)lroundf(frame.top + box->y * frame.scale),
+                             (int)lroundf(box->w * frame.scale), (int)lroundf(box->h * frame.scale)};
+    SDL_RenderSetClipRect(canvas->renderer, &pixels);
+}
+
 void canvas_flush(Canvas *canvas)
 {
     if (canvas->quad_count == 0) return;
+    const uint64_t start = SDL_GetPerformanceCounter();
     SDL_SetTextureBlendMode(canvas->sprites, canvas->blend);
     SDL_RenderGeometry(canvas->renderer, canvas->sprites, canvas->vertices, (int)canvas->quad_count * 4,
                        canvas->indices, (int)canvas->quad_count * 6);
+    count_call(canvas, start);
     canvas->drawn_count += canvas->quad_count;
     canvas->quad_count = 0;
+}
+
+void canvas_show(Canvas *canvas)
+{
+    const uint64_t start = SDL_GetPerformanceCounter();
+    SDL_RenderPresent(canvas->renderer);
+    count_call(canvas, start);
 }
 
 void canvas_blend(Canvas *canvas, SDL_BlendMode blend)
@@ -171,14 +237,7 @@ void canvas_blend(Canvas *canvas, SDL_BlendMode blend)
     canvas->blend = blend;
 }
 
-/* Where a sprite is in the texture; half a texel in, so that its neighbours do not shine through. */
-static SDL_FPoint corner_of(Sprite sprite, int right, int down)
-{
-    const float in = 0.5f / CELL;
-    const int column = (int)sprite % CELLS_ACROSS, row = (int)sprite / CELLS_ACROSS;
-    const float x = (float)column + (right ? 1 - in : in), y = (float)row + (down ? 1 - in : in);
-    return (SDL_FPoint){x / CELLS_ACROSS, y / CELLS_DOWN};
-}
+/* ------------------------------------------------------------------------------------------------ quads */
 
 /* (ax, ay) and (bx, by) lead from the middle to the right and to the lower side. */
 static void add_quad(Canvas *canvas, Sprite sprite, float x, float y, float ax, float ay, float bx,
@@ -186,14 +245,17 @@ static void add_quad(Canvas *canvas, Sprite sprite, float x, float y, float ax, 
 {
     if (canvas->quad_count == CANVAS_QUADS) canvas_flush(canvas);
     SDL_Vertex *corners = &canvas->vertices[(size_t)canvas->quad_count++ * 4];
+    const SDL_FPoint *from = canvas->corners[sprite];
+    const Frame frame = canvas->frame;
     const SDL_Color shade = {(uint8_t)(color >> 24), (uint8_t)(color >> 16), (uint8_t)(color >> 8),
                              (uint8_t)color};
-    for (int i = 0; i < 4; i++) {
-        const float along = i & 1 ? 1.0f : -1.0f, across = i & 2 ? 1.0f : -1.0f;
-        corners[i].position = (SDL_FPoint){x + ax * along + bx * across, y + ay * along + by * across};
-        corners[i].color = shade;
-        corners[i].tex_coord = corner_of(sprite, i & 1, i & 2);
-    }
+    x = frame.left + x * frame.scale;
+    y = frame.top + y * frame.scale;
+    ax *= frame.scale, ay *= frame.scale, bx *= frame.scale, by *= frame.scale;
+    corners[0] = (SDL_Vertex){{x - ax - bx, y - ay - by}, shade, from[0]};
+    corners[1] = (SDL_Vertex){{x + ax - bx, y + ay - by}, shade, from[1]};
+    corners[2] = (SDL_Vertex){{x - ax + bx, y - ay + by}, shade, from[2]};
+    corners[3] = (SDL_Vertex){{x + ax + bx, y + ay + by}, shade, from[3]};
 }
 
 void canvas_turned(Canvas *canvas, Sprite sprite, float x, float y, float along_x, float along_y,
@@ -216,7 +278,16 @@ void canvas_box(Canvas *canvas, float x, float y, float width, float height, uin
 
 void canvas_line(Canvas *canvas, float x0, float y0, float x1, float y1, float width, uint32_t color)
 {
-    const float dx = x1 - x0, dy = y1 - y0, far = fmaxf(hypotf(dx, dy), 0.001f);
+    const float dx = x1 - x0, dy = y1 - y0, far = fmaxf(sqrtf(dx * dx + dy * dy), 0.001f);
     canvas_turned(canvas, SPRITE_LINE, (x0 + x1) / 2, (y0 + y1) / 2, dx / far, dy / far,
                   width < 6 ? far + width * 0.5f : far, width, color);
+}
+
+void canvas_stroke(Canvas *canvas, float x0, float y0, float x1, float y1, float width, uint32_t color)
+{
+    const float dx = x1 - x0, dy = y1 - y0, far = fmaxf(sqrtf(dx * dx + dy * dy), 0.001f);
+    canvas_turned(canvas, SPRITE_STROKE, (x0 + x1) / 2, (y0 + y1) / 2, dx / far, dy / far, far, width,
+                  color);
+    canvas_sprite(canvas, SPRITE_DISC, x0, y0, width, width, color);
+    canvas_sprite(canvas, SPRITE_DISC, x1, y1, width, width, color);
 }

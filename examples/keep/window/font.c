@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 256, ROUND_WIDTH = 6 };
+enum { TEXT_BYTES = 256, ROUND_PIXELS = 6 }; /* lines from that width on have round ends */
 
 static const float advance = 6; /* from letter to letter; a letter is 4 wide and 6 high */
 
@@ -64,15 +64,15 @@ static const char *const glyphs[128] = {
     ['*'] = "1135 3115",
     ['_'] = "0646",
     ['='] = "1232 1434",
+    ['?'] = "01103041422324 2526",
 };
 
-/* Large lines have round ends. */
 static void draw_stroke(Canvas *canvas, float x0, float y0, float x1, float y1, float width, uint32_t color)
 {
-    canvas_line(canvas, x0, y0, x1, y1, width, color);
-    if (width < ROUND_WIDTH) return;
-    canvas_sprite(canvas, SPRITE_DISC, x0, y0, width * 0.92f, width * 0.92f, color);
-    canvas_sprite(canvas, SPRITE_DISC, x1, y1, width * 0.92f, width * 0.92f, color);
+    if (width * canvas->frame.scale < ROUND_PIXELS)
+        canvas_line(canvas, x0, y0, x1, y1, width, color);
+    else
+        canvas_stroke(canvas, x0, y0, x1, y1, width, color);
 }
 
 static void draw_glyph(Canvas *canvas, const char *strokes, float x, float y, float unit, float width,
@@ -91,10 +91,11 @@ static void draw_glyph(Canvas *canvas, const char *strokes, float x, float y, fl
 void font_draw(Canvas *canvas, float x, float y, float size, Align align, uint32_t color, const char *text)
 {
     const float unit = size / 6, whole = unit * (advance * (float)strlen(text) - 2);
+    const float width = fmaxf(size * 0.2f, 2 / canvas->frame.scale);
     x -= align == ALIGN_LEFT ? 0 : align == ALIGN_CENTER ? whole / 2 : whole;
     for (; *text != '\0'; text++, x += advance * unit) {
         const char *strokes = glyphs[toupper((unsigned char)*text) & 127];
-        if (strokes != NULL) draw_glyph(canvas, strokes, x, y, unit, fmaxf(size * 0.2f, 2.0f), color);
+        if (strokes != NULL) draw_glyph(canvas, strokes, x, y, unit, width, color);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "../game/check.h"
 #include "../game/random.h"
-#include "canvas.h"
+#include "layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ typedef struct Gaps {
 
 static Gaps make_gaps(const Game *game, float scale)
 {
-    const int columns = CANVAS_WIDTH / STRIDE + 2, rows = FIELD_HEIGHT / STRIDE + 2;
+    const int columns = FIELD_WIDTH / STRIDE + 2, rows = FIELD_HEIGHT / STRIDE + 2;
     Gaps gaps = {columns, check_memory(calloc((size_t)columns * (size_t)rows, sizeof(float)))};
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++)
@@ -126,7 +126,7 @@ static Color ground_at(float x, float y, float gap)
 /* Darker towards the corners. */
 static float vignette(int x, int y)
 {
-    const float u = (float)x / CANVAS_WIDTH * 2 - 1, v = (float)y / FIELD_HEIGHT * 2 - 1;
+    const float u = (float)x / FIELD_WIDTH * 2 - 1, v = (float)y / FIELD_HEIGHT * 2 - 1;
     return 1.12f - 0.28f * (u * u + v * v);
 }
 
@@ -139,18 +139,18 @@ static uint32_t packed(Color color)
 
 SDL_Texture *ground_paint(SDL_Renderer *renderer, const Game *game)
 {
-    const float scale = fminf(CANVAS_WIDTH / game->level.width, FIELD_HEIGHT / game->level.height);
-    uint32_t *pixels = check_memory(calloc((size_t)CANVAS_WIDTH * FIELD_HEIGHT, sizeof *pixels));
+    const float scale = fminf(FIELD_WIDTH / game->level.width, FIELD_HEIGHT / game->level.height);
+    uint32_t *pixels = check_memory(calloc((size_t)FIELD_WIDTH * FIELD_HEIGHT, sizeof *pixels));
     Gaps gaps = make_gaps(game, scale);
     for (int y = 0; y < FIELD_HEIGHT; y++)
-        for (int x = 0; x < CANVAS_WIDTH; x++) {
+        for (int x = 0; x < FIELD_WIDTH; x++) {
             const Color color = ground_at((float)x / scale, (float)y / scale, gap_at(&gaps, x, y));
-            pixels[y * CANVAS_WIDTH + x] = packed(shaded(color, vignette(x, y)));
+            pixels[y * FIELD_WIDTH + x] = packed(shaded(color, vignette(x, y)));
         }
     SDL_Texture *texture = SDL_CreateTexture(renderer, SDL_PIXELFORMAT_RGBA8888, SDL_TEXTUREACCESS_STATIC,
-                                             CANVAS_WIDTH, FIELD_HEIGHT);
+                                             FIELD_WIDTH, FIELD_HEIGHT);
     if (texture != NULL) {
-        SDL_UpdateTexture(texture, NULL, pixels, CANVAS_WIDTH * (int)sizeof *pixels);
+        SDL_UpdateTexture(texture, NULL, pixels, FIELD_WIDTH * (int)sizeof *pixels);
         SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear);
     }
     free(gaps.values);

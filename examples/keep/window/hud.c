@@ -12,37 +12,56 @@ static const uint32_t panel = 0x0C1219F0, key_off = 0x1A2632FF, key_on = 0x2E4A5
 
 /* --------------------------------------------------------------------------------------------- buttons */
 
-enum { KEY_TOP = FIELD_HEIGHT + 10, KEY_HEIGHT = 60, TOWER_LEFT = 372, TOWER_WIDTH = 98, ORDER_LEFT = 876 };
+/* In units of the bar. In the small one, keys have no names. */
+typedef struct BarPlan {
+    float key_top, key_height, tower_left, tower_width, order_left;
+    float order_widths[4]; /* wave, speed, pause, rewind */
+} BarPlan;
 
-static const float order_widths[] = {128, 84, 84, 84}; /* wave, speed, pause, rewind */
+static const BarPlan large_plan = {10, 60, 352, 98, 858, {140, 76, 92, 104}};
+static const BarPlan small_plan = {6, 46, 212, 56, 500, {96, 54, 68, 76}};
 
-static SDL_FRect button_box(HudButton button)
+static const BarPlan *plan_of(const Layout *layout)
+{
+    return layout->is_small ? &small_plan : &large_plan;
+}
+
+static SDL_FRect button_box(const BarPlan *plan, HudButton button)
 {
     if (button < HUD_WAVE)
-        return (SDL_FRect){TOWER_LEFT + (float)(button - HUD_TOWER) * TOWER_WIDTH, KEY_TOP, TOWER_WIDTH - 6,
-                           KEY_HEIGHT};
-    SDL_FRect box = {ORDER_LEFT, KEY_TOP, 0, KEY_HEIGHT};
+        return (SDL_FRect){plan->tower_left + (float)(button - HUD_TOWER) * plan->tower_width,
+                           plan->key_top, plan->tower_width - 6, plan->key_height};
+    SDL_FRect box = {plan->order_left, plan->key_top, 0, plan->key_height};
     for (int i = 0; i <= (int)(button - HUD_WAVE); i++) {
         box.x += box.w;
-        box.w = order_widths[i];
+        box.w = plan->order_widths[i];
     }
     box.w -= 6;
     return box;
 }
 
-HudButton hud_button_at(float x, float y)
+HudButton hud_button_at(const Hud *hud, const Layout *layout)
 {
+    const SDL_FPoint mouse = frame_point(layout->bar, hud->mouse);
     for (int button = HUD_TOWER; button <= HUD_REWIND; button++) {
-        const SDL_FRect box = button_box((HudButton)button);
-        if (x >= box.x && x < box.x + box.w && y >= box.y && y < box.y + box.h) return (HudButton)button;
+        const SDL_FRect box = button_box(plan_of(layout), (HudButton)button);
+        if (!hud->is_mouse_away && SDL_PointInFRect(&mouse, &box)) return (HudButton)button;
     }
     return HUD_NOTHING;
 }
 
-static SDL_FRect draw_key(const Hud *hud, Canvas *canvas, HudButton button, bool is_on)
+bool hud_is_on_field(const Hud *hud, const Layout *layout)
 {
-    const SDL_FRect box = button_box(button);
-    const bool is_under = hud_button_at(hud->mouse_x, hud->mouse_y) == button;
+    const SDL_FPoint mouse = frame_point(layout->field, hud->mouse);
+    const SDL_FRect field = {0, 0, FIELD_WIDTH, FIELD_HEIGHT};
+    return !hud->is_mouse_away && hud->mouse.y < layout->bar.top && SDL_PointInFRect(&mouse, &field);
+}
+
+static SDL_FRect draw_key(const Hud *hud, Scene *scene, HudButton button, bool is_on)
+{
+    Canvas *canvas = scene->canvas;
+    const SDL_FRect box = button_box(plan_of(&scene->layout), button);
+    const bool is_under = hud_button_at(hud, &scene->layout) == button;
     canvas_box(canvas, box.x, box.y, box.w, box.h, is_on ? key_on : key_off);
     if (is_under) canvas_box(canvas, box.x, box.y, box.w, box.h, 0xFFFFFF14);
     canvas_box(canvas, box.x, box.y, box.w, 2, is_on ? gold : 0xFFFFFF18);
@@ -74,61 +93,81 @@ static void draw_icon(Canvas *canvas, TowerKind kind, float x, float y, float un
     }
 }
 
-static void draw_tower_keys(const Hud *hud, Canvas *canvas, const Keep *keep)
+static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is_dear)
 {
-    for (uint32_t kind = 0; kind < TOWER_KINDS; kind++) {
-        const SDL_FRect box =
-            draw_key(hud, canvas, (HudButton)(HUD_TOWER + kind), hud->chosen == (int)kind);
-        const bool is_dear = keep->gold < tower_rules[kind].cost;
-        draw_icon(canvas, (TowerKind)kind, box.x + 21, box.y + 31, 18);
-        font_print(canvas, box.x + box.w - 8, box.y + 9, 10, ALIGN_RIGHT, dim, "%u", kind + 1);
-        font_draw(canvas, box.x + box.w - 8, box.y + 27, 7.5f, ALIGN_RIGHT, ink, tower_rules[kind].name);
-        font_print(canvas, box.x + box.w - 8, box.y + 44, 10, ALIGN_RIGHT, is_dear ? red : gold, "%d",
-                   (int)tower_rules[kind].cost);
-    }
+    Canvas *canvas = scene->canvas;
+    const bool is_small = scene->layout.is_small;
+    const TowerRules *rules = &tower_rules[kind];
     const SDL_FRect box =
-        draw_key(hud, canvas, (HudButton)(HUD_TOWER + TOWER_KINDS), hud->chosen == TOWER_KINDS);
-    font_draw(canvas, box.x + box.w / 2, box.y + 18, 13, ALIGN_CENTER, red, "SELL");
-    font_draw(canvas, box.x + box.w / 2, box.y + 40, 9, ALIGN_CENTER, dim, "X");
+        draw_key(hud, scene, (HudButton)(HUD_TOWER + (int)kind), hud->chosen == (int)kind);
+    const float right = box.x + box.w - (is_small ? 5.0f : 8.0f);
+    draw_icon(canvas, kind, box.x + (is_small ? 17.0f : 22.0f), box.y + (is_small ? 19.0f : 31.0f),
+              is_small ? 14 : 18);
+    font_print(canvas, right, box.y + 9, 10, ALIGN_RIGHT, dim, "%d", (int)kind + 1);
+    if (!is_small) font_draw(canvas, right, box.y + 27, 7.5f, ALIGN_RIGHT, ink, rules->name);
+    font_print(canvas, right, box.y + box.h - 15, 10, ALIGN_RIGHT, is_dear ? red : gold, "%d",
+               (int)rules->cost);
 }
 
-static void draw_order(const Hud *hud, Canvas *canvas, HudButton button, bool is_on, const char *text,
-                       const char *key)
+/* A key with two words, the second in the colour of hints. */
+static void draw_words(const Hud *hud, Scene *scene, HudButton button, bool is_on, uint32_t color,
+                       const char *text, const char *hint)
 {
-    const SDL_FRect box = draw_key(hud, canvas, button, is_on);
-    font_draw(canvas, box.x + box.w / 2, box.y + 18, 12, ALIGN_CENTER, ink, text);
-    font_draw(canvas, box.x + box.w / 2, box.y + 40, 9, ALIGN_CENTER, dim, key);
+    const SDL_FRect box = draw_key(hud, scene, button, is_on);
+    const float size = scene->layout.is_small ? 10 : 12, middle = box.x + box.w / 2;
+    font_draw(scene->canvas, middle, box.y + box.h * 0.3f, size, ALIGN_CENTER, color, text);
+    font_draw(scene->canvas, middle, box.y + box.h * 0.68f, size * 0.75f, ALIGN_CENTER, dim, hint);
 }
 
-static void draw_stock(Canvas *canvas, const Keep *keep, const Level *level)
+static void draw_tower_keys(const Hud *hud, Scene *scene, const Keep *keep)
 {
-    const float top = FIELD_HEIGHT + 16, bottom = FIELD_HEIGHT + 46;
-    canvas_sprite(canvas, SPRITE_KNOB, 28, top + 8, 20, 20, gold);
-    font_print(canvas, 46, top, 16, ALIGN_LEFT, gold, "%d", (int)keep->gold);
-    canvas_sprite(canvas, SPRITE_CRYSTAL, 28, bottom + 8, 22, 22, red);
-    font_print(canvas, 46, bottom, 16, ALIGN_LEFT, keep->lives * 4 > (int32_t)level->lives ? ink : red,
-               "%d", (int)keep->lives);
-    font_draw(canvas, 150, top + 2, 10, ALIGN_LEFT, dim, "SCORE");
-    font_print(canvas, 220, top, 14, ALIGN_LEFT, ink, "%d", (int)keep->score);
-    font_draw(canvas, 150, bottom + 2, 10, ALIGN_LEFT, dim, "WAVE");
-    font_print(canvas, 220, bottom, 14, ALIGN_LEFT, ink, "%u / %u", keep->wave, level->wave_count);
+    for (uint32_t kind = 0; kind < TOWER_KINDS; kind++)
+        draw_tower_key(hud, scene, (TowerKind)kind, keep->gold < tower_rules[kind].cost);
+    draw_words(hud, scene, (HudButton)(HUD_TOWER + TOWER_KINDS), hud->chosen == TOWER_KINDS, red, "SELL",
+               "X");
 }
 
-static void draw_bar(const Hud *hud, Canvas *canvas, const Keep *keep, const Level *level)
+static void draw_orders(const Hud *hud, Scene *scene, const Keep *keep, const Level *level)
 {
     static const char *const speeds[] = {"", "1 X", "2 X", "3 X", "4 X"};
+    const bool is_more = keep->wave < level->wave_count;
     char wave[32] = "LAST WAVE";
-    canvas_box(canvas, 0, FIELD_HEIGHT, CANVAS_WIDTH, CANVAS_HEIGHT - FIELD_HEIGHT, panel);
-    canvas_box(canvas, 0, FIELD_HEIGHT, CANVAS_WIDTH, 2, 0x3A5468FF);
-    draw_stock(canvas, keep, level);
-    draw_tower_keys(hud, canvas, keep);
-    if (keep->wave < level->wave_count)
-        SDL_snprintf(wave, sizeof wave, "NEXT %d S", (int)ceilf(fmaxf(keep->rest_seconds, 0)));
-    draw_order(hud, canvas, HUD_WAVE, keep->rest_seconds < 5 && keep->wave < level->wave_count, wave,
-               "SPACE");
-    draw_order(hud, canvas, HUD_SPEED, hud->speed > 1, speeds[hud->speed], "F");
-    draw_order(hud, canvas, HUD_PAUSE, hud->is_paused, hud->is_paused ? "GO ON" : "PAUSE", "P");
-    draw_order(hud, canvas, HUD_REWIND, hud->is_rewinding, "REWIND", "R");
+    if (is_more) SDL_snprintf(wave, sizeof wave, "NEXT %d S", (int)ceilf(fmaxf(keep->rest_seconds, 0)));
+    draw_words(hud, scene, HUD_WAVE, is_more && keep->rest_seconds < 5, is_more ? ink : dim, wave, "SPACE");
+    draw_words(hud, scene, HUD_SPEED, hud->speed > 1, ink, speeds[hud->speed], "F");
+    draw_words(hud, scene, HUD_PAUSE, hud->is_paused, ink, hud->is_paused ? "GO ON" : "PAUSE", "P");
+    draw_words(hud, scene, HUD_REWIND, hud->is_rewinding, ink, "REWIND", "R");
+}
+
+static void draw_stock(Scene *scene, const Keep *keep, const Level *level)
+{
+    Canvas *canvas = scene->canvas;
+    const bool is_small = scene->layout.is_small;
+    const float size = is_small ? 12 : 16, top = is_small ? 9 : 16, bottom = is_small ? 35 : 46;
+    const float left = is_small ? 17 : 28, words = is_small ? 86 : 140, numbers = is_small ? 134 : 206;
+    const bool is_well = keep->lives * 4 > (int32_t)level->lives;
+    canvas_sprite(canvas, SPRITE_KNOB, left, top + size / 2, size * 1.25f, size * 1.25f, gold);
+    font_print(canvas, left + size, top, size, ALIGN_LEFT, gold, "%d", (int)keep->gold);
+    canvas_sprite(canvas, SPRITE_CRYSTAL, left, bottom + size / 2, size * 1.35f, size * 1.35f, red);
+    font_print(canvas, left + size, bottom, size, ALIGN_LEFT, is_well ? ink : red, "%d", (int)keep->lives);
+    font_draw(canvas, words, top + 2, size * 0.65f, ALIGN_LEFT, dim, "SCORE");
+    font_print(canvas, numbers, top, size * 0.85f, ALIGN_LEFT, ink, "%d", (int)keep->score);
+    font_draw(canvas, words, bottom + 2, size * 0.65f, ALIGN_LEFT, dim, "WAVE");
+    font_print(canvas, numbers, bottom, size * 0.85f, ALIGN_LEFT, ink, "%u / %u", keep->wave,
+               level->wave_count);
+}
+
+static void draw_bar(const Hud *hud, Scene *scene, const Keep *keep, const Level *level)
+{
+    const Layout *layout = &scene->layout;
+    scene->canvas->frame = (Frame){0, layout->bar.top, layout->bar.scale};
+    const float width = layout->width / layout->bar.scale;
+    canvas_box(scene->canvas, 0, 0, width, layout->bar_height, panel);
+    canvas_box(scene->canvas, 0, 0, width, 2, 0x3A5468FF);
+    scene->canvas->frame = layout->bar;
+    draw_stock(scene, keep, level);
+    draw_tower_keys(hud, scene, keep);
+    draw_orders(hud, scene, keep, level);
 }
 
 /* ------------------------------------------------------------------------------------- under the mouse */
@@ -149,8 +188,8 @@ static void draw_reach(Canvas *canvas, SDL_FPoint at, float radius, uint32_t col
 
 static void draw_plot(const Hud *hud, Scene *scene)
 {
-    const Point plot = game_plot(scene_to_field(scene, hud->mouse_x, hud->mouse_y));
-    const SDL_FPoint at = scene_to_canvas(scene, plot);
+    const Point plot = game_plot(scene_to_game(scene, hud->mouse));
+    const SDL_FPoint at = scene_to_field(scene, plot);
     const quern_entity there = game_tower_at(scene->game, plot);
     Game *game = scene->game;
     if (!quern_entity_is_null(there)) {
@@ -168,81 +207,47 @@ static void draw_plot(const Hud *hud, Scene *scene)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- large pages */
+/* --------------------------------------------------------------------------------------------- notices */
 
-/* Large letters with light around them. */
-static void draw_title(Canvas *canvas, float y, float size, uint32_t color, const char *text)
+/* What the tower under the mouse does, above the bar. */
+static void draw_hint(const Hud *hud, Scene *scene)
 {
-    canvas_blend(canvas, SDL_BLENDMODE_ADD);
-    canvas_sprite(canvas, SPRITE_GLOW, CANVAS_WIDTH / 2.0f, y + size / 2, size * 9, size * 5,
-                  faded(color, 0.35f));
-    canvas_blend(canvas, SDL_BLENDMODE_BLEND);
-    font_draw(canvas, CANVAS_WIDTH / 2.0f, y, size, ALIGN_CENTER, color, text);
+    const HudButton button = hud_button_at(hud, &scene->layout);
+    if (button < HUD_TOWER || button >= (HudButton)(HUD_TOWER + TOWER_KINDS)) return;
+    const TowerRules *rules = &tower_rules[button - HUD_TOWER];
+    const SDL_FRect box = button_box(plan_of(&scene->layout), button);
+    const float half = 6 * (float)(SDL_strlen(rules->name) + SDL_strlen(rules->about) + 2) + 8;
+    const float middle = fmaxf(box.x + box.w / 2, half + 6);
+    scene->canvas->frame = scene->layout.bar;
+    canvas_box(scene->canvas, middle - half, -38, half * 2, 30, panel);
+    font_print(scene->canvas, middle, -29, 12, ALIGN_CENTER, ink, "%s: %s", rules->name, rules->about);
 }
 
-static void draw_lines(Canvas *canvas, float y, const char *const *lines)
+static void draw_notices(const Hud *hud, Scene *scene)
 {
-    for (; *lines != NULL; lines++, y += 30)
-        font_draw(canvas, CANVAS_WIDTH / 2.0f, y, 13, ALIGN_CENTER, ink, *lines);
-}
-
-static void draw_page(const Hud *hud, Scene *scene)
-{
-    static const char *const title[] = {"ENEMIES COME ALONG THE ROADS. BUILD TOWERS BESIDE THEM.",
-                                        "CLICK: BUILD    1 - 4: WHICH TOWER    RIGHT CLICK: SELL",
-                                        "SPACE: NEXT WAVE    F: FASTER    P: PAUSE    S: ONE STEP",
-                                        "HOLD R: TURN BACK TIME    F1: WHERE TIME GOES",
-                                        "",
-                                        "CLICK OR PRESS SPACE TO BEGIN",
-                                        NULL};
-    static const char *const menu[] = {"ESC: GO ON", "N: NEW GAME", "Q: LEAVE THE KEEP", NULL};
-    canvas_box(scene->canvas, 0, 0, CANVAS_WIDTH, CANVAS_HEIGHT,
-               hud->page == PAGE_TITLE ? 0x060A10A0 : 0x060A10B8);
-    if (hud->page == PAGE_TITLE) {
-        draw_title(scene->canvas, 190, 120, gold, "KEEP");
-        draw_lines(scene->canvas, 410, title);
-    } else {
-        draw_title(scene->canvas, 220, 64, ink, scene->game->level.title);
-        draw_lines(scene->canvas, 370, menu);
-    }
-}
-
-static void draw_end(Scene *scene, const Keep *keep)
-{
-    const bool has_won = keep->state == KEEP_WON;
-    canvas_box(scene->canvas, 0, 0, CANVAS_WIDTH, CANVAS_HEIGHT, 0x060A1098);
-    draw_title(scene->canvas, 210, 84, has_won ? gold : red,
-               has_won ? "THE KEEP STANDS" : "THE KEEP HAS FALLEN");
-    font_print(scene->canvas, CANVAS_WIDTH / 2.0f, 360, 22, ALIGN_CENTER, ink, "SCORE %d",
-               (int)keep->score);
-    font_print(scene->canvas, CANVAS_WIDTH / 2.0f, 408, 13, ALIGN_CENTER, dim, "%u KILLED, %d LIVES LEFT",
-               keep->kills, (int)keep->lives);
-    font_draw(scene->canvas, CANVAS_WIDTH / 2.0f, 470, 13, ALIGN_CENTER, ink,
-              "N: NEW GAME    HOLD R: TURN BACK TIME    Q: LEAVE");
-}
-
-static void draw_notice(const Hud *hud, Canvas *canvas)
-{
+    const Layout *layout = &scene->layout;
+    scene->canvas->frame = (Frame){layout->width / 2, 0, layout->unit};
+    const float bottom = layout->bar.top / layout->unit;
     if (hud->is_rewinding)
-        font_draw(canvas, CANVAS_WIDTH / 2.0f, 24, 22, ALIGN_CENTER, gold, "TIME RUNS BACK");
-    if (hud->is_paused && !hud->is_rewinding)
-        font_draw(canvas, CANVAS_WIDTH / 2.0f, 24, 22, ALIGN_CENTER, ink, "PAUSED");
+        font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, gold, "TIME RUNS BACK");
+    else if (hud->is_paused)
+        font_draw(scene->canvas, 0, 24, 22, ALIGN_CENTER, ink, "PAUSED");
     if (hud->notice == NULL || hud->notice_seconds <= 0) return;
-    font_draw(canvas, CANVAS_WIDTH / 2.0f, FIELD_HEIGHT - 40, 15, ALIGN_CENTER,
-              faded(red, hud->notice_seconds), hud->notice);
+    const float size = 15, half = size * (float)SDL_strlen(hud->notice) / 2 + 14;
+    const float part = fminf(hud->notice_seconds, 1);
+    canvas_box(scene->canvas, -half, bottom - 52, half * 2, size + 24, faded(panel, part * 0.85f));
+    font_draw(scene->canvas, 0, bottom - 40, size, ALIGN_CENTER, faded(red, part), hud->notice);
 }
 
 void hud_draw(const Hud *hud, Scene *scene)
 {
     const Keep *keep = game_state(scene->game);
-    Canvas *canvas = scene->canvas;
-    canvas_blend(canvas, SDL_BLENDMODE_BLEND);
-    if (hud->page == PAGE_GAME && hud->mouse_y < FIELD_HEIGHT && keep->state == KEEP_PLAYING)
+    canvas_blend(scene->canvas, SDL_BLENDMODE_BLEND);
+    if (hud_is_on_field(hud, &scene->layout) && keep->state == KEEP_PLAYING) {
+        scene->canvas->frame = scene->layout.field;
         draw_plot(hud, scene);
-    draw_bar(hud, canvas, keep, &scene->game->level);
-    draw_notice(hud, canvas);
-    if (hud->page != PAGE_GAME)
-        draw_page(hud, scene);
-    else if (keep->state != KEEP_PLAYING && !hud->is_rewinding)
-        draw_end(scene, keep);
+    }
+    draw_bar(hud, scene, keep, &scene->game->level);
+    draw_hint(hud, scene);
+    draw_notices(hud, scene);
 }

@@ -3,20 +3,21 @@
 #ifndef KEEP_HUD_H
 #define KEEP_HUD_H
 
-/* What lies over the field: the bar below it with gold, lives and buttons, the place under the mouse, and
- * title, menu and end. */
+/* What lies over the field: the bar below it with gold, lives and buttons, and the place under the mouse.
+ * Title, menu and end are in pages.h. */
 
 #include "scene.h"
 
 typedef enum Page { PAGE_TITLE, PAGE_GAME, PAGE_MENU } Page;
 
-/* What the player has chosen and where the mouse is, in pixels of the canvas. */
+/* What the player has chosen and where the mouse is, in pixels of the window. */
 typedef struct Hud {
     Page page;
     int chosen; /* a TowerKind; TOWER_KINDS: to sell */
-    float mouse_x, mouse_y;
-    uint32_t speed; /* steps per picture */
-    bool is_paused, is_rewinding;
+    SDL_FPoint mouse;
+    bool is_mouse_away; /* outside of the window */
+    uint32_t speed;     /* steps per picture */
+    bool is_paused, is_rewinding, is_mute;
     const char *notice; /* why something could not be done, or NULL */
     float notice_seconds;
 } Hud;
@@ -30,8 +31,11 @@ typedef enum HudButton {
     HUD_REWIND
 } HudButton;
 
-/* The button at a place of the canvas. */
-HudButton hud_button_at(float x, float y);
+/* The button under the mouse. */
+HudButton hud_button_at(const Hud *hud, const Layout *layout);
+
+/* Whether the mouse is on the field. */
+bool hud_is_on_field(const Hud *hud, const Layout *layout);
 
 void hud_draw(const Hud *hud, Scene *scene);
 

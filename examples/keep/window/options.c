@@ -67,6 +67,7 @@ static void parse_option(Options *options, int option)
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
     default:
+        fputs("keep: --help lists the options\n", stderr);
         exit(2);
     }
 }

@@ -21,6 +21,9 @@ typedef struct Overlay {
     uint32_t next; /* the oldest of the frames */
     OverlayFrame frames[OVERLAY_FRAMES];
     float system_ms[OVERLAY_SYSTEMS_MAX]; /* smoothed, in the order of the schedule */
+    float fill_ms, call_ms;               /* smoothed: to fill batches, and what SDL does with them */
+    float least_fill_ms, least_call_ms;   /* of all pictures; 0: there was none */
+    uint32_t sprite_count, call_count;    /* of the last picture */
 } Overlay;
 
 /* Switches it, and with it the profile of the schedule that makes the game's steps. */
@@ -29,6 +32,9 @@ void overlay_switch(Overlay *overlay, Game *game, bool is_on);
 /* Looks at the last step. */
 void overlay_note(Overlay *overlay, Game *game, quern_jobs *jobs);
 
-void overlay_draw(const Overlay *overlay, Scene *scene, float picture_ms);
+/* Looks at a picture that was shown, which took so much time, from its beginning. */
+void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_ms);
+
+void overlay_draw(const Overlay *overlay, Scene *scene);
 
 #endif

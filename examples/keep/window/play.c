@@ -4,6 +4,7 @@
 
 #include "../game/check.h"
 #include "../game/kinds.h"
+#include "pages.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,38 +86,59 @@ void play_advance(Play *play, float seconds)
 
 void play_draw(Play *play, float seconds)
 {
-    SDL_SetRenderDrawColor(play->canvas.renderer, 6, 10, 16, 255);
-    SDL_RenderClear(play->canvas.renderer);
-    play->canvas.drawn_count = 0;
-    scene_draw(&play->scene, seconds);
-    hud_draw(&play->hud, &play->scene);
-    if (play->hud.page == PAGE_GAME) overlay_draw(&play->overlay, &play->scene, seconds * 1000);
-    canvas_flush(&play->canvas);
+    Canvas *canvas = &play->canvas;
+    play->drawing_since = SDL_GetPerformanceCounter();
+    canvas_clear(canvas, 0x060A10FF);
+    scene_draw(&play->scene, layout_of(play->window, canvas->renderer), seconds);
+    if (pages_are_up(&play->hud, game_state(&play->game))) {
+        pages_draw(&play->hud, &play->scene);
+    } else {
+        overlay_draw(&play->overlay, &play->scene);
+        hud_draw(&play->hud, &play->scene);
+    }
+    canvas_flush(canvas);
+}
+
+void play_show(Play *play)
+{
+    canvas_show(&play->canvas);
+    const uint64_t ticks = SDL_GetPerformanceCounter() - play->drawing_since;
+    overlay_note_picture(&play->overlay, &play->canvas,
+                         (float)((double)ticks * 1000 / (double)SDL_GetPerformanceFrequency()));
     sound_play(&play->sound, &play->game);
 }
 
 /* --------------------------------------------------------------------------------------------- actions */
 
+static void notice(Play *play, const char *text)
+{
+    play->hud.notice = text;
+    play->hud.notice_seconds = 2;
+}
+
 /* Does what the player wants and writes it down, or shows why not. */
 static void act(Play *play, Action action)
 {
-    if (play->recorded.count > 0) return; /* who watches does not play */
+    if (play->recorded.count > 0) {
+        notice(play, "this game was recorded: you are watching");
+        return;
+    }
     const uint64_t step = game_state(&play->game)->step;
-    play->hud.notice = game_act(&play->game, &action);
-    play->hud.notice_seconds = 1.5f;
-    if (play->hud.notice == NULL) inputs_add(&play->played, step, &action);
+    const char *why_not = game_act(&play->game, &action);
+    notice(play, why_not);
+    if (why_not == NULL) inputs_add(&play->played, step, &action);
 }
 
 static void act_at_mouse(Play *play, bool sells)
 {
-    const Point at = game_plot(scene_to_field(&play->scene, play->hud.mouse_x, play->hud.mouse_y));
+    const Point at = game_plot(scene_to_game(&play->scene, play->hud.mouse));
     if (sells || play->hud.chosen == TOWER_KINDS)
         act(play, (Action){.kind = ACTION_SELL, .at = at});
     else
         act(play, (Action){.kind = ACTION_BUILD, .tower = (TowerKind)play->hud.chosen, .at = at});
 }
 
-static void choose(Play *play, HudButton button)
+static void press(Play *play, HudButton button)
 {
     switch (button) {
     case HUD_NOTHING:
@@ -138,88 +160,153 @@ static void choose(Play *play, HudButton button)
     }
 }
 
-static void begin_again(Play *play)
+static void switch_sound(Play *play)
 {
-    play_end(play);
-    play_begin(play);
-    play->hud.page = PAGE_GAME;
+    play->hud.is_mute = !play->hud.is_mute;
+    if (!sound_mute(&play->sound, play->hud.is_mute))
+        notice(play, "there is no sound to be had here");
+    else
+        notice(play, play->hud.is_mute ? "sound is off" : "sound is on");
+}
+
+static void choose(Play *play, Choice choice)
+{
+    switch (choice) {
+    case CHOICE_NONE:
+        break;
+    case CHOICE_GO_ON:
+        play->hud.page = PAGE_GAME;
+        break;
+    case CHOICE_NEW_GAME:
+        play_end(play);
+        play_begin(play);
+        play->hud.page = PAGE_GAME;
+        break;
+    case CHOICE_TURN_BACK:
+        play->hud.is_rewinding = true;
+        break;
+    case CHOICE_SOUND:
+        switch_sound(play);
+        break;
+    case CHOICE_LEAVE:
+        play->has_ended = true;
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- the mouse */
 
+/* SDL tells places in points of the screen, of which some screens have several pixels each. */
+static void note_mouse(Play *play, int x, int y)
+{
+    int points, pixels;
+    SDL_GetWindowSize(play->window, &points, NULL);
+    SDL_GetRendererOutputSize(play->canvas.renderer, &pixels, NULL);
+    const float ratio = (float)pixels / (float)points;
+    play->hud.mouse = (SDL_FPoint){(float)x * ratio, (float)y * ratio};
+    play->hud.is_mouse_away = false;
+}
+
+/* The left button does what it is over, the right one sells. */
 static void handle_click(Play *play, const SDL_MouseButtonEvent *click)
 {
-    play->hud.mouse_x = (float)click->x;
-    play->hud.mouse_y = (float)click->y;
-    if (play->hud.page != PAGE_GAME) {
-        play->hud.page = PAGE_GAME;
-        return;
-    }
-    if (play->hud.mouse_y >= FIELD_HEIGHT)
-        choose(play, hud_button_at(play->hud.mouse_x, play->hud.mouse_y));
-    else
-        act_at_mouse(play, click->button == SDL_BUTTON_RIGHT);
+    const bool is_left = click->button == SDL_BUTTON_LEFT;
+    note_mouse(play, click->x, click->y);
+    if (!is_left && click->button != SDL_BUTTON_RIGHT) return;
+    if (pages_are_up(&play->hud, game_state(&play->game))) {
+        if (is_left) choose(play, pages_choice_at_mouse(&play->hud, &play->scene));
+    } else if (hud_is_on_field(&play->hud, &play->scene.layout))
+        act_at_mouse(play, !is_left);
+    else if (is_left)
+        press(play, hud_button_at(&play->hud, &play->scene.layout));
+}
+
+static void handle_wheel(Play *play, const SDL_MouseWheelEvent *wheel)
+{
+    const int step = wheel->y < 0 ? 1 : wheel->y > 0 ? TOWER_KINDS : 0;
+    play->hud.chosen = (play->hud.chosen + step) % (TOWER_KINDS + 1);
 }
 
 /* -------------------------------------------------------------------------------------------- the keys */
 
-static void handle_page_key(Play *play, SDL_Keycode key)
-{
-    if (key == SDLK_q || (key == SDLK_ESCAPE && play->hud.page == PAGE_TITLE))
-        play->has_ended = true;
-    else if (key == SDLK_n)
-        begin_again(play);
-    else if (key == SDLK_SPACE || key == SDLK_RETURN || key == SDLK_ESCAPE)
-        play->hud.page = PAGE_GAME;
-}
-
 static void handle_game_key(Play *play, SDL_Keycode key)
 {
-    const bool is_over = game_state(&play->game)->state != KEEP_PLAYING;
     if (key >= SDLK_1 && key < SDLK_1 + TOWER_KINDS)
         play->hud.chosen = (int)(key - SDLK_1);
+    else if (key >= SDLK_KP_1 && key < SDLK_KP_1 + TOWER_KINDS)
+        play->hud.chosen = (int)(key - SDLK_KP_1);
     else if (key == SDLK_x)
         play->hud.chosen = TOWER_KINDS;
     else if (key == SDLK_SPACE || key == SDLK_RETURN)
-        choose(play, HUD_WAVE);
+        press(play, HUD_WAVE);
     else if (key == SDLK_f)
-        choose(play, HUD_SPEED);
+        press(play, HUD_SPEED);
     else if (key == SDLK_p)
-        choose(play, HUD_PAUSE);
-    else if (key == SDLK_s && play->hud.is_paused)
+        press(play, HUD_PAUSE);
+    else if (key == SDLK_s && play->hud.is_paused && !play->hud.is_rewinding)
         play_step(play);
     else if (key == SDLK_r || key == SDLK_BACKSPACE)
-        choose(play, HUD_REWIND);
+        press(play, HUD_REWIND);
     else if (key == SDLK_ESCAPE)
         play->hud.page = PAGE_MENU;
-    else if (is_over && (key == SDLK_n || key == SDLK_q))
-        handle_page_key(play, key);
 }
 
-static void handle_key(Play *play, SDL_Window *window, SDL_Keycode key)
+static void switch_full_screen(SDL_Window *window)
 {
     const bool is_full = (SDL_GetWindowFlags(window) & SDL_WINDOW_FULLSCREEN_DESKTOP) != 0;
+    SDL_SetWindowFullscreen(window, is_full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
+}
+
+/* A key that is held down counts once; only steps follow one another. */
+static void handle_key(Play *play, const SDL_KeyboardEvent *event)
+{
+    const SDL_Keycode key = event->keysym.sym;
+    const bool is_page_up = pages_are_up(&play->hud, game_state(&play->game));
+    if (event->repeat != 0 && key != SDLK_s) return;
     if (key == SDLK_F1)
         overlay_switch(&play->overlay, &play->game, !play->overlay.is_on);
     else if (key == SDLK_F11)
-        SDL_SetWindowFullscreen(window, is_full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
-    else if (play->hud.page == PAGE_GAME)
+        switch_full_screen(play->window);
+    else if (is_page_up && pages_choice_of_key(&play->hud, game_state(&play->game), key) != CHOICE_NONE)
+        choose(play, pages_choice_of_key(&play->hud, game_state(&play->game), key));
+    else if (key == SDLK_m)
+        switch_sound(play);
+    else if (!is_page_up || key == SDLK_ESCAPE)
         handle_game_key(play, key);
-    else
-        handle_page_key(play, key);
+}
+
+static void handle_release(Play *play, SDL_Keycode key)
+{
+    if (key == SDLK_r || key == SDLK_BACKSPACE) play->hud.is_rewinding = false;
 }
 
 void play_handle(Play *play, const SDL_Event *event)
 {
-    if (event->type == SDL_QUIT) play->has_ended = true;
-    if (event->type == SDL_KEYDOWN)
-        handle_key(play, SDL_GetWindowFromID(event->key.windowID), event->key.keysym.sym);
-    if (event->type == SDL_MOUSEBUTTONDOWN) handle_click(play, &event->button);
-    if (event->type == SDL_MOUSEMOTION) {
-        play->hud.mouse_x = (float)event->motion.x;
-        play->hud.mouse_y = (float)event->motion.y;
+    switch (event->type) {
+    case SDL_QUIT:
+        play->has_ended = true;
+        break;
+    case SDL_KEYDOWN:
+        handle_key(play, &event->key);
+        break;
+    case SDL_KEYUP:
+        handle_release(play, event->key.keysym.sym);
+        break;
+    case SDL_MOUSEBUTTONDOWN:
+        handle_click(play, &event->button);
+        break;
+    case SDL_MOUSEBUTTONUP:
+        if (event->button.button == SDL_BUTTON_LEFT) play->hud.is_rewinding = false;
+        break;
+    case SDL_MOUSEMOTION:
+        note_mouse(play, event->motion.x, event->motion.y);
+        break;
+    case SDL_MOUSEWHEEL:
+        handle_wheel(play, &event->wheel);
+        break;
+    case SDL_WINDOWEVENT:
+        if (event->window.event == SDL_WINDOWEVENT_LEAVE) play->hud.is_mouse_away = true;
+        break;
+    default:
+        break;
     }
-    const bool lets_go = event->type == SDL_KEYUP &&
-                         (event->key.keysym.sym == SDLK_r || event->key.keysym.sym == SDLK_BACKSPACE);
-    if (lets_go || event->type == SDL_MOUSEBUTTONUP) play->hud.is_rewinding = false;
 }

@@ -14,12 +14,13 @@ typedef struct Screen {
     uint64_t picture_count;
 } Screen;
 
-Point scene_to_field(const Scene *scene, float x, float y)
+Point scene_to_game(const Scene *scene, SDL_FPoint pixel)
 {
-    return (Point){x / scene->scale, y / scene->scale};
+    const SDL_FPoint on_field = frame_point(scene->layout.field, pixel);
+    return (Point){on_field.x / scene->scale, on_field.y / scene->scale};
 }
 
-SDL_FPoint scene_to_canvas(const Scene *scene, Point point)
+SDL_FPoint scene_to_field(const Scene *scene, Point point)
 {
     return (SDL_FPoint){point.x * scene->scale, point.y * scene->scale};
 }
@@ -31,17 +32,22 @@ static float blink(const Scene *scene, float speed, float phase)
 
 /* ------------------------------------------------------------------------------------------ fireflies */
 
+/* They shine now and then, also while the game stands still; most of them are dark at any time. */
 static void draw_fireflies(quern_context *context, const quern_view *view)
 {
     Scene *scene = quern_context_user_data(context);
     const Place *places = QUERN_COLUMN(view, 0, const Place);
     const Firefly *fireflies = QUERN_COLUMN(view, 1, const Firefly);
+    const float turns = scene->seconds * 0.2f;
     const uint32_t count = view->count;
     canvas_blend(scene->canvas, SDL_BLENDMODE_ADD);
     for (uint32_t i = 0; i < count; i++) {
-        const float light = 0.5f + 0.5f * sinf(fireflies[i].phase * 3);
-        canvas_sprite(scene->canvas, SPRITE_GLOW, places[i].x * scene->scale, places[i].y * scene->scale, 6,
-                      6, faded(0xB8E078B0, light * light * light));
+        const float turn = fireflies[i].phase * 0.31830989f + turns, wave = 2 * (turn - floorf(turn)) - 1;
+        const float light = 1 - wave * wave, cube = light * light * light, glare = cube * cube;
+        const float size = 3 + 6 * glare;
+        if (glare > 0.05f)
+            canvas_sprite(scene->canvas, SPRITE_GLOW, places[i].x * scene->scale,
+                          places[i].y * scene->scale, size, size, faded(0xC4E070A0, glare));
     }
 }
 
@@ -127,7 +133,9 @@ static uint32_t tinted(uint32_t color, float lane)
 static void draw_enemy(Scene *scene, const Enemy *enemy, float x, float y, bool is_chilled, float health)
 {
     const EnemyRules *rules = &enemy_rules[enemy->kind];
-    const float size = rules->radius * 2.7f * scene->scale, pace = hypotf(enemy->drift_x, enemy->drift_y);
+    const float size = rules->radius * 2.7f * scene->scale,
+                square = enemy->drift_x * enemy->drift_x + enemy->drift_y * enemy->drift_y,
+                pace = sqrtf(square);
     const float along_x = pace > 0 ? enemy->drift_x / pace : 1,
                 along_y = pace > 0 ? enemy->drift_y / pace : 0;
     const bool is_large = rules->radius > 0.3f;
@@ -258,9 +266,7 @@ static void draw_ground(quern_context *context, const quern_view *view)
 {
     (void)view;
     Scene *scene = quern_context_user_data(context);
-    const SDL_FRect field = {0, 0, CANVAS_WIDTH, FIELD_HEIGHT};
-    canvas_flush(scene->canvas);
-    SDL_RenderCopyF(scene->canvas->renderer, scene->ground, NULL, &field);
+    canvas_picture(scene->canvas, scene->ground, FIELD_WIDTH, FIELD_HEIGHT);
     ((Screen *)quern_context_resource_write(context, scene->screen))->picture_count++;
 }
 
@@ -288,7 +294,7 @@ static void draw_keep(quern_context *context, const quern_view *view)
     (void)view;
     Scene *scene = quern_context_user_data(context);
     const Road *road = &scene->game->roads[0];
-    const SDL_FPoint at = scene_to_canvas(scene, road->steps[road->step_count - 1].at);
+    const SDL_FPoint at = scene_to_field(scene, road->steps[road->step_count - 1].at);
     const Keep *keep = quern_context_resource(context, scene->game->types.keep);
     const float glare = 0.8f + 0.2f * blink(scene, 2.4f, 0);
     const uint32_t light = keep->lives * 4 > (int32_t)scene->game->level.lives ? 0xFFC46090 : 0xFF4838B0;
@@ -384,7 +390,7 @@ static void add_systems(Scene *scene)
 bool scene_create(Scene *scene, Game *game, Canvas *canvas)
 {
     *scene = (Scene){.game = game, .canvas = canvas};
-    scene->scale = fminf(CANVAS_WIDTH / game->level.width, FIELD_HEIGHT / game->level.height);
+    scene->scale = fminf(FIELD_WIDTH / game->level.width, FIELD_HEIGHT / game->level.height);
     scene->ground = ground_paint(canvas->renderer, game);
     if (scene->ground == NULL) return false;
     check(QUERN_RESOURCE_REGISTER(game->world, &scene->screen, Screen));
@@ -399,8 +405,12 @@ void scene_destroy(Scene *scene)
     SDL_DestroyTexture(scene->ground);
 }
 
-void scene_draw(Scene *scene, float seconds)
+void scene_draw(Scene *scene, Layout layout, float seconds)
 {
+    scene->layout = layout;
     scene->seconds += seconds;
+    scene->canvas->frame = layout.field;
+    canvas_clip(scene->canvas, &(SDL_FRect){0, 0, FIELD_WIDTH, FIELD_HEIGHT});
     check(quern_schedule_run(scene->schedule, NULL, (double)seconds));
+    canvas_clip(scene->canvas, NULL);
 }

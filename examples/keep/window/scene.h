@@ -8,7 +8,7 @@
  * still is drawn as well, and one that is fast makes several steps for one picture. */
 
 #include "../game/game.h"
-#include "canvas.h"
+#include "layout.h"
 
 typedef struct Scene {
     Game *game;
@@ -16,7 +16,8 @@ typedef struct Scene {
     SDL_Texture *ground;
     quern_schedule *schedule;
     quern_resource screen; /* what all its systems write */
-    float scale;           /* pixels per unit */
+    Layout layout;         /* of the last picture */
+    float scale;           /* units of the field for one of the game */
     float seconds;         /* since it was made, for what flickers */
 } Scene;
 
@@ -25,9 +26,11 @@ bool scene_create(Scene *scene, Game *game, Canvas *canvas);
 
 void scene_destroy(Scene *scene);
 
-void scene_draw(Scene *scene, float seconds);
+/* Draws the field where the layout has it. */
+void scene_draw(Scene *scene, Layout layout, float seconds);
 
-Point scene_to_field(const Scene *scene, float x, float y);
-SDL_FPoint scene_to_canvas(const Scene *scene, Point point);
+/* A point of the game for a pixel of the window, and where a point of the game is on the field. */
+Point scene_to_game(const Scene *scene, SDL_FPoint pixel);
+SDL_FPoint scene_to_field(const Scene *scene, Point point);
 
 #endif

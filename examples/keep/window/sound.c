@@ -33,7 +33,13 @@ static void make_tone(const Tone *tone, float *samples)
     }
 }
 
-/* On a thread of SDL's. */
+/* Many voices at once get louder by less and less, and are never cut off. */
+static float softened(float sample)
+{
+    return sample / (1 + fabsf(sample));
+}
+
+/* On a thread of SDL's, which holds the lock of the device. */
 static void mix(void *user_data, Uint8 *stream, int bytes)
 {
     Sound *sound = user_data;
@@ -48,6 +54,8 @@ static void mix(void *user_data, Uint8 *stream, int bytes)
             out[1] += voice->samples[voice->next] * voice->right;
             if (++voice->next == SOUND_SAMPLES) voice->samples = NULL;
         }
+        out[0] = softened(out[0]);
+        out[1] = softened(out[1]);
     }
 }
 
@@ -65,6 +73,17 @@ void sound_open(Sound *sound)
                                 .userdata = sound};
     sound->device = SDL_OpenAudioDevice(NULL, 0, &wish, NULL, 0);
     if (sound->device != 0) SDL_PauseAudioDevice(sound->device, 0);
+}
+
+bool sound_mute(Sound *sound, bool is_mute)
+{
+    sound->is_mute = is_mute;
+    if (sound->device == 0) return false;
+    SDL_LockAudioDevice(sound->device);
+    for (uint32_t i = 0; i < SOUND_VOICES; i++)
+        sound->voices[i].samples = NULL;
+    SDL_UnlockAudioDevice(sound->device);
+    return true;
 }
 
 void sound_close(Sound *sound)
@@ -112,7 +131,7 @@ void sound_play(Sound *sound, const Game *game)
 {
     for (uint32_t cue = 0; cue < CUE_KINDS; cue++) {
         const float side = sound->heard[cue].x / game->level.width;
-        if (sound->heard[cue].is_new && sound->device != 0)
+        if (sound->heard[cue].is_new && sound->device != 0 && !sound->is_mute)
             start_voice(sound, cue, fminf(fmaxf(side, 0.1f), 0.9f));
         sound->heard[cue].is_new = false;
     }

@@ -3,8 +3,8 @@
 #ifndef KEEP_SOUND_H
 #define KEEP_SOUND_H
 
-/* Plays what the game's cues ask for, as short tones that are made when the program starts. Where there is
- * no sound to be had, everything is silent. */
+/* Plays what the game's cues ask for, as short tones that are made when the program starts, mixed on a thread
+ * of SDL's. Where there is no sound to be had, everything is silent. */
 
 #include "../game/game.h"
 
@@ -26,6 +26,7 @@ typedef struct Heard {
 
 typedef struct Sound {
     SDL_AudioDeviceID device; /* 0: there is none */
+    bool is_mute;
     quern_event cue;
     Heard heard[CUE_KINDS];
     uint32_t next_voice;
@@ -34,6 +35,10 @@ typedef struct Sound {
 } Sound;
 
 void sound_open(Sound *sound);
+
+/* Silence, or sound again. Returns false where there is no sound to be had. */
+bool sound_mute(Sound *sound, bool is_mute);
+
 void sound_close(Sound *sound);
 
 /* Adds the system that listens to a game. */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "pages.h"
+
+#include "font.h"
+
+#include <math.h>
+
+static const uint32_t ink = 0xE8E2D0FF, dim = 0x93A0A8FF, gold = 0xF2C75AFF, red = 0xF27A6AFF;
+static const uint32_t veil = 0x060A10B0, key_off = 0x1A2632E0, key_under = 0x2E4A5CFF;
+
+/* --------------------------------------------------------------------------------------------- choices */
+
+typedef struct Entry {
+    Choice choice;
+    SDL_Keycode key;
+    const char *text, *hint;
+} Entry;
+
+enum { ENTRIES_MAX = 4, BUTTON_WIDTH = 224, BUTTON_HEIGHT = 56, BUTTON_GAP = 16 };
+
+/* Their lists end with CHOICE_NONE. */
+static const Entry title_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_SPACE, "BEGIN", "SPACE"},
+                                                     {CHOICE_LEAVE, SDLK_ESCAPE, "LEAVE", "ESC"}};
+static const Entry menu_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_ESCAPE, "GO ON", "ESC"},
+                                                    {CHOICE_NEW_GAME, SDLK_n, "NEW GAME", "N"},
+                                                    {CHOICE_SOUND, SDLK_m, "SOUND", "M"},
+                                                    {CHOICE_LEAVE, SDLK_q, "LEAVE", "Q"}};
+static const Entry end_entries[ENTRIES_MAX + 1] = {{CHOICE_NEW_GAME, SDLK_n, "NEW GAME", "N"},
+                                                   {CHOICE_TURN_BACK, SDLK_r, "TURN BACK", "HOLD R"},
+                                                   {CHOICE_LEAVE, SDLK_q, "LEAVE", "Q"}};
+
+static const Entry *entries_of(const Hud *hud)
+{
+    if (hud->page == PAGE_GAME) return end_entries;
+    return hud->page == PAGE_TITLE ? title_entries : menu_entries;
+}
+
+static uint32_t count_entries(const Entry *entries)
+{
+    uint32_t count = 0;
+    while (entries[count].choice != CHOICE_NONE)
+        count++;
+    return count;
+}
+
+static SDL_FRect entry_box(const Hud *hud, uint32_t i)
+{
+    const float step = BUTTON_WIDTH + BUTTON_GAP;
+    const float whole = step * (float)count_entries(entries_of(hud)) - BUTTON_GAP;
+    return (SDL_FRect){(PAGE_WIDTH - whole) / 2 + step * (float)i, PAGE_HEIGHT - 110, BUTTON_WIDTH,
+                       BUTTON_HEIGHT};
+}
+
+bool pages_are_up(const Hud *hud, const Keep *keep)
+{
+    return hud->page != PAGE_GAME || (keep->state != KEEP_PLAYING && !hud->is_rewinding);
+}
+
+Choice pages_choice_at_mouse(const Hud *hud, Scene *scene)
+{
+    const SDL_FPoint mouse = frame_point(scene->layout.page, hud->mouse);
+    const Entry *entries = entries_of(hud);
+    for (uint32_t i = 0; entries[i].choice != CHOICE_NONE; i++) {
+        const SDL_FRect box = entry_box(hud, i);
+        if (!hud->is_mouse_away && SDL_PointInFRect(&mouse, &box)) return entries[i].choice;
+    }
+    return CHOICE_NONE;
+}
+
+Choice pages_choice_of_key(const Hud *hud, const Keep *keep, SDL_Keycode key)
+{
+    const Entry *entries = entries_of(hud);
+    if (!pages_are_up(hud, keep)) return CHOICE_NONE;
+    for (uint32_t i = 0; entries[i].choice != CHOICE_NONE; i++)
+        if (entries[i].key == key) return entries[i].choice;
+    if (key == SDLK_RETURN || key == SDLK_KP_ENTER) return entries[0].choice;
+    if (key == SDLK_BACKSPACE && hud->page == PAGE_GAME) return CHOICE_TURN_BACK;
+    return hud->page == PAGE_MENU && key == SDLK_SPACE ? CHOICE_GO_ON : CHOICE_NONE;
+}
+
+static void draw_entries(const Hud *hud, Scene *scene)
+{
+    const Entry *entries = entries_of(hud);
+    const Choice under = pages_choice_at_mouse(hud, scene);
+    for (uint32_t i = 0; entries[i].choice != CHOICE_NONE; i++) {
+        const SDL_FRect box = entry_box(hud, i);
+        const bool is_under = under == entries[i].choice;
+        const char *text = entries[i].text;
+        if (entries[i].choice == CHOICE_SOUND) text = hud->is_mute ? "SOUND IS OFF" : "SOUND IS ON";
+        canvas_box(scene->canvas, box.x, box.y, box.w, box.h, is_under ? key_under : key_off);
+        canvas_box(scene->canvas, box.x, box.y, box.w, 2, is_under || i == 0 ? gold : 0xFFFFFF18);
+        font_draw(scene->canvas, box.x + box.w / 2, box.y + 14, 14, ALIGN_CENTER, ink, text);
+        font_draw(scene->canvas, box.x + box.w / 2, box.y + 37, 10, ALIGN_CENTER, dim, entries[i].hint);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------- pages */
+
+/* Large letters with light around them. */
+static void draw_heading(Canvas *canvas, float y, float size, uint32_t color, const char *text)
+{
+    canvas_blend(canvas, SDL_BLENDMODE_ADD);
+    canvas_sprite(canvas, SPRITE_GLOW, PAGE_WIDTH / 2.0f, y + size / 2, PAGE_WIDTH * 0.9f, size * 4.5f,
+                  faded(color, 0.3f));
+    canvas_blend(canvas, SDL_BLENDMODE_BLEND);
+    font_draw(canvas, PAGE_WIDTH / 2.0f + size * 0.03f, y + size * 0.04f, size, ALIGN_CENTER, 0x000000A0,
+              text);
+    font_draw(canvas, PAGE_WIDTH / 2.0f, y, size, ALIGN_CENTER, color, text);
+}
+
+static void draw_title(Canvas *canvas)
+{
+    static const char *const keys[][2] = {
+        {"CLICK", "BUILD A TOWER"},      {"SPACE", "CALL THE NEXT WAVE"}, {"1 - 4", "CHOOSE WHICH"},
+        {"HOLD R", "TURN BACK TIME"},    {"RIGHT CLICK", "SELL A TOWER"}, {"F1", "SEE WHERE TIME GOES"},
+        {"P", "PAUSE, WITH S ONE STEP"}, {"F11", "FULL SCREEN"},          {"F", "FASTER"},
+        {"M", "SOUND OFF AND ON"}};
+    draw_heading(canvas, 48, 116, gold, "KEEP");
+    font_draw(canvas, PAGE_WIDTH / 2.0f, 226, 14, ALIGN_CENTER, ink,
+              "ENEMIES COME ALONG THE ROADS. BUILD TOWERS BESIDE THEM.");
+    for (uint32_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const float x = i % 2 == 0 ? 190 : 630, y = 290 + 17 * (float)(i - i % 2);
+        font_draw(canvas, x, y, 12, ALIGN_RIGHT, gold, keys[i][0]);
+        font_draw(canvas, x + 24, y, 12, ALIGN_LEFT, ink, keys[i][1]);
+    }
+}
+
+/* As large as the page has room for. */
+static void draw_menu(Canvas *canvas, const char *title)
+{
+    const float size = fminf(84, 0.9f * PAGE_WIDTH / (float)SDL_strlen(title));
+    draw_heading(canvas, 210, size, ink, title);
+}
+
+static void draw_end(Canvas *canvas, const Keep *keep, const Level *level)
+{
+    const bool has_won = keep->state == KEEP_WON;
+    const float left = 360, right = 640;
+    draw_heading(canvas, 110, 50, has_won ? gold : red,
+                 has_won ? "THE KEEP STANDS" : "THE KEEP HAS FALLEN");
+    static const char *const names[] = {"SCORE", "KILLED", "WAVES", "LIVES LEFT"};
+    for (uint32_t i = 0; i < 4; i++)
+        font_draw(canvas, left, i == 0 ? 230 : 248 + 40 * (float)i, i == 0 ? 20 : 15, ALIGN_LEFT, dim,
+                  names[i]);
+    font_print(canvas, right, 230, 20, ALIGN_RIGHT, gold, "%d", (int)keep->score);
+    font_print(canvas, right, 288, 15, ALIGN_RIGHT, ink, "%u", keep->kills);
+    font_print(canvas, right, 328, 15, ALIGN_RIGHT, ink, "%u / %u", keep->wave, level->wave_count);
+    font_print(canvas, right, 368, 15, ALIGN_RIGHT, ink, "%d", (int)keep->lives);
+}
+
+void pages_draw(const Hud *hud, Scene *scene)
+{
+    const Layout *layout = &scene->layout;
+    const Keep *keep = game_state(scene->game);
+    Canvas *canvas = scene->canvas;
+    canvas_blend(canvas, SDL_BLENDMODE_BLEND);
+    canvas->frame = (Frame){0, 0, 1};
+    canvas_box(canvas, 0, 0, layout->width, layout->height, veil);
+    canvas->frame = layout->page;
+    if (hud->page == PAGE_TITLE)
+        draw_title(canvas);
+    else if (hud->page == PAGE_MENU)
+        draw_menu(canvas, scene->game->level.title);
+    else
+        draw_end(canvas, keep, &scene->game->level);
+    draw_entries(hud, scene);
+}

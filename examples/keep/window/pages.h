@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_PAGES_H
+#define KEEP_PAGES_H
+
+/* Title, menu and end: large letters over the field, and what may be chosen there, by mouse or key. */
+
+#include "hud.h"
+
+typedef enum Choice {
+    CHOICE_NONE,
+    CHOICE_GO_ON, /* to the game */
+    CHOICE_NEW_GAME,
+    CHOICE_TURN_BACK,
+    CHOICE_SOUND,
+    CHOICE_LEAVE
+} Choice;
+
+/* Whether a page lies over the field. */
+bool pages_are_up(const Hud *hud, const Keep *keep);
+
+/* What is chosen by a click where the mouse is. */
+Choice pages_choice_at_mouse(const Hud *hud, Scene *scene);
+
+/* What a key chooses on the page that is up. */
+Choice pages_choice_of_key(const Hud *hud, const Keep *keep, SDL_Keycode key);
+
+void pages_draw(const Hud *hud, Scene *scene);
+
+#endif

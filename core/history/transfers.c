@@ -5,10 +5,10 @@
  * Stores fetch a line into the cache before they change some of it. A page that is written was last
  * touched some frames ago, and will be read some frames from now, if ever: where pages are many, it comes
  * from memory only to be overwritten, and puts something out of the cache that the next frame needs. So a
- * save that copies much writes its pages past the caches, where the processor can: that takes about half
- * the time, and leaves frames as fast as without a history. One that copies little may find its pages in
- * the cache, as those that were let go last are taken first, and stores as usual; so does restoring, for
- * what it writes is what the next frame reads. docs/history.md has figures. */
+ * save that copies much writes its pages past the caches, where the processor can, which takes about half
+ * the time. One that copies little may find its pages in the cache, as those that were let go last are taken
+ * first, and stores as usual; so does restoring, for what it writes is what the next frame reads.
+ * docs/history.md has figures. */
 
 #include "core/history/history.h"
 

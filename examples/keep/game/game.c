@@ -114,6 +114,13 @@ static void create_grid(Game *game)
     types->grid = quern_grid_resource(game->grid);
 }
 
+static void create_query(Game *game)
+{
+    const quern_query_def def = {
+        .terms = {quern_term_read(game->types.local), quern_term_with(game->types.tower)}};
+    check(quern_query_create(game->world, &def, &game->bases));
+}
+
 static void create_schedule(Game *game)
 {
     const quern_schedule_def def = {.phases = {[PHASE_LEAD] = "lead",
@@ -149,6 +156,7 @@ bool game_create(Game *game, const Level *level, char *message, size_t message_b
     check(quern_transform_register(game->world, &(quern_transform_def){.planar = true}, &game->transform));
     types_register(&game->types, game->world, game->transform);
     create_grid(game);
+    create_query(game);
     make_roads(game);
     blueprints_make(game);
     set_out(game);
@@ -163,6 +171,7 @@ bool game_create(Game *game, const Level *level, char *message, size_t message_b
 void game_destroy(Game *game)
 {
     quern_schedule_destroy(game->schedule);
+    quern_query_destroy(game->bases);
     quern_grid_destroy(game->grid);
     quern_transform_release(game->transform);
     quern_world_destroy(game->world);
@@ -190,12 +199,8 @@ Point game_plot(Point point)
 quern_entity game_tower_at(Game *game, Point at)
 {
     const Point plot = game_plot(at);
-    const quern_query_def def = {
-        .terms = {quern_term_read(game->types.local), quern_term_with(game->types.tower)}};
-    quern_query *query;
     quern_entity found = quern_entity_null();
-    check(quern_query_create(game->world, &def, &query));
-    quern_query_iterator it = quern_query_iterate(query);
+    quern_query_iterator it = quern_query_iterate(game->bases);
     while (quern_query_next(&it)) {
         const quern_local2 *locals = QUERN_COLUMN(&it.view, 0, const quern_local2);
         const uint32_t count = it.view.count;
@@ -203,7 +208,6 @@ quern_entity game_tower_at(Game *game, Point at)
             if (locals[i].position[0] == plot.x && locals[i].position[1] == plot.y)
                 found = it.view.entities[i];
     }
-    quern_query_destroy(query);
     return found;
 }
 

@@ -19,7 +19,8 @@ typedef struct Game {
     quern_world *world;
     quern_schedule *schedule;
     quern_transform *transform;
-    quern_grid *grid; /* of enemies */
+    quern_grid *grid;   /* of enemies */
+    quern_query *bases; /* of towers, for whoever asks between steps */
     quern_prefab towers[TOWER_KINDS];
     quern_prefab enemies[ENEMY_KINDS];
     Types types;

@@ -31,6 +31,7 @@ static void close_world(void)
 }
 
 TestSuite(access, .init = open_world, .fini = close_world);
+TestSuite(outside, .init = open_world, .fini = close_world);
 TestSuite(undeclared, .init = open_world, .fini = close_world);
 
 static void setup_archetype(quern_component a, quern_component b)
@@ -342,6 +343,44 @@ Test(access, an_archetype_made_between_frames_makes_its_conflicts)
     quern_schedule_destroy(schedule);
 }
 
+/* ------------------------------------------------------------------------------------ outside of the world */
+
+enum { DRAWERS = 6 };
+
+static uint32_t drawn[DRAWERS], drawn_count;
+
+static void draw(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    drawn[drawn_count++] = *(const uint32_t *)quern_context_user_data(context);
+}
+
+/* They read alike and conflict in nothing but the resource, which stands for what they draw on. */
+Test(outside, who_writes_what_stands_for_it_runs_in_the_order_of_registration)
+{
+    uint32_t numbers[DRAWERS];
+    setup_archetype(position, velocity);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        quern_schedule *schedule;
+        must(quern_schedule_create(world, &(quern_schedule_def){.shuffle_seed = seed}, &schedule));
+        for (uint32_t i = 0; i < DRAWERS; i++) {
+            const char *const names[DRAWERS] = {"f", "e", "d", "c", "b", "a"};
+            quern_system_def def = system_def(names[i], draw);
+            numbers[i] = i;
+            def.user_data = &numbers[i];
+            def.flags = QUERN_SYSTEM_MAIN_THREAD;
+            def.terms[0] = quern_term_read(position);
+            def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+            setup_system(schedule, &def);
+        }
+        drawn_count = 0;
+        must(quern_schedule_run(schedule, NULL, 0));
+        cr_assert_eq(drawn_count, (uint32_t)DRAWERS);
+        cr_assert_arr_eq(drawn, numbers, sizeof numbers, "seed %u", (unsigned)seed);
+        quern_schedule_destroy(schedule);
+    }
+}
+
 /* --------------------------------------------------------------------------------- undeclared access */
 
 static captured_reports reports;
@@ -483,7 +522,7 @@ static quern_system add_offender(quern_schedule *schedule, quern_kernel *run)
     quern_system_def def = system_def("offender", run);
     def.terms[0] = quern_term_read(position);
     def.terms[1] = quern_term_with(velocity);
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
     def.lookups[0].component = tag;
     return setup_system(schedule, &def);
 }

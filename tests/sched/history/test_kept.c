@@ -183,6 +183,27 @@ Test(kept, a_frame_without_commands_discards_those_that_wait)
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
 }
 
+/* Rows have moved since the commands were recorded, and nothing moves between saving and restoring. */
+static uint64_t flush_after_moves(bool goes_back)
+{
+    open_world(NULL);
+    many_open_history(NULL);
+    record(6, 300);
+    many_change(7, 100);
+    must(quern_history_save(many_it.history, 0, NULL));
+    if (goes_back) must(quern_history_restore(many_it.history, 0, NULL));
+    must(quern_world_flush(many_it.world));
+    const uint64_t hash = many_hash();
+    many_close_world();
+    return hash;
+}
+
+Test(kept, commands_find_entities_that_have_moved_since)
+{
+    const uint64_t expected = flush_after_moves(false);
+    cr_assert_eq(flush_after_moves(true), expected);
+}
+
 /* ------------------------------------------------------------------------------------ of schedules */
 
 static void create_some(quern_context *context, const quern_view *view)

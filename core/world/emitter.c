@@ -6,13 +6,12 @@
 
 /* --------------------------------------------------------------------------------------------- blocks */
 
-/* What was given last is taken first, for it is the most likely to be in a cache still. Relaxed, both: what
- * workers take at a time was put there before they were woken, and nobody gives back before all of them are
- * waited for. */
+/* Relaxed, both: what workers take at a time was put there before they were woken, and nobody gives back
+ * before all of them are waited for. */
 static quern__event_block *take_block(quern__event_pool *pool, const quern_allocator *allocator)
 {
     const uint32_t taken = atomic_fetch_add_explicit(&pool->taken_count, 1, memory_order_relaxed);
-    if (taken < pool->free.count) return pool->free.items[pool->free.count - 1 - taken];
+    if (taken < pool->free.count) return pool->free.items[taken];
     quern__event_block *block =
         quern__allocate(allocator, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
     if (block != NULL) atomic_fetch_add_explicit(&pool->block_count, 1, memory_order_relaxed);
@@ -23,7 +22,10 @@ static quern__event_block *take_block(quern__event_pool *pool, const quern_alloc
 void quern__pool_settle(quern__event_pool *pool)
 {
     const uint32_t taken = atomic_load_explicit(&pool->taken_count, memory_order_relaxed);
-    pool->free.count = taken < pool->free.count ? pool->free.count - taken : 0;
+    const uint32_t left = taken < pool->free.count ? pool->free.count - taken : 0;
+    if (taken > 0 && left > 0)
+        memmove(pool->free.items, pool->free.items + taken, left * sizeof *pool->free.items);
+    pool->free.count = left;
     atomic_store_explicit(&pool->taken_count, 0, memory_order_relaxed);
 }
 
@@ -43,7 +45,8 @@ void quern__pool_give(quern__event_pool *pool, quern__event_block *block)
 bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list)
 {
     quern__pool_settle(pool);
-    quern__event_block *block = take_block(pool, allocator);
+    quern__event_block *block =
+        pool->free.count > 0 ? pool->free.items[--pool->free.count] : take_block(pool, allocator);
     quern__pool_settle(pool);
     if (block == NULL) return false;
     block->next = *list;

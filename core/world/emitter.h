@@ -54,7 +54,7 @@ typedef struct quern__event_segment {
     quern__event_run run;
 } quern__event_segment;
 
-/* Blocks of a world that hold nothing. Workers take the last ones, by counting how many are taken; new ones
+/* Blocks of a world that hold nothing. Workers take the first ones, by counting how many are taken; new ones
  * come from the allocator when there is none. */
 typedef struct quern__event_pool {
     QUERN__ARRAY(quern__event_block *)

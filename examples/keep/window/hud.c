@@ -144,7 +144,7 @@ static void draw_stock(Scene *scene, const Keep *keep, const Level *level)
     Canvas *canvas = scene->canvas;
     const bool is_small = scene->layout.is_small;
     const float size = is_small ? 12 : 16, top = is_small ? 9 : 16, bottom = is_small ? 35 : 46;
-    const float left = is_small ? 17 : 28, words = is_small ? 86 : 140, numbers = is_small ? 134 : 206;
+    const float left = is_small ? 17 : 28, words = is_small ? 98 : 154, numbers = is_small ? 144 : 220;
     const bool is_well = keep->lives * 4 > (int32_t)level->lives;
     canvas_sprite(canvas, SPRITE_KNOB, left, top + size / 2, size * 1.25f, size * 1.25f, gold);
     font_print(canvas, left + size, top, size, ALIGN_LEFT, gold, "%d", (int)keep->gold);

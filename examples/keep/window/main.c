@@ -99,10 +99,13 @@ static void take_picture(Play *play, const Options *options)
         play_draw(play, 1.0f / STEPS_PER_SECOND);
         play_show(play);
     }
-    printf("%u sprites in %u calls of SDL: %.2f ms to fill them, and %.2f ms for SDL to draw them "
+    quern_world_stats stats;
+    check(quern_world_get_stats(play->game.world, &stats));
+    printf("%u entities, %u sprites in %u calls of SDL: %.2f ms to fill them, and %.2f ms for SDL to draw "
+           "them "
            "(the least of %d pictures)\n",
-           overlay->sprite_count, overlay->call_count, (double)overlay->least_fill_ms,
-           (double)overlay->least_call_ms, TIMED_PICTURES);
+           (uint32_t)stats.entity_count, overlay->sprite_count, overlay->call_count,
+           (double)overlay->least_fill_ms, (double)overlay->least_call_ms, TIMED_PICTURES);
     play_draw(play, 1.0f / STEPS_PER_SECOND);
     save_picture(play->canvas.renderer, options->screenshot);
 }

@@ -166,10 +166,10 @@ static inline quern_term quern_term_changed(quern_term term)
  *
  * All other terms that ask for a component which can be disabled (quern_term_read, _write and _with) are
  * about entities that have it enabled, unless quern_term_if_disabled or quern_term_either say otherwise. So
- * a chunk may come as several views, one for each run of rows that stay, or as none. Its views have one ordinal, and share
- * partial result and commands: a kernel that computes a partial result adds to it. A chunk where nothing is
- * disabled comes as ever. A system or query may also have all rows in one view, and the runs from it
- * (quern_view_next_run).
+ * a chunk may come as several views, one for each run of rows that stay, or as none. Its views have one
+ * ordinal, and share partial result and commands: a kernel that computes a partial result adds to it. A
+ * chunk where nothing is disabled comes as ever. A system or query may also have all rows in one view, and
+ * the runs from it (quern_view_next_run).
  *
  * quern_term_without is about entities that do not have the component at all; an optional or ANY term asks
  * whether they have it, and an up-term whether the target has it, enabled or not (quern_view_is_enabled
@@ -185,9 +185,9 @@ static inline quern_term quern_term_disabled(quern_component component)
  * `quern_term_if_disabled(quern_term_write(loaded))` is about weapons that are being loaded, whose seconds
  * count down. For terms of match QUERN_MATCH_ALL, on the row itself; others are refused.
  *
- * It says which rows the views have, and nothing else. So conflicts, change filters and versions are those of
- * the term that it is made of: a system that writes the enabled rows and one that writes the disabled ones
- * write the same component, and never run at the same time. */
+ * It says which rows the views have, and nothing else. So conflicts, change filters and versions are those
+ * of the term that it is made of: a system that writes the enabled rows and one that writes the disabled
+ * ones write the same component, and never run at the same time. */
 static inline quern_term quern_term_if_disabled(quern_term term)
 {
     term.enabled = QUERN_IF_DISABLED;

@@ -57,9 +57,9 @@ typedef enum quern_system_flags {
     /** Its views run one after another, in order, as one job. Writing a resource with QUERN_WRITE implies
      * this, and so do write_lookups. */
     QUERN_SYSTEM_SERIAL = 1,
-    /** Serial, and all callbacks run on the thread that called quern_schedule_run (windows, GPUs). That is no
-     * order among such systems: where their effects outside of the world need one, they declare a resource
-     * that stands for it, with QUERN_WRITE, and run in the order of registration. */
+    /** Serial, and all callbacks run on the thread that called quern_schedule_run (windows, GPUs). That is
+     * no order among such systems: where their effects outside of the world need one, they declare a
+     * resource that stands for it, with QUERN_WRITE, and run in the order of registration. */
     QUERN_SYSTEM_MAIN_THREAD = 2,
     /** On the main thread, and nothing else runs meanwhile. Commands recorded so far in the phase are
      * applied first, and quern_context_world lets the system change the world immediately. It has no

@@ -3,8 +3,8 @@
 #ifndef KEEP_CANVAS_H
 #define KEEP_CANVAS_H
 
-/* Draws sprites of one texture, in batches: as many as possible go to the renderer in one call. Counts these
- * calls, and how long they take, since that is SDL's part of the work and not the game's. */
+/* Draws sprites of one texture, in batches: as many as possible go to the renderer in one call. Counts
+ * these calls, and how long they take, since that is SDL's part of the work and not the game's. */
 
 #include <SDL2/SDL.h>
 #include <stdbool.h>

@@ -245,7 +245,9 @@ void hud_draw(const Hud *hud, Scene *scene)
     canvas_blend(scene->canvas, SDL_BLENDMODE_BLEND);
     if (hud_is_on_field(hud, &scene->layout) && keep->state == KEEP_PLAYING) {
         scene->canvas->frame = scene->layout.field;
+        canvas_clip(scene->canvas, &(SDL_FRect){0, 0, FIELD_WIDTH, FIELD_HEIGHT});
         draw_plot(hud, scene);
+        canvas_clip(scene->canvas, NULL);
     }
     draw_bar(hud, scene, keep, &scene->game->level);
     draw_hint(hud, scene);

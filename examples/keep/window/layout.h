@@ -3,9 +3,9 @@
 #ifndef KEEP_LAYOUT_H
 #define KEEP_LAYOUT_H
 
-/* Where the parts of the picture are, in a window of whatever size: the field as large as it can be, the bar
- * below it, pages and overlay above both. Each part is drawn in units of its own, so that letters stay as
- * large as they must be to be read where the field becomes small. */
+/* Where the parts of the picture are, in a window of whatever size: the field as large as it can be, the
+ * bar below it, pages and overlay above both. Each part is drawn in units of its own, so that letters stay
+ * as large as they must be to be read where the field becomes small. */
 
 #include "canvas.h"
 

@@ -87,8 +87,8 @@ static void save_picture(SDL_Renderer *renderer, const char *path)
     SDL_FreeSurface(surface);
 }
 
-/* A picture of a recorded game; on the way steps are made without drawing them. It is drawn many times, to say
- * how long that takes. */
+/* A picture of a recorded game; on the way steps are made without drawing them. It is drawn many times, to
+ * say how long that takes. */
 static void take_picture(Play *play, const Options *options)
 {
     const Overlay *overlay = &play->overlay;

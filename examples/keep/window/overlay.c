@@ -73,7 +73,8 @@ static uint32_t rank_of(const Overlay *overlay, const Game *game, uint32_t syste
     return rank;
 }
 
-/* A line for each system, with a bar as long as its time; only for the slowest, where there is little room. */
+/* A line for each system, with a bar as long as its time; only for the slowest, where there is little room.
+ */
 static void draw_systems(const Overlay *overlay, Scene *scene, uint32_t line_count, float x, float y)
 {
     for (uint32_t i = 0; i < system_count(scene->game); i++) {

@@ -3,8 +3,8 @@
 #ifndef KEEP_SOUND_H
 #define KEEP_SOUND_H
 
-/* Plays what the game's cues ask for, as short tones that are made when the program starts, mixed on a thread
- * of SDL's. Where there is no sound to be had, everything is silent. */
+/* Plays what the game's cues ask for, as short tones that are made when the program starts, mixed on a
+ * thread of SDL's. Where there is no sound to be had, everything is silent. */
 
 #include "../game/game.h"
 

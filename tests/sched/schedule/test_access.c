@@ -343,7 +343,8 @@ Test(access, an_archetype_made_between_frames_makes_its_conflicts)
     quern_schedule_destroy(schedule);
 }
 
-/* ------------------------------------------------------------------------------------ outside of the world */
+/* ------------------------------------------------------------------------------------ outside of the world
+ */
 
 enum { DRAWERS = 6 };
 

@@ -6,8 +6,8 @@
  * touched some frames ago, and will be read some frames from now, if ever: where pages are many, it comes
  * from memory only to be overwritten, and puts something out of the cache that the next frame needs. So a
  * save that copies much writes its pages past the caches, where the processor can, which takes about half
- * the time. One that copies little may find its pages in the cache, as those that were let go last are taken
- * first, and stores as usual; so does restoring, for what it writes is what the next frame reads.
+ * the time. One that copies little may find its pages in the cache, as those that were let go last are
+ * taken first, and stores as usual; so does restoring, for what it writes is what the next frame reads.
  * docs/history.md has figures. */
 
 #include "core/history/history.h"

@@ -61,8 +61,8 @@ static inline void quern__versions_note(const quern__versions *versions, uint32_
                          __ATOMIC_RELAXED);
 }
 
-/* The first of them, from number `from` on, that is later than base; or count. Looks at eight together, which
- * most compilers turn into wide instructions. */
+/* The first of them, from number `from` on, that is later than base; or count. Looks at eight together,
+ * which most compilers turn into wide instructions. */
 static inline size_t quern__versions_find_later(const uint64_t *versions, size_t from, size_t count,
                                                 uint64_t base)
 {

@@ -8,8 +8,8 @@
 
 #include <criterion/criterion.h>
 
-/* A world of many chunks, of which saves copy so much that it is shared by threads and goes past the caches,
- * and leave alone what lies between. */
+/* A world of many chunks, of which saves copy so much that it is shared by threads and goes past the
+ * caches, and leave alone what lies between. */
 
 enum { ENTITIES = 20000, FRAMES = 12, KEPT = 6, TURNS = 30, PARTS = 3 };
 

@@ -402,33 +402,18 @@ void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row ta
     relocate_columns(archetype, quern__row_location(target), quern__row_location(source), 1);
 }
 
-static inline void move_row(quern__storage *storage, quern_entity entity, quern__record *record,
-                            const quern__move_plan *plan, quern__row to)
-{
-    quern__archetype *source = quern__storage_archetype_of(storage, record);
-    if (plan->is_plain) {
-        const quern__edge edge = quern__plan_edge(plan, 0);
-        quern__row_move_plain(storage, source, entity, record, &edge, to);
-        return;
-    }
-    const uintptr_t from = record->location;
-    quern__rows_move(storage, plan, quern__row_location(to), from, 1);
-    storage->structure_version++;
-    quern__row_close_gap(storage, source, quern__row_of(from), false, true);
-}
-
 void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
                      const quern__move_plan *plan, uintptr_t to)
 {
-    move_row(storage, entity, record, plan, quern__row_of(to));
-}
-
-void quern__row_move_reserved(quern__storage *storage, quern_entity entity, quern__record *record,
-                              const quern__move_plan *plan)
-{
-    assert(plan->target->reserved_count > 0);
-    plan->target->reserved_count--;
-    quern__row to = {0};
-    quern__row_append(plan->target, &to);
-    move_row(storage, entity, record, plan, to);
+    quern__archetype *source = plan->source;
+    assert(quern__storage_archetype_of(storage, record) == source);
+    if (plan->is_plain) {
+        const quern__edge edge = quern__plan_edge(plan, 0);
+        quern__row_move_plain(storage, source, entity, record, &edge, quern__row_of(to));
+        return;
+    }
+    const uintptr_t from = record->location;
+    quern__rows_move(storage, plan, to, from, 1);
+    storage->structure_version++;
+    quern__row_close_gap(storage, source, quern__row_of(from), false, true);
 }

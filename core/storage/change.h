@@ -230,6 +230,25 @@ typedef struct quern__turns {
 void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__archetype *archetype,
                                  uintptr_t first, const quern__turns *turns, uint32_t count);
 
+/* The same for one turn: the i-th row gets the picks[i]-th of the handles. */
+static inline void quern__rows_arrive_picked(const quern__storage *storage,
+                                             const quern__archetype *archetype, uintptr_t first,
+                                             const quern_entity *handles, const uint32_t *picks,
+                                             uint32_t count)
+{
+    quern_entity *target =
+        quern__archetype_entities(archetype, quern__chunk_of(first)) + quern__location_row(first);
+    const uint32_t number = archetype->number;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity entity = handles[picks[i]];
+        quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+        target[i] = entity;
+        record->location = first + i;
+        record->archetype_number = number;
+    }
+    quern__on_arrive(archetype, first, count);
+}
+
 /* The same for rows that are no neighbours: the i-th entity comes to the i-th of these places. */
 void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
                               const uintptr_t *places, const quern_entity *handles, uint32_t count);
@@ -305,6 +324,24 @@ static inline void quern__row_enable(const quern__archetype *archetype, uintptr_
 uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetype, uint32_t wanted,
                              uint32_t *out_count);
 
+/* The same for rows of which all fit the last chunk. */
+static inline bool quern__rows_fit_chunk(const quern__archetype *archetype, uint32_t count)
+{
+    return (uint64_t)archetype->last_slot->row_count + count <= archetype->row_capacity;
+}
+
+static inline uintptr_t quern__rows_append_fitting(quern__storage *storage, quern__archetype *archetype,
+                                                   uint32_t count)
+{
+    quern__chunk_slot *slot = archetype->last_slot;
+    assert(archetype->reserved_count >= count && quern__rows_fit_chunk(archetype, count));
+    const uint32_t row = slot->row_count;
+    slot->row_count += count;
+    archetype->reserved_count -= count;
+    storage->structure_version++;
+    return quern__location_make(slot->chunk, row);
+}
+
 /* Appends so many, in as many chunks as it takes. */
 void quern__rows_append_many(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
@@ -375,10 +412,6 @@ void quern__row_leave(quern__storage *storage, quern_entity entity);
 void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
                      const quern__move_plan *plan, uintptr_t to);
 
-/* The same to a row that was reserved. */
-void quern__row_move_reserved(quern__storage *storage, quern_entity entity, quern__record *record,
-                              const quern__move_plan *plan);
-
 /* The hot half, for archetypes and plans without hooks. What it calls, if anything, it calls last: so the
  * callers, into which it is inlined, save no registers. Where somebody listens, all is done by one such
  * call. */
@@ -445,6 +478,16 @@ static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern
 /* All values of one row of an archetype with hooks to another row, which is raw. */
 void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source);
 
+/* The entity of a row stands in a raw one of the same archetype from now on. */
+static inline void quern__row_rehouse(quern__storage *storage, const quern__archetype *archetype,
+                                      quern__row to, quern__row from)
+{
+    const quern_entity moved = *quern__row_handle(archetype, from);
+    *quern__row_handle(archetype, to) = moved;
+    quern__entities_record(&storage->entities, quern_entity_index(moved))->location =
+        quern__row_location(to);
+}
+
 /* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain and hears are
  * constants: whether it is, and whether somebody may listen. Returns QUERN_OK, as all of them do. */
 QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
@@ -455,10 +498,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
     if (last.index != gap.index || last.chunk != gap.chunk) {
         if (hears && archetype->is_watched)
             quern__note_relocation(archetype, quern__row_location(gap), quern__row_location(last), 1);
-        const quern_entity moved = *quern__row_handle(archetype, last);
-        *quern__row_handle(archetype, gap) = moved;
-        quern__entities_record(&storage->entities, quern_entity_index(moved))->location =
-            quern__row_location(gap);
+        quern__row_rehouse(storage, archetype, gap, last);
         if (is_plain)
             quern__copy_row(archetype->relocation, gap, last);
         else
@@ -509,6 +549,32 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage,
     if (QUERN__UNLIKELY(source->is_watched || edge->target->is_watched))
         return quern__row_move_heard(storage, source, entity, record, edge, to);
     return quern__row_move_along(storage, source, entity, record, edge, to, false);
+}
+
+/* As quern__row_move, to a row that was reserved. Such moves come many at a time, and rows and gaps lie
+ * anywhere: so what fills the gap is moved with the row. */
+static inline void quern__row_move_reserved(quern__storage *storage, quern_entity entity,
+                                            quern__record *record, const quern__move_plan *plan)
+{
+    quern__archetype *source = plan->source;
+    assert(plan->target->reserved_count > 0 && quern__storage_archetype_of(storage, record) == source);
+    plan->target->reserved_count--;
+    quern__row to = {0};
+    quern__row_append(plan->target, &to);
+    if (QUERN__UNLIKELY(!plan->is_plain || source->is_watched || plan->target->is_watched)) {
+        quern__row_move(storage, entity, record, plan, quern__row_location(to));
+        return;
+    }
+    quern__chunk_slot *slot = source->last_slot;
+    const quern__row gap = quern__row_of(record->location), last = {(char *)slot->chunk, --slot->row_count};
+    if (last.index != gap.index || last.chunk != gap.chunk) {
+        quern__move_row(plan->carry, to, gap, last);
+        quern__row_rehouse(storage, source, gap, last);
+    } else {
+        quern__copy_row(plan->carry, to, gap);
+    }
+    quern__row_place(storage, plan->target, entity, to);
+    if (QUERN__UNLIKELY(last.index == 0)) quern__rows_drop_chunk(storage, source);
 }
 
 /* As quern__row_leave, from a plain archetype known already, and when the entity's generation ends no

@@ -4,12 +4,23 @@
 
 enum { ALIGNMENT_BYTES = 8 };
 
+static bool stays_behind(const quern__copy *copy)
+{
+    return copy->target_offset_bytes == 0;
+}
+
+static bool is_before(const quern__copy *a, const quern__copy *b)
+{
+    return stays_behind(a) != stays_behind(b) ? stays_behind(b) : a->size_bytes < b->size_bytes;
+}
+
+/* Those that stay behind last. */
 static void sort_by_size(quern__copy *copies, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         const quern__copy copy = copies[i];
         uint32_t place = i;
-        for (; place > 0 && copies[place - 1].size_bytes > copy.size_bytes; place--)
+        for (; place > 0 && is_before(&copy, &copies[place - 1]); place--)
             copies[place] = copies[place - 1];
         copies[place] = copy;
     }
@@ -46,9 +57,11 @@ static uint32_t put_steps(plan_writer *to, const column_run *run, uint32_t begin
     for (uint32_t i = 0; i < run->count; i++)
         for (uint32_t at = begin_bytes; at < end_bytes; at += step_bytes) {
             const quern__copy *copy = &run->copies[i];
+            const uint32_t target_offset_bytes =
+                stays_behind(copy) ? copy->source_offset_bytes : copy->target_offset_bytes;
             put(to, (quern__copy_word){
                         .step = {.source_offset_bytes = (uint16_t)(copy->source_offset_bytes + at),
-                                 .target_offset_bytes = (uint16_t)(copy->target_offset_bytes + at)}});
+                                 .target_offset_bytes = (uint16_t)(target_offset_bytes + at)}});
         }
     return end_bytes;
 }
@@ -61,16 +74,25 @@ static void put_run(plan_writer *to, const column_run *run)
         begin_bytes = put_steps(to, run, begin_bytes, steps_bytes[i]);
 }
 
+static void put_part(plan_writer *to, const quern__copy *copies, uint32_t count)
+{
+    for (uint32_t i = 0, run_count; i < count; i += run_count) {
+        for (run_count = 1; i + run_count < count; run_count++)
+            if (copies[i + run_count].size_bytes != copies[i].size_bytes) break;
+        put_run(to, &(column_run){.copies = copies + i, .count = run_count});
+    }
+    put(to, (quern__copy_word){.group = {.step_count = 0}});
+}
+
 /* Returns the number of words; out may be NULL. */
 static uint32_t write_plan(const quern__copy *copies, uint32_t count, quern__copy_word *out)
 {
     plan_writer writer = {.out = out};
-    for (uint32_t i = 0, run_count; i < count; i += run_count) {
-        for (run_count = 1; i + run_count < count; run_count++)
-            if (copies[i + run_count].size_bytes != copies[i].size_bytes) break;
-        put_run(&writer, &(column_run){.copies = copies + i, .count = run_count});
-    }
-    put(&writer, (quern__copy_word){.group = {.step_count = 0}});
+    uint32_t leaving_count = 0;
+    while (leaving_count < count && !stays_behind(&copies[leaving_count]))
+        leaving_count++;
+    put_part(&writer, copies, leaving_count);
+    put_part(&writer, copies + leaving_count, count - leaving_count);
     return writer.count;
 }
 
@@ -86,8 +108,10 @@ quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__c
 void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan)
 {
     if (plan == NULL) return;
-    uint32_t word_count = 1;
-    while (plan[word_count - 1].group.step_count > 0)
-        word_count += plan[word_count - 1].group.step_count + 1u;
+    uint32_t word_count = 0;
+    for (uint32_t ends = 0; ends < 2; word_count++) {
+        ends += plan[word_count].group.step_count == 0;
+        word_count += plan[word_count].group.step_count;
+    }
     quern__release(allocator, plan, word_count * sizeof *plan, ALIGNMENT_BYTES);
 }

@@ -7,7 +7,12 @@
  * into steps of a register or two. Steps of columns whose values have the same size stand together, so that
  * the way from a column's start to the row is worked out once for them.
  *
- *   copy plan:  group, its steps, group, its steps, ..., group of 0 steps
+ *   copy plan:  group, its steps, group, its steps, ..., group of 0 steps,  what comes to the other row
+ *               group, its steps, ..., group of 0 steps                     what stays behind
+ *
+ * A row that leaves its archetype is a gap, which the archetype's last row fills. That is done on the way:
+ * each step of the plan takes a piece of the row that leaves to its target, and the same piece of the last
+ * row to where it was. So the plan knows what stays behind, too, and is read once.
  *
  * Nothing here calls a function: what it is inlined into need not save registers. */
 
@@ -35,8 +40,8 @@ enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
 /* What a copy plan is compiled from: one column. */
 typedef struct quern__copy {
     uint16_t source_offset_bytes; /* from the chunk */
-    uint16_t target_offset_bytes;
-    uint16_t size_bytes; /* of one value; at most QUERN__COPY_MAX_BYTES */
+    uint16_t target_offset_bytes; /* 0: it stays behind */
+    uint16_t size_bytes;          /* of one value; at most QUERN__COPY_MAX_BYTES */
 } quern__copy;
 
 /* One word of a copy plan. */
@@ -147,6 +152,70 @@ static inline void quern__copy_row(const quern__copy_word *plan, quern__row targ
             break;
         }
     }
+}
+
+typedef uint64_t quern__sixteen_bytes __attribute__((vector_size(16)));
+
+/* A register of what leaves, and one of the last row. */
+#define QUERN__MOVE_REGISTER(type, to, gap, last) \
+    do {                                          \
+        type leaving, coming;                     \
+        memcpy(&leaving, gap, sizeof leaving);    \
+        memcpy(&coming, last, sizeof coming);     \
+        memcpy(to, &leaving, sizeof leaving);     \
+        memcpy(gap, &coming, sizeof coming);      \
+    } while (0)
+
+/* step_bytes is a constant. */
+QUERN__ALWAYS_INLINE void quern__move_piece(char *to, char *gap, const char *last, size_t step_bytes)
+{
+    if (step_bytes == 16) QUERN__MOVE_REGISTER(quern__sixteen_bytes, to, gap, last);
+    if (step_bytes == 12 || step_bytes == 8) QUERN__MOVE_REGISTER(uint64_t, to, gap, last);
+    if (step_bytes == 12) QUERN__MOVE_REGISTER(uint32_t, to + 8, gap + 8, last + 8);
+    if (step_bytes == 4) QUERN__MOVE_REGISTER(uint32_t, to, gap, last);
+    if (step_bytes == 1) QUERN__MOVE_REGISTER(char, to, gap, last);
+}
+
+/* As quern__copy_steps. */
+QUERN__ALWAYS_INLINE void quern__move_steps(const quern__copy_word *word, const quern__copy_word *end,
+                                            char *to, char *gap, const char *last, size_t step_bytes)
+{
+    do {
+        const size_t offset_bytes = word->step.source_offset_bytes;
+        quern__move_piece(to + word->step.target_offset_bytes, gap + offset_bytes, last + offset_bytes,
+                          step_bytes);
+    } while (++word < end);
+}
+
+/* Carries out a copy plan for a row that leaves, and fills the gap with the last row, which is another. */
+QUERN__ALWAYS_INLINE void quern__move_row(const quern__copy_word *plan, quern__row target, quern__row gap,
+                                          quern__row last)
+{
+    const quern__copy_word *group = plan, *end;
+    for (; group->group.step_count > 0; group = end) {
+        end = group + 1 + group->group.step_count;
+        char *to = target.chunk + target.index * group->group.value_bytes;
+        char *hole = gap.chunk + gap.index * group->group.value_bytes;
+        const char *from = last.chunk + last.index * group->group.value_bytes;
+        switch (group->group.step_bytes) {
+        case 16:
+            quern__move_steps(group + 1, end, to, hole, from, 16);
+            break;
+        case 12:
+            quern__move_steps(group + 1, end, to, hole, from, 12);
+            break;
+        case 8:
+            quern__move_steps(group + 1, end, to, hole, from, 8);
+            break;
+        case 4:
+            quern__move_steps(group + 1, end, to, hole, from, 4);
+            break;
+        default:
+            quern__move_steps(group + 1, end, to, hole, from, 1);
+            break;
+        }
+    }
+    quern__copy_row(group + 1, gap, last);
 }
 
 #endif

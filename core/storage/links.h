@@ -173,8 +173,9 @@ static inline void quern__links_link(quern__links *links, uint32_t source, uint3
     quern__links_set_sides(links, target, previous, before, source, source);
 }
 
-/* The same for a source without links that becomes the last. */
-static inline void quern__links_append(quern__links *links, uint32_t source, uint32_t target)
+/* The same for a source without links that becomes the last, on its level. */
+static inline void quern__links_append(quern__links *links, uint32_t source, uint32_t target,
+                                       uint32_t level)
 {
     quern__kin *parent = quern__links_at(links, target);
     const uint32_t previous = parent->last;
@@ -183,7 +184,8 @@ static inline void quern__links_append(quern__links *links, uint32_t source, uin
                                                    .first = QUERN__SLOT_NONE,
                                                    .last = QUERN__SLOT_NONE,
                                                    .next = QUERN__SLOT_NONE,
-                                                   .previous = previous};
+                                                   .previous = previous,
+                                                   .level = level};
     parent->count++;
     parent->last = source;
     *quern__links_side(links, target, previous, offsetof(quern__kin, next), offsetof(quern__kin, first)) =

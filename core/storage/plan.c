@@ -96,18 +96,20 @@ static void fill_step(void *argument, const quern__column *source, const quern__
     };
 }
 
-/* The copy plan for the shared steps, unless hooks or large values are among the plan's. */
+/* The copy plan for the shared steps, which knows what else the source has, unless hooks or large values
+ * are among the plan's. */
 static bool compile_carry(quern__move_plan *plan, const quern_allocator *allocator)
 {
     if (!plan->is_plain) return true;
     quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
-    for (uint32_t i = 0; i < plan->shared_count; i++) {
-        const quern__move_step *step = &plan->steps[i];
+    const uint32_t count = plan->shared_count + plan->removed_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__move_step *step = &plan->steps[i < plan->shared_count ? i : i + plan->added_count];
         copies[i] = (quern__copy){.source_offset_bytes = step->source_offset_bytes,
                                   .target_offset_bytes = step->target_offset_bytes,
                                   .size_bytes = step->size_bytes};
     }
-    plan->carry = quern__copy_compile(allocator, copies, plan->shared_count);
+    plan->carry = quern__copy_compile(allocator, copies, count);
     return plan->carry != NULL;
 }
 

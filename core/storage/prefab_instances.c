@@ -104,12 +104,12 @@ static inline void copy_values(char *to, const char *from, size_t bytes)
     }
 }
 
-/* One instance, whole and without hooks. */
-static inline void fill_one(const quern__instances *it, const group_rows *rows)
+/* The rows of one instance, whole and without hooks. */
+static inline void fill_one(const quern__instances *it, const quern__prefab_group *group, uintptr_t first)
 {
-    const quern__prefab_copy *copy = it->plan->copies + rows->group->first_column;
-    for (const quern__prefab_copy *end = copy + rows->group->column_count; copy < end; copy++)
-        copy_values(quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes), copy->values,
+    const quern__prefab_copy *copy = it->plan->copies + group->first_column;
+    for (const quern__prefab_copy *end = copy + group->column_count; copy < end; copy++)
+        copy_values(quern__location_value(first, copy->offset_bytes, copy->size_bytes), copy->values,
                     copy->bytes);
 }
 
@@ -117,7 +117,7 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
 {
     const quern__prefab_group *group = rows->group;
     if (rows->count == group->width && rows->phase == 0 && group->is_plain) {
-        fill_one(it, rows);
+        fill_one(it, group, rows->first);
         return;
     }
     const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
@@ -228,6 +228,43 @@ static inline void put_group(const quern__instances *it, uint32_t group_index, u
     }
 }
 
+/* What put_group does for one instance with nothing but bytes, whose rows fit one chunk. */
+static inline void put_one(const quern__instances *it, uint32_t group_index, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern__prefab_group *group = &prefab->groups.items[group_index];
+    quern__archetype *archetype = it->plan->archetypes[group_index];
+    const uintptr_t first = quern__rows_append_fitting(it->storage, archetype, group->width);
+    quern__rows_arrive_picked(it->storage, archetype, first, handles,
+                              prefab->row_members.items + group->first_row, group->width);
+    fill_one(it, group, first);
+    const quern__prefab_field *field = prefab->fields.items + group->first_field;
+    for (const quern__prefab_field *end = field + group->field_count; field < end; field++) {
+        const quern__prefab_copy *copy = &it->plan->copies[group->first_column + field->column];
+        memcpy(quern__location_value(first + field->row, copy->offset_bytes, copy->size_bytes) +
+                   field->offset_bytes,
+               &handles[field->member], sizeof *handles);
+    }
+    if (group_index > 0 || it->parent_relation == NULL) return;
+    memcpy(quern__storage_value(archetype, first, it->parent_relation->component_index), &it->parent,
+           sizeof it->parent);
+}
+
+/* All groups of one instance, if each is such a one. Not inlined into what puts many, whose loops need the
+ * registers. */
+static __attribute__((noinline)) bool put_single(const quern__instances *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    if (it->override_count > 0 || it->plan->shares_archetypes) return false;
+    for (uint32_t i = 0; i < prefab->groups.count; i++)
+        if (!prefab->groups.items[i].is_plain ||
+            !quern__rows_fit_chunk(it->plan->archetypes[i], prefab->groups.items[i].width))
+            return false;
+    for (uint32_t i = 0; i < prefab->groups.count; i++)
+        put_one(it, i, handles);
+    return true;
+}
+
 /* --------------------------------------------------------------------------------------------- links */
 
 static void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
@@ -303,7 +340,8 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
     const uint32_t most = is_one ? 1 : quern__instances_per_block(prefab);
     for (uint32_t left = count, block; left > 0; left -= block) {
         block = left < most ? left : most;
-        for (uint32_t i = 0; i < prefab->groups.count; i++)
+        const bool is_put = block == 1 && put_single(it, handles);
+        for (uint32_t i = 0; i < prefab->groups.count && !is_put; i++)
             put_group(it, i, first, block, handles);
         link_instances(it, block, handles);
         for (uint32_t i = 0; i < block && prefab->name_count > 0; i++)
@@ -377,9 +415,22 @@ static bool reserve_names(const quern__instances *it, const quern__coming_slots 
     return quern__names_reserve_count(names, allocator, *name_count);
 }
 
+/* Whether all slots of members share a page that the hierarchy has, and nothing else is asked for. */
+static inline bool has_links(const quern__instances *it, const quern__coming_slots *slots)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern__relation *parent = it->storage->relations.parent;
+    const uint32_t last = slots->first + it->count * prefab->members.count - 1;
+    return slots->handle_count == 0 && it->parent_relation == NULL && !prefab->has_other_links &&
+           prefab->name_count == 0 && parent != NULL &&
+           slots->first >> QUERN__LINK_PAGE_LOG2 == last >> QUERN__LINK_PAGE_LOG2 &&
+           quern__links_has_page(&parent->links, last);
+}
+
 quern_result quern__instances_reserve_links(const quern__instances *it, const quern__coming_slots *slots,
                                             uint32_t *name_count)
 {
+    if (has_links(it, slots)) return QUERN_OK;
     if (reserve_links(it, slots) && (it->prefab->name_count == 0 || reserve_names(it, slots, name_count)))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for links and names");

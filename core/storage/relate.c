@@ -26,6 +26,14 @@ static inline bool append(quern__storage *storage, quern__relation *relation, ui
     return true;
 }
 
+/* The children of a slot are walked soon, and their links may come from memory. No branch: the processor
+ * could not foresee it. */
+static inline void fetch_children(const quern__links *links, const quern__kin *kin, uint32_t slot)
+{
+    const uint32_t first = kin->first != QUERN__SLOT_NONE ? kin->first : slot;
+    __builtin_prefetch(quern__links_at(links, first));
+}
+
 /* Appends the children of the i-th that come to another level with it. */
 static inline bool append_below(quern__storage *storage, quern__relation *relation, uint32_t i,
                                 const quern__cascade *cascade)
@@ -38,6 +46,7 @@ static inline bool append_below(quern__storage *storage, quern__relation *relati
         const quern__kin *kin = quern__links_at(links, slot);
         const bool stays = kin->level == level || (cascade != NULL && quern__cascade_has(cascade, slot));
         __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
+        fetch_children(links, kin, slot);
         if (!stays && !append(storage, relation, slot, true, level)) return false;
         slot = kin->next;
     }

@@ -169,10 +169,11 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
 {
     quern__links *links = &relation->links;
     const uint32_t slot = quern_entity_index(source), to = quern_entity_index(target);
-    if (relation->is_ordered)
-        quern__links_append(links, slot, to);
-    else
-        quern__links_link(links, slot, to, quern__links_at(links, to)->first);
+    if (QUERN__LIKELY(relation->is_ordered)) {
+        quern__links_append(links, slot, to, level);
+        return;
+    }
+    quern__links_link(links, slot, to, quern__links_at(links, to)->first);
     quern__links_set_level(links, slot, level);
 }
 

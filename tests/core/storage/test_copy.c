@@ -72,6 +72,37 @@ static void check_columns(uint32_t wanted, uint32_t (*size_of)(random_source *),
     quern__copy_release(&allocator, plan);
 }
 
+/* A row leaves, and the last row of its chunk fills the gap: with what leaves and what stays behind. */
+static void check_leaving(uint32_t wanted, uint32_t (*size_of)(random_source *), random_source *random)
+{
+    static char expected_source[QUERN__CHUNK_BYTES];
+    quern__copy copies[MAX_COLUMNS];
+    fill_with_noise(random, source);
+    fill_with_noise(random, target);
+    const uint32_t count = lay_out(copies, wanted, size_of, random);
+    const uint32_t to = random_below(random, ROWS), last = 1 + random_below(random, ROWS - 1);
+    const uint32_t gap = random_below(random, last);
+    memcpy(expected, target, sizeof expected);
+    memcpy(expected_source, source, sizeof expected_source);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t size_bytes = copies[i].size_bytes;
+        char *column = expected_source + copies[i].source_offset_bytes;
+        if (random_below(random, 3) == 0)
+            copies[i].target_offset_bytes = 0;
+        else
+            memcpy(expected + copies[i].target_offset_bytes + to * size_bytes, column + gap * size_bytes,
+                   size_bytes);
+        memcpy(column + gap * size_bytes, column + last * size_bytes, size_bytes);
+    }
+    quern__copy_word *plan = quern__copy_compile(&allocator, copies, count);
+    cr_assert_not_null(plan);
+    quern__move_row(plan, (quern__row){target, to}, (quern__row){source, gap}, (quern__row){source, last});
+    cr_assert_arr_eq(target, expected, sizeof expected, "%u columns, row %u to row %u", count, gap, to);
+    cr_assert_arr_eq(source, expected_source, sizeof expected_source, "%u columns, row %u to gap %u", count,
+                     last, gap);
+    quern__copy_release(&allocator, plan);
+}
+
 static uint32_t any_size(random_source *random)
 {
     return 1 + random_below(random, MAX_SIZE);
@@ -133,6 +164,32 @@ Test(copy, a_row_without_columns_copies_nothing)
 {
     random_source random = {5};
     check_columns(0, any_size, &random);
+    check_leaving(0, any_size, &random);
+    failing_allocator_close(memory);
+}
+
+Test(copy, a_row_that_leaves_is_replaced_by_the_last)
+{
+    random_source random = {6};
+    for (uint32_t i = 0; i < 200; i++) {
+        check_leaving(1 + i % 20, any_size, &random);
+        check_leaving(1 + i, usual_size, &random);
+        check_leaving(1 + i, tiny_size, &random);
+    }
+    failing_allocator_close(memory);
+}
+
+Test(copy, what_stays_behind_is_not_copied)
+{
+    quern__copy copies[] = {{64, 640, 12}, {128, 0, 4}, {192, 768, 12}};
+    quern__copy_word *plan = quern__copy_compile(&allocator, copies, QUERN__COUNT_OF(copies));
+    cr_assert_not_null(plan);
+    cr_assert_eq(plan[0].group.step_count, 2u);
+    cr_assert_eq(plan[3].group.step_count, 0u);
+    cr_assert_eq(plan[4].group.value_bytes, 4u);
+    cr_assert_eq(plan[4].group.step_count, 1u);
+    cr_assert_eq(plan[6].group.step_count, 0u);
+    quern__copy_release(&allocator, plan);
     failing_allocator_close(memory);
 }
 

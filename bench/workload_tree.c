@@ -278,6 +278,7 @@ typedef struct tree_scene {
     quern_relation parent;
     raw_tree *tree; /* the moves */
     quern_entity *entities;
+    quern_entity *sources, *targets; /* of the moves, when all are made in one call */
 } tree_scene;
 
 static tree_scene *scene_open(const bench_case *scene, bool keeps_depth)
@@ -285,6 +286,8 @@ static tree_scene *scene_open(const bench_case *scene, bool keeps_depth)
     tree_scene *trees = bench_allocate(1, sizeof *trees);
     trees->tree = tree_open(scene, keeps_depth);
     trees->entities = bench_allocate(trees->tree->count, sizeof *trees->entities);
+    trees->sources = bench_allocate(trees->tree->count / NODES_PER_MOVE, sizeof *trees->sources);
+    trees->targets = bench_allocate(trees->tree->count / NODES_PER_MOVE, sizeof *trees->targets);
     return trees;
 }
 
@@ -373,6 +376,20 @@ static void run_reparent_quern(void *state, uint32_t pass_count)
     }
 }
 
+/* All in one call. */
+static void run_reparent_many(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    tree_scene *trees = state;
+    const uint32_t count = trees->tree->count / NODES_PER_MOVE;
+    for (uint32_t i = 0; i < count; i++) {
+        trees->sources[i] = trees->entities[trees->tree->moves[i].node];
+        trees->targets[i] = trees->entities[trees->tree->moves[i].parent];
+    }
+    REQUIRE(
+        quern_entity_relate_many(trees->bench.world, trees->sources, trees->parent, trees->targets, count));
+}
+
 static void end_quern(void *state)
 {
     tree_scene *trees = state;
@@ -414,6 +431,8 @@ static void close_quern(void *state)
     tree_scene *trees = state;
     tree_close(trees->tree);
     free(trees->entities);
+    free(trees->sources);
+    free(trees->targets);
     free(trees);
 }
 
@@ -469,7 +488,9 @@ const bench_workload workload_tree_reparent = {
             [BENCH_RAW] = {open_raw, fill_raw, run_reparent_raw, end_raw, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, fill_quern, run_reparent_quern, end_quern, checksum_quern,
                              close_quern, NULL},
+            {open_quern, fill_quern, run_reparent_many, end_quern, checksum_quern, close_quern, NULL},
         },
+    .subject_names = {NULL, NULL, "many"},
 };
 
 const bench_workload workload_tree_reparent_level = {
@@ -487,5 +508,7 @@ const bench_workload workload_tree_reparent_level = {
                            NULL},
             [BENCH_QUERN] = {open_level_quern, fill_quern, run_reparent_quern, end_quern, checksum_quern,
                              close_quern, NULL},
+            {open_level_quern, fill_quern, run_reparent_many, end_quern, checksum_quern, close_quern, NULL},
         },
+    .subject_names = {NULL, NULL, "many"},
 };

@@ -132,15 +132,17 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
 }
 
 /* What leads to a slot in the list of a target's children, from one of its sides: a member of the sibling
- * there, or, where there is none, of the target. The members' offsets are constants. No branch: the
- * processor could not foresee it, and would wait for links that come from memory. */
+ * there, or, where there is none, of the target. The members' offsets are constants. Arithmetic instead of a
+ * branch, which the processor could not foresee: it would wait for links that come from memory, and begin
+ * nothing else meanwhile. Compilers make a branch of a conditional expression here. */
 QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint32_t target,
                                                  uint32_t sibling, size_t sibling_offset,
                                                  size_t target_offset)
 {
-    const bool is_end = sibling == QUERN__SLOT_NONE;
-    char *kin = (char *)quern__links_at(links, is_end ? target : sibling);
-    return (uint32_t *)(void *)(kin + (is_end ? target_offset : sibling_offset));
+    const size_t is_end = 0 - (size_t)(sibling == QUERN__SLOT_NONE); /* all ones, or zero */
+    const uint32_t slot = sibling ^ ((sibling ^ target) & (uint32_t)is_end);
+    const size_t offset = sibling_offset ^ ((sibling_offset ^ target_offset) & is_end);
+    return (uint32_t *)(void *)((char *)quern__links_at(links, slot) + offset);
 }
 
 static inline void quern__links_set_sides(const quern__links *links, uint32_t target, uint32_t previous,

@@ -2,8 +2,17 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/relate.h"
 
+#include "core/base/bitset.h"
 #include "core/storage/change.h"
 #include "core/storage/naming.h"
+
+enum {
+    SHORT_LIST = 64, /* what its rows are in may be fetched all at once */
+    /* What a long list will need lies anywhere; so far ahead of its use it is fetched: records and links,
+     * and what these lead to. */
+    RECORDS_AHEAD = 24,
+    ROWS_AHEAD = 12
+};
 
 /* -------------------------------------------------------------------------------- lists of changes */
 
@@ -109,36 +118,70 @@ static inline void fetch_row(const quern__storage *storage, const quern__level_c
                            1);
 }
 
-/* Plan and room for one change. */
-static quern_result reserve(quern__storage *storage, quern__level_change *change, bool notes)
+/* Whether a change goes the same way as the one before it, which has its plan. */
+static inline bool goes_along(const quern__storage *storage, const quern__level_change *change)
 {
+    const quern__level_change *before = change - 1;
+    const quern__record *record = quern__entities_record(&storage->entities, change->slot);
+    return record->archetype_number == before->plan->source->number && change->level == before->level &&
+           change->has_target == before->has_target && change->relation == before->relation;
+}
+
+static inline void fetch_record(const quern__storage *storage, uint32_t slot)
+{
+    __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
+}
+
+/* Plans and room for a change, and for those after it that go the same way: the entities below one target
+ * often do. *out_count: how many these are. */
+static quern_result reserve_run(quern__storage *storage, uint32_t first, bool notes, uint32_t *out_count)
+{
+    quern__level_change *change = &storage->level_changes.items[first];
+    const quern__level_change *end = storage->level_changes.items + storage->level_changes.count;
+    const bool is_short = storage->level_changes.count <= SHORT_LIST;
+    uint32_t count = 1;
     quern_result result =
         quern__relation_plan(storage, change->relation, find_source(storage, change->slot, notes),
                              change->has_target, change->level, &change->plan);
-    if (result == QUERN_OK) fetch_row(storage, change);
-    if (result == QUERN_OK && notes) result = note_moved(storage, change->slot, change->plan->target);
-    if (result == QUERN_OK)
-        result = quern__leaving_reserve(storage, change->plan->source, change->plan->target, 1);
-    return result == QUERN_OK ? quern__rows_reserve(storage, change->plan->target, 1) : result;
+    if (result != QUERN_OK) return result;
+    const quern__move_plan *plan = change->plan;
+    if (is_short) fetch_row(storage, change);
+    if (notes) result = note_moved(storage, change->slot, plan->target);
+    for (; !notes && ++change < end && goes_along(storage, change); count++) {
+        if (end - change > RECORDS_AHEAD) fetch_record(storage, change[RECORDS_AHEAD].slot);
+        change->plan = plan;
+        if (is_short) fetch_row(storage, change);
+    }
+    *out_count = count;
+    if (result == QUERN_OK) result = quern__leaving_reserve(storage, plan->source, plan->target, count);
+    return result == QUERN_OK ? quern__rows_reserve(storage, plan->target, count) : result;
 }
 
 quern_result quern__changes_reserve(quern__storage *storage)
 {
     const bool notes = are_several(storage);
     quern_result result = QUERN_OK;
-    uint32_t i = 0;
-    for (; i < storage->level_changes.count && result == QUERN_OK; i++)
-        result = reserve(storage, &storage->level_changes.items[i], notes);
+    uint32_t first = 0;
+    for (uint32_t count = 0; first < storage->level_changes.count; first += count) {
+        result = reserve_run(storage, first, notes, &count);
+        if (result != QUERN_OK) break;
+    }
     if (notes) quern__map_clear(&storage->moved);
-    while (result != QUERN_OK && --i > 0)
-        quern__rows_unreserve(storage, storage->level_changes.items[i - 1].plan->target);
+    while (result != QUERN_OK && first > 0)
+        quern__rows_unreserve(storage, storage->level_changes.items[--first].plan->target);
     return result;
 }
 
 void quern__changes_apply(quern__storage *storage)
 {
-    for (uint32_t i = 0; i < storage->level_changes.count; i++) {
-        const quern__level_change *change = &storage->level_changes.items[i];
+    const uint32_t count = storage->level_changes.count;
+    const bool is_long = count > SHORT_LIST;
+    const quern__level_change *change = storage->level_changes.items;
+    for (uint32_t i = 0; i < count; i++, change++) {
+        if (is_long && count - i > RECORDS_AHEAD) {
+            fetch_record(storage, change[RECORDS_AHEAD].slot);
+            fetch_row(storage, change + ROWS_AHEAD);
+        }
         quern__record *record = quern__entities_record(&storage->entities, change->slot);
         quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot), record,
                                  change->plan);
@@ -222,4 +265,215 @@ quern_result quern__unrelate(quern__storage *storage, quern__relation *relation,
     quern__naming_follow(storage, relation, s, QUERN__SLOT_NONE);
     quern__changes_apply(storage);
     return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- many */
+
+static quern_result fail_list(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of links that change");
+}
+
+/* Notes how a slot is linked. */
+static inline bool note_link(quern__storage *storage, uint32_t slot, const quern__kin *kin,
+                             bool is_level_alone)
+{
+    const uint32_t count = storage->relinkings.count;
+    if (!quern__array_reserve(&storage->allocator, &storage->relinkings, count + 1)) return false;
+    storage->relinkings.items[storage->relinkings.count++] =
+        (quern__relinking){.slot = slot,
+                           .target = kin->target,
+                           .next = kin->next,
+                           .level = kin->level,
+                           .is_level_alone = is_level_alone};
+    return true;
+}
+
+/* The slot noted last comes to a level, and those below it to theirs. */
+static bool follow_levels(quern__storage *storage, const quern__relation *relation, uint32_t level)
+{
+    const quern__links *links = &relation->links;
+    uint32_t i = storage->relinkings.count - 1;
+    const uint32_t slot = storage->relinkings.items[i].slot;
+    if (quern__links_at(links, slot)->level == level) return true;
+    quern__links_set_level(links, slot, level);
+    for (; i < storage->relinkings.count; i++) {
+        const quern__kin *above = quern__links_at(links, storage->relinkings.items[i].slot);
+        const uint32_t below =
+            above->level < QUERN_MAX_RELATION_LEVEL ? above->level + 1 : QUERN_MAX_RELATION_LEVEL;
+        for (uint32_t child = above->first; child != QUERN__SLOT_NONE;) {
+            const quern__kin *kin = quern__links_at(links, child);
+            if (kin->level != below) {
+                if (!note_link(storage, child, kin, true)) return false;
+                quern__links_set_level(links, child, below);
+            }
+            child = kin->next;
+        }
+    }
+    return true;
+}
+
+static quern_result relate_links(quern__storage *storage, quern__relation *relation, quern_entity source,
+                                 quern_entity target)
+{
+    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
+    const quern__links *links = &relation->links;
+    const quern__kin *kin = quern__links_at(links, s);
+    if (kin->target == t) return QUERN_OK;
+    if (relation->has_levels && kin->count > 0 && quern__links_is_above(links, s, t))
+        return fail_cycle(storage, relation, source, target);
+    const quern_result result = quern__naming_check(storage, relation, source, t);
+    if (result != QUERN_OK) return result;
+    if (!note_link(storage, s, kin, false)) return fail_list();
+    relink(storage, relation, s, t);
+    return follow_levels(storage, relation, quern__relation_child_level(relation, t)) ? QUERN_OK
+                                                                                      : fail_list();
+}
+
+static inline void fetch_links(const quern__links *links, uint32_t slot)
+{
+    const quern__kin *kin = quern__links_find(links, slot);
+    if (kin != NULL) __builtin_prefetch(kin, 1);
+}
+
+/* What linking a pair will change: the links of both have come. */
+static inline void fetch_neighbours(const quern__relation *relation, uint32_t source, uint32_t target)
+{
+    const quern__links *links = &relation->links;
+    const quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
+    fetch_links(links, child->target);
+    fetch_links(links, child->next);
+    fetch_links(links, child->previous);
+    fetch_links(links, child->first);
+    fetch_links(links, relation->is_ordered ? parent->last : parent->first);
+}
+
+/* Until one fails. *out_count: how many have not. */
+static quern_result relate_all_links(quern__storage *storage, quern__relation *relation,
+                                     const quern_entity *sources, const quern_entity *targets,
+                                     uint32_t count, uint32_t *out_count)
+{
+    quern_result result = QUERN_OK;
+    uint32_t i = 0;
+    for (; i < count; i++) {
+        if (count - i > RECORDS_AHEAD) {
+            fetch_links(&relation->links, quern_entity_index(sources[i + RECORDS_AHEAD]));
+            fetch_links(&relation->links, quern_entity_index(targets[i + RECORDS_AHEAD]));
+            fetch_neighbours(relation, quern_entity_index(sources[i + ROWS_AHEAD]),
+                             quern_entity_index(targets[i + ROWS_AHEAD]));
+        }
+        result = relate_links(storage, relation, sources[i], targets[i]);
+        if (result != QUERN_OK) break;
+    }
+    *out_count = i;
+    return result;
+}
+
+static void take_links_back(quern__storage *storage, quern__relation *relation)
+{
+    quern__links *links = &relation->links;
+    for (uint32_t i = storage->relinkings.count; i-- > 0;) {
+        const quern__relinking *before = &storage->relinkings.items[i];
+        quern__links_set_level(links, before->slot, before->level);
+        if (before->is_level_alone) continue;
+        quern__links_unlink(links, before->slot);
+        if (before->target != QUERN__SLOT_NONE)
+            quern__links_link(links, before->slot, before->target, before->next);
+        quern__naming_follow(storage, relation, before->slot, before->target);
+    }
+}
+
+/* Lists the rows that are to move. What is noted of a slot first is what its row says still. All slots that
+ * are noted are in the set of those touched afterwards. */
+static quern_result list_touched(quern__storage *storage, quern__relation *relation)
+{
+    const uint32_t count = storage->relinkings.count;
+    const quern__relinking *before = storage->relinkings.items;
+    quern__changes_begin(storage);
+    if (!quern__array_reserve(&storage->allocator, &storage->level_changes, count)) return fail_list();
+    for (uint32_t i = 0; i < count; i++, before++) {
+        if (count - i > RECORDS_AHEAD) fetch_links(&relation->links, before[RECORDS_AHEAD].slot);
+        if (quern__bitset_has(storage->touched.items, before->slot)) continue;
+        quern__bitset_add(storage->touched.items, before->slot);
+        fetch_record(storage, before->slot);
+        const uint32_t level = quern__links_at(&relation->links, before->slot)->level;
+        if (level != before->level || before->target == QUERN__SLOT_NONE)
+            append(storage, relation, before->slot, true, level);
+    }
+    return QUERN_OK;
+}
+
+static void forget_touched(quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->relinkings.count; i++)
+        quern__bitset_remove(storage->touched.items, storage->relinkings.items[i].slot);
+    storage->relinkings.count = 0;
+}
+
+/* Where the target of a slot will be written, and what says which handle it has. */
+static inline void fetch_target(const quern__storage *storage, const quern__relation *relation,
+                                uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const void *value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location,
+                                             relation->component_index);
+    __builtin_prefetch(value, 1);
+    fetch_record(storage, quern__links_at(&relation->links, slot)->target);
+}
+
+/* The sources' rows get their targets. Those that have one are out of the set of those touched. */
+static void write_targets(quern__storage *storage, const quern__relation *relation)
+{
+    const uint32_t count = storage->relinkings.count;
+    const quern__relinking *before = storage->relinkings.items;
+    for (uint32_t i = 0; i < count; i++, before++) {
+        if (count - i > RECORDS_AHEAD) {
+            fetch_record(storage, before[RECORDS_AHEAD].slot);
+            fetch_target(storage, relation, before[ROWS_AHEAD].slot);
+        }
+        if (before->is_level_alone || !quern__bitset_has(storage->touched.items, before->slot)) continue;
+        quern__bitset_remove(storage->touched.items, before->slot);
+        const uint32_t target = quern__links_at(&relation->links, before->slot)->target;
+        write_target(storage, relation, before->slot, quern__entity_of_slot(storage, target),
+                     before->target != QUERN__SLOT_NONE);
+    }
+    if (count > 0) quern__storage_note_set(storage, relation->component_index);
+}
+
+/* Links for all slots that are named, and room for the rest that is known. */
+static quern_result reserve_links(quern__storage *storage, quern__relation *relation,
+                                  const quern_entity *sources, const quern_entity *targets, uint32_t count)
+{
+    const uint32_t word_count = QUERN__BITSET_WORDS(storage->entities.slot_count);
+    bool has_room = quern__array_reserve(&storage->allocator, &storage->touched, word_count) &&
+                    quern__array_reserve(&storage->allocator, &storage->relinkings, count);
+    for (; has_room && storage->touched.count < word_count; storage->touched.count++)
+        storage->touched.items[storage->touched.count] = 0;
+    for (uint32_t i = 0; i < count && has_room; i++)
+        has_room =
+            quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(sources[i])) &&
+            quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(targets[i]));
+    return has_room ? QUERN_OK
+                    : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+}
+
+quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
+                                const quern_entity *sources, const quern_entity *targets, uint32_t count,
+                                uint32_t *out_failed)
+{
+    *out_failed = count;
+    quern_result result = reserve_links(storage, relation, sources, targets, count);
+    if (result != QUERN_OK) return result;
+    result = relate_all_links(storage, relation, sources, targets, count, out_failed);
+    if (result == QUERN_OK) result = list_touched(storage, relation);
+    quern__leaving_begin(storage);
+    if (result == QUERN_OK && storage->level_changes.count > 0) result = quern__changes_reserve(storage);
+    if (result == QUERN_OK) {
+        quern__changes_apply(storage);
+        write_targets(storage, relation);
+    } else {
+        take_links_back(storage, relation);
+    }
+    forget_touched(storage);
+    return result;
 }

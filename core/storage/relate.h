@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_STORAGE_RELATE_H
 #define QUERN_CORE_STORAGE_RELATE_H
 
-/* Relating single entities: links, the component's value and the tags of levels change together, for the
+/* Relating entities: links, the component's value and the tags of levels change together, for the
  * source and for all those below it whose level changes. Each call does all of it or, when it fails,
  * nothing: who moves where is listed first, and room made; then nothing can fail. */
 
@@ -13,6 +13,14 @@
  * quern__storage_archetype. */
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target);
+
+/* The i-th source gets the i-th target, one after the other; all live, and none is its own target. What comes
+ * out is as if each call of quern__relate found what those before had left, but for the order of rows: links
+ * go first, and then each row moves once at most. All is done or nothing. Errors: as above; *out_failed is
+ * which pair cannot be, or count where it is no matter of one. */
+quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
+                                const quern_entity *sources, const quern_entity *targets, uint32_t count,
+                                uint32_t *out_failed);
 
 /* The living source, which has a target, loses it. Errors: as above, but for CYCLE. */
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source);

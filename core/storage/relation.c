@@ -223,6 +223,10 @@ void quern__relations_trim(quern__storage *storage)
         quern__links_trim(&storage->relations.list.items[i]->links, &storage->allocator);
     quern__array_release(&storage->allocator, &storage->level_changes);
     memset(&storage->level_changes, 0, sizeof storage->level_changes);
+    quern__array_release(&storage->allocator, &storage->relinkings);
+    memset(&storage->relinkings, 0, sizeof storage->relinkings);
+    quern__array_release(&storage->allocator, &storage->touched);
+    memset(&storage->touched, 0, sizeof storage->touched);
     quern__map_release(&storage->moved, &storage->allocator);
     storage->moved = (quern__map){0};
     quern__cascade_release(&storage->cascade, &storage->allocator);

@@ -38,6 +38,8 @@ void quern__storage_release(quern__storage *storage)
     quern__slabs_release(&storage->slabs, &storage->allocator);
     quern__entities_release(&storage->entities, &storage->allocator);
     quern__array_release(&storage->allocator, &storage->level_changes);
+    quern__array_release(&storage->allocator, &storage->relinkings);
+    quern__array_release(&storage->allocator, &storage->touched);
     quern__map_release(&storage->moved, &storage->allocator);
     quern__cascade_release(&storage->cascade, &storage->allocator);
     quern__relations_release(&storage->relations, &storage->allocator);

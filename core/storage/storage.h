@@ -45,6 +45,14 @@ typedef struct quern__level_change {
     bool has_target; /* afterwards */
 } quern__level_change;
 
+/* How the link of a slot was before a call changed it, or the level of one whose link stayed. */
+typedef struct quern__relinking {
+    uint32_t slot;
+    uint32_t target, next; /* QUERN__SLOT_NONE: none */
+    uint32_t level;
+    bool is_level_alone;
+} quern__relinking;
+
 typedef struct quern__storage {
     quern_allocator allocator;
     quern__components components;
@@ -58,9 +66,11 @@ typedef struct quern__storage {
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
     quern__relations relations;
-    QUERN__ARRAY(quern__level_change) level_changes; /* scratch of relate.h, as the next two */
-    quern__map moved;       /* slot + 1 -> archetype of an entity that changes more than once */
-    quern__cascade cascade; /* of immediate calls */
+    QUERN__ARRAY(quern__level_change) level_changes; /* scratch of relate.h, as the next four */
+    QUERN__ARRAY(quern__relinking) relinkings;
+    QUERN__ARRAY(uint64_t) touched; /* a set of slots; empty between calls */
+    quern__map moved;               /* slot + 1 -> archetype of an entity that changes more than once */
+    quern__cascade cascade;         /* of immediate calls */
     quern__names names;
     quern__combines combines;
     quern__reactions reactions;

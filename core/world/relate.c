@@ -3,9 +3,13 @@
 /* The calls of relation.h. */
 
 #include "core/storage/relate.h"
+#include "core/world/find_many.h"
 #include "core/world/world.h"
 
 #include <quern/relation.h>
+
+/* Records lie anywhere: those of long lists are fetched so far ahead. */
+enum { RECORDS_AHEAD = 16 };
 
 /* ------------------------------------------------------------------------------------- registering */
 
@@ -118,6 +122,52 @@ quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_
     static const char function[] = "quern_entity_relate";
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, quern__world_relate(world, source, relation, target, function));
+}
+
+/* Living entities in pairs, none of which is one entity twice. */
+static quern_result check_pairs(const quern_world *world, const quern_entity *sources,
+                                const quern_entity *targets, uint32_t count)
+{
+    const quern__entities *entities = &world->storage.entities;
+    for (uint32_t i = 0; i < count; i++) {
+        if (count - i > RECORDS_AHEAD) {
+            quern__prefetch_records(entities, sources + i + RECORDS_AHEAD, 1);
+            quern__prefetch_records(entities, targets + i + RECORDS_AHEAD, 1);
+        }
+        quern_result result = QUERN_OK;
+        if (QUERN__UNLIKELY(quern__entities_find(entities, sources[i]) == NULL))
+            result = quern__entities_check(entities, sources[i]);
+        if (result == QUERN_OK) result = check_other(world, targets[i], "the target");
+        if (result == QUERN_OK && quern_entity_equal(sources[i], targets[i]))
+            result = fail_self(sources[i]);
+        if (result != QUERN_OK) return quern__name_element(result, "pair", i);
+    }
+    return QUERN_OK;
+}
+
+static quern_result relate_many(quern_world *world, const quern_entity *sources, quern_relation relation,
+                                const quern_entity *targets, uint32_t count)
+{
+    static const char function[] = "quern_entity_relate_many";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && sources == NULL) return quern__fail_null(function, "sources");
+    if (count > 0 && targets == NULL) return quern__fail_null(function, "targets");
+    quern__relation *known;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__relation_check(&world->storage, relation, &known);
+    if (result == QUERN_OK) result = check_pairs(world, sources, targets, count);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    uint32_t failed;
+    result = quern__relate_many(&world->storage, known, sources, targets, count, &failed);
+    if (result != QUERN_OK && failed < count) quern__name_element(result, "pair", failed);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_relate_many(quern_world *world, const quern_entity *sources,
+                                      quern_relation relation, const quern_entity *targets, uint32_t count)
+{
+    if (!quern__world_enter(world, "quern_entity_relate_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, relate_many(world, sources, relation, targets, count));
 }
 
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,

@@ -106,6 +106,17 @@ static inline bool quern_relation_equal(quern_relation a, quern_relation b)
 QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
                                            quern_entity target);
 
+/** Relates count sources, the i-th to the i-th target, as quern_entity_relate would one after the other: a
+ * source may come more than once, and a pair finds what those before it have left. Links change first, and
+ * then the row of each entity whose level changes moves once, so the order of rows is another than after
+ * single calls. Memory is asked for ahead, so for many entities that lie anywhere this is much faster.
+ *
+ * All is done or nothing. Errors: as quern_entity_relate, about the first pair that cannot be; NULL_ARGUMENT
+ * where a list is NULL and count is not 0. */
+QUERN_API quern_result quern_entity_relate_many(quern_world *world, const quern_entity *sources,
+                                                quern_relation relation, const quern_entity *targets,
+                                                uint32_t count);
+
 /** Takes the target from the source. Further errors: COMPONENT_ABSENT (it has none), NAME_TAKEN (by an entity
  * without parent). */
 QUERN_API quern_result quern_entity_unrelate(quern_world *world, quern_entity source,

@@ -10,6 +10,8 @@
 #include <criterion/criterion.h>
 
 #include <quern/bulk.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { STEPS = 3000, CHECK_EVERY = 300, MOST_ALIVE = 150, MAX_LIST = 6 };
 
@@ -59,6 +61,54 @@ static void step_relate(uint32_t r)
     ASSERT_RESULT(expected, quern_entity_relate(run.model.world, handle(source), relations.relations[r],
                                                 handle(target)));
     if (expected == QUERN_OK) model_relate(&relations, r, source, target);
+}
+
+/* What relating all pairs gives, one after the other; the model has done it when that is OK. */
+static quern_result model_relate_many(uint32_t r, const uint32_t *sources, const uint32_t *targets,
+                                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (sources[i] == targets[i]) return QUERN_ERROR_INVALID_ARGUMENT;
+    const model_relations before = relations;
+    const size_t bytes = relations.capacity * sizeof *relations.ties[r];
+    model_tie *ties = malloc(bytes);
+    cr_assert_not_null(ties);
+    memcpy(ties, relations.ties[r], bytes);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = model_expect_relate(&relations, r, sources[i], targets[i]);
+        if (result == QUERN_OK) model_relate(&relations, r, sources[i], targets[i]);
+    }
+    if (result != QUERN_OK) {
+        relations = before;
+        memcpy(relations.ties[r], ties, bytes);
+    }
+    free(ties);
+    return result;
+}
+
+/* In some lists one source, or one whole tree, comes again and again. */
+static void step_relate_many(uint32_t r)
+{
+    enum { MAX_PAIRS = 80 };
+    uint32_t sources[MAX_PAIRS], targets[MAX_PAIRS];
+    quern_entity source_handles[MAX_PAIRS], target_handles[MAX_PAIRS];
+    const uint32_t count = random_below(&run.random, random_chance(&run.random, 20) ? MAX_PAIRS : 8);
+    for (uint32_t i = 0; i < count; i++) {
+        sources[i] = pick_living();
+        do
+            targets[i] = pick_living();
+        while (targets[i] == sources[i] && !random_chance(&run.random, 1));
+        source_handles[i] = handle(sources[i]);
+        target_handles[i] = handle(targets[i]);
+    }
+    const uint64_t hash = quern_world_hash(run.model.world);
+    const quern_result expected = model_relate_many(r, sources, targets, count);
+    ASSERT_RESULT(expected, quern_entity_relate_many(run.model.world, source_handles,
+                                                     relations.relations[r], target_handles, count));
+    if (expected == QUERN_OK) return;
+    cr_assert_eq(quern_world_hash(run.model.world), hash, "a refused call changed the world");
+    assert_valid(run.model.world);
 }
 
 static void step_unrelate(uint32_t r)
@@ -165,8 +215,10 @@ static void step(void)
         step_create(r);
     else if (kind < 400)
         program_change(&run);
-    else if (kind < 750)
+    else if (kind < 690)
         step_relate(r);
+    else if (kind < 750)
+        step_relate_many(r);
     else if (kind < 820)
         step_unrelate(r);
     else if (kind < 900)

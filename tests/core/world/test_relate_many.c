@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/setup.h"
+
+#include <quern/getter.h>
+#include <quern/name.h>
+#include <quern/relation.h>
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Many entities related in one call, beside a twin world in which the same is done one by one. That any list
+ * leaves what the naive model says, without memory too, is the matter of test_random_relations. */
+
+enum { TREES = 40, TREE_NODES = 40, NODES = TREES * TREE_NODES, MOVES = 700 };
+
+typedef struct forest {
+    quern_world *world;
+    quern_component number;
+    quern_relation parent;
+    quern_entity nodes[NODES];
+} forest;
+
+static forest many, single;
+static quern_entity sources[MOVES], targets[MOVES];
+
+static void plant(forest *f)
+{
+    f->world = setup_world();
+    f->number = setup_component(f->world, "number", 4, 4);
+    f->parent = quern_world_parent(f->world);
+    for (uint32_t i = 0; i < NODES; i++) {
+        f->nodes[i] = setup_entity_with(f->world, &f->number, 1);
+        must(quern_entity_set(f->world, f->nodes[i], f->number, &i));
+        if (i % TREE_NODES == 0) continue;
+        const uint32_t above = i - i % TREE_NODES + (i % TREE_NODES - 1) / 3;
+        must(quern_entity_relate(f->world, f->nodes[i], f->parent, f->nodes[above]));
+    }
+}
+
+static void open_worlds(void)
+{
+    plant(&many);
+    plant(&single);
+}
+
+static void close_worlds(void)
+{
+    assert_valid(many.world);
+    quern_world_destroy(many.world);
+    quern_world_destroy(single.world);
+}
+
+TestSuite(relate_many, .init = open_worlds);
+
+/* By number: handles of two worlds differ. */
+static uint32_t number_of(const forest *f, quern_entity entity)
+{
+    return quern_entity_is_null(entity) ? UINT32_MAX
+                                        : *(const uint32_t *)quern_entity_get(f->world, entity, f->number);
+}
+
+static void assert_alike(void)
+{
+    for (uint32_t i = 0; i < NODES; i++) {
+        const quern_entity a = many.nodes[i], b = single.nodes[i];
+        cr_assert_eq(number_of(&many, a), i);
+        cr_assert_eq(number_of(&many, quern_entity_target(many.world, a, many.parent)),
+                     number_of(&single, quern_entity_target(single.world, b, single.parent)));
+        cr_assert_eq(number_of(&many, quern_entity_next_sibling(many.world, a, many.parent)),
+                     number_of(&single, quern_entity_next_sibling(single.world, b, single.parent)));
+        const quern_entity *target = quern_entity_get(many.world, a, quern_relation_component(many.parent));
+        const quern_entity linked = quern_entity_target(many.world, a, many.parent);
+        cr_assert(target == NULL ? quern_entity_is_null(linked) : quern_entity_equal(*target, linked));
+    }
+}
+
+/* A long list: what lies far ahead in it is fetched, and rows move in runs. A third of the moves take whole
+ * trees, or parts that an earlier move has taken. */
+Test(relate_many, is_as_one_after_the_other)
+{
+    uint32_t count = 0, seed = 7;
+    while (count < MOVES) {
+        seed = seed * 1664525 + 1013904223;
+        const uint32_t source = (seed >> 8) % NODES, target = (seed >> 4) % NODES;
+        if (source == target) continue;
+        if (quern_entity_relate(single.world, single.nodes[source], single.parent, single.nodes[target]) !=
+            QUERN_OK)
+            continue;
+        sources[count] = many.nodes[source];
+        targets[count++] = many.nodes[target];
+    }
+    must(quern_entity_relate_many(many.world, sources, many.parent, targets, count));
+    assert_alike();
+    close_worlds();
+}
+
+Test(relate_many, of_nothing_changes_nothing)
+{
+    const uint64_t hash = quern_world_hash(many.world);
+    must(quern_entity_relate_many(many.world, NULL, many.parent, NULL, 0));
+    for (uint32_t i = 1; i < TREE_NODES; i++) {
+        sources[i - 1] = many.nodes[i];
+        targets[i - 1] = quern_entity_target(many.world, many.nodes[i], many.parent);
+    }
+    must(quern_entity_relate_many(many.world, sources, many.parent, targets, TREE_NODES - 1));
+    cr_assert_eq(quern_world_hash(many.world), hash);
+    close_worlds();
+}
+
+/* The last pair cannot be, in each way that there is. */
+Test(relate_many, is_refused_as_a_whole)
+{
+    const quern_entity gone = setup_entity(many.world);
+    must(quern_entity_destroy(many.world, gone));
+    for (uint32_t i = 0; i < 10; i++) {
+        sources[i] = many.nodes[TREE_NODES * (i + 1)];
+        targets[i] = many.nodes[TREE_NODES * i + i];
+    }
+    const struct {
+        quern_entity source, target;
+        quern_result result;
+    } wrong[] = {
+        {many.nodes[0], many.nodes[TREE_NODES * 10 + 5], QUERN_ERROR_CYCLE}, /* by the pairs before */
+        {many.nodes[7], many.nodes[7], QUERN_ERROR_INVALID_ARGUMENT},
+        {gone, many.nodes[7], QUERN_ERROR_STALE_ENTITY},
+        {many.nodes[7], gone, QUERN_ERROR_STALE_ENTITY},
+        {many.nodes[7], quern_entity_null(), QUERN_ERROR_NULL_ENTITY},
+        {many.nodes[7], entity_of_other_world(many.nodes[8]), QUERN_ERROR_FOREIGN_ENTITY},
+    };
+    for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        sources[10] = wrong[i].source;
+        targets[10] = wrong[i].target;
+        assert_refused(many.world, wrong[i].result,
+                       quern_entity_relate_many(many.world, sources, many.parent, targets, 11));
+        cr_assert_not_null(strstr(quern_error_message(), "pair 10"), "%s", quern_error_message());
+    }
+    assert_alike();
+    close_worlds();
+}
+
+/* Names go along with their entities, and back when a later one is taken. */
+Test(relate_many, keeps_names_when_one_is_taken)
+{
+    const quern_entity a = many.nodes[1], b = many.nodes[2], other = many.nodes[TREE_NODES];
+    must(quern_entity_set_name(many.world, a, "arm"));
+    must(quern_entity_set_name(many.world, b, "hand"));
+    must(quern_entity_set_name(many.world, other, "body"));
+    const quern_entity twin = many.nodes[TREE_NODES + 1];
+    must(quern_entity_set_name(many.world, twin, "hand"));
+    const quern_entity pair_sources[] = {a, b}, pair_targets[] = {other, other};
+    assert_refused(many.world, QUERN_ERROR_NAME_TAKEN,
+                   quern_entity_relate_many(many.world, pair_sources, many.parent, pair_targets, 2));
+    cr_assert(quern_entity_equal(quern_entity_find_child(many.world, many.nodes[0], "arm"), a));
+    cr_assert(quern_entity_is_null(quern_entity_find_child(many.world, other, "arm")));
+    must(quern_entity_set_name(many.world, twin, NULL));
+    must(quern_entity_relate_many(many.world, pair_sources, many.parent, pair_targets, 2));
+    cr_assert(quern_entity_equal(quern_entity_find(many.world, "body/arm"), a));
+    cr_assert(quern_entity_equal(quern_entity_find(many.world, "body/hand"), b));
+    close_worlds();
+}
+
+/* Of who gets another target at the same depth nothing moves, and change filters hear of it all the same. */
+Test(relate_many, passes_change_filters)
+{
+    const quern_term term = quern_term_changed(quern_term_read(quern_relation_component(many.parent)));
+    quern_query *changed = setup_query(many.world, &term, 1);
+    uint32_t seen_count = 0;
+    for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);)
+        seen_count += it.view.count;
+    cr_assert_gt(seen_count, 0u);
+    seen_count = 0;
+    for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);)
+        seen_count += it.view.count;
+    cr_assert_eq(seen_count, 0u);
+    must(quern_entity_relate_many(many.world, &many.nodes[2], many.parent, &many.nodes[TREE_NODES], 1));
+    for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);)
+        seen_count += it.view.count;
+    cr_assert_gt(seen_count, 0u);
+    quern_query_destroy(changed);
+    close_worlds();
+}
+
+Test(relate_many, wrong_arguments)
+{
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_relate_many(NULL, sources, many.parent, targets, 1));
+    assert_refused(many.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_relate_many(many.world, NULL, many.parent, targets, 1));
+    assert_refused(many.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_relate_many(many.world, sources, many.parent, NULL, 1));
+    assert_refused(
+        many.world, QUERN_ERROR_INVALID_ARGUMENT,
+        quern_entity_relate_many(many.world, many.nodes, (quern_relation){0}, many.nodes + 1, 1));
+    close_worlds();
+}

@@ -432,8 +432,7 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
     }
 }
 
-/* ------------------------------------------------------------------------------------- rows of one target
- */
+/* --------------------------------------------------------------------------------- rows of one target */
 
 /* Of a system with a target term. It is alone in its pass, so its tables are its matches, each with one
  * call. */

@@ -200,8 +200,7 @@ static void make_follower(void)
     setup_system(schedule, &def);
 }
 
-/* -------------------------------------------------------------------------------- parents before children
- */
+/* ---------------------------------------------------------------------------- parents before children */
 
 static void plant_bushes(void)
 {
@@ -659,8 +658,7 @@ Test(levels, who_comes_before_reads_of_targets_what_was_there_before, .timeout =
     play((scene){plant_poles, make_reader_before_writer, NULL, check_none_wrong});
 }
 
-/* ------------------------------------------------------------------------------------ filters, conditions
- */
+/* -------------------------------------------------------------------------------- filters, conditions */
 
 static uint32_t row_count;
 

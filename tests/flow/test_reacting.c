@@ -116,8 +116,7 @@ static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
     return count;
 }
 
-/* ------------------------------------------------------------------------------- what happens to one row
- */
+/* --------------------------------------------------------------------------- what happens to one row */
 
 typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_CREATE } op_kind;
 

@@ -969,8 +969,7 @@ Test(describe_json, without_timing_calls_are_counted_after_a_frame_too)
     cJSON_Delete(root);
 }
 
-/* -------------------------------------------------------------------------------------------- as a picture
- */
+/* ---------------------------------------------------------------------------------------- as a picture */
 
 /* Systems of every kind, and names that have to be escaped. */
 static void setup_zoo(void)

@@ -114,8 +114,7 @@ Test(reactions_meet, values_that_are_accumulated_count_as_set_once)
     close_world();
 }
 
-/* ------------------------------------------------------------------------------------ disabled components
- */
+/* -------------------------------------------------------------------------------- disabled components */
 
 static void count_disabled(quern_context *context, const quern_view *view)
 {
@@ -150,8 +149,7 @@ Test(reactions_meet, rows_whose_component_is_disabled_are_shown_and_told_apart)
     close_world();
 }
 
-/* ------------------------------------------------------------------------------------------------ events
- */
+/* -------------------------------------------------------------------------------------------- events */
 
 static quern_event death;
 
@@ -206,8 +204,7 @@ Test(reactions_meet, they_emit_events_which_later_rounds_and_systems_read)
     close_world();
 }
 
-/* --------------------------------------------------------------------------------- commands of their own
- */
+/* ----------------------------------------------------------------------------- commands of their own */
 
 static int64_t score;
 

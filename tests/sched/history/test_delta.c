@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------------ a plain model
- */
+/* -------------------------------------------------------------------------------------- a plain model */
 
 /* A world as a list of entities, which a delta can be applied to. */
 

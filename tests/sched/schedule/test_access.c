@@ -343,8 +343,7 @@ Test(access, an_archetype_made_between_frames_makes_its_conflicts)
     quern_schedule_destroy(schedule);
 }
 
-/* ------------------------------------------------------------------------------------ outside of the world
- */
+/* --------------------------------------------------------------------------------- outside of the world */
 
 enum { DRAWERS = 6 };
 
@@ -523,7 +522,7 @@ static quern_system add_offender(quern_schedule *schedule, quern_kernel *run)
     quern_system_def def = system_def("offender", run);
     def.terms[0] = quern_term_read(position);
     def.terms[1] = quern_term_with(velocity);
-    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
     def.lookups[0].component = tag;
     return setup_system(schedule, &def);
 }

@@ -66,6 +66,13 @@ static bool tell_name(quern_delta *delta, quern_entity *place, quern_entity enti
             .kind = QUERN_DELTA_NAMED, .count = 1, .entities = place, .name = name, .old_name = old_name});
 }
 
+/* Who has a name in a frame; null where nobody has one, as in a slot that the frame does not know yet. */
+static quern_entity named(const quern__history *history, const quern__snapshot *snapshot, uint64_t slot,
+                          const char *name)
+{
+    return name != NULL ? quern__saved_entity(history, snapshot, (uint32_t)slot) : quern_entity_null();
+}
+
 /* A slot may have had a name that was another entity's. */
 static bool compare_names(quern_delta *delta, const name_list *was, const name_list *is,
                           quern_entity *handles)
@@ -77,18 +84,14 @@ static bool compare_names(quern_delta *delta, const name_list *was, const name_l
         const uint64_t none = UINT64_MAX, x = a < was->count ? was->items[a].key : none,
                        y = b < is->count ? is->items[b].key : none, slot = x < y ? x : y;
         const char *old_name = take_name(was, &a, slot), *name = take_name(is, &b, slot);
-        const quern_entity before = quern__saved_entity(history, &delta->from, (uint32_t)slot);
-        const quern_entity after = quern__saved_entity(history, &delta->to, (uint32_t)slot);
-        if (old_name == NULL) {
-            has_room = tell_name(delta, handles++, after, NULL, name);
-        } else if (name == NULL) {
-            has_room = tell_name(delta, handles++, before, old_name, NULL);
-        } else if (before.bits != after.bits) {
-            has_room = tell_name(delta, handles++, before, old_name, NULL) &&
-                       tell_name(delta, handles++, after, NULL, name);
-        } else if (strcmp(old_name, name) != 0) {
-            has_room = tell_name(delta, handles++, after, old_name, name);
+        const quern_entity before = named(history, &delta->from, slot, old_name);
+        const quern_entity after = named(history, &delta->to, slot, name);
+        if (old_name != NULL && name != NULL && before.bits == after.bits) {
+            if (strcmp(old_name, name) != 0) has_room = tell_name(delta, handles++, after, old_name, name);
+            continue;
         }
+        if (old_name != NULL) has_room = tell_name(delta, handles++, before, old_name, NULL);
+        if (has_room && name != NULL) has_room = tell_name(delta, handles++, after, NULL, name);
     }
     return has_room;
 }

@@ -101,8 +101,8 @@ static inline bool quern_relation_equal(quern_relation a, quern_relation b)
 
 /** Gives the source a target, instead of the one that it may have. It becomes the last of its siblings, or
  * the first where the relation is not ordered; if the target is its target already, nothing changes.
- * Further errors: CYCLE (only with levels), NAME_TAKEN (a
- * sibling under quern_world_parent would have the name of the source), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * Further errors: CYCLE (only with levels), NAME_TAKEN (a sibling under quern_world_parent would have the
+ * name of the source), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
                                            quern_entity target);
 

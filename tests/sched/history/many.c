@@ -81,13 +81,26 @@ static void write_values(quern_entity entity)
     }
 }
 
-/* Refusals, as of a name that is taken or a cycle, belong to the program. */
-static void change_one(quern_entity entity, quern_entity other)
+/* Some of it is refused as a whole, where a cycle would come about. */
+static void relate_some(uint32_t count)
 {
+    enum { PAIRS = 3 };
+    quern_entity sources[PAIRS], targets[PAIRS];
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        sources[i] = pick(count);
+        targets[i] = pick(count);
+    }
+    quern_entity_relate_many(many_it.world, sources, many_it.parent, targets, PAIRS);
+}
+
+/* Refusals, as of a name that is taken or a cycle, belong to the program. */
+static void change_one(uint32_t count)
+{
+    const quern_entity entity = pick(count), other = pick(count);
     amount value = {random_next(&many_it.random)};
     char name[16];
     snprintf(name, sizeof name, "n%u", random_below(&many_it.random, 50));
-    switch (random_below(&many_it.random, 18)) {
+    switch (random_below(&many_it.random, 19)) {
     case 0:
         quern_entity_destroy(many_it.world, entity);
         break;
@@ -128,6 +141,9 @@ static void change_one(quern_entity entity, quern_entity other)
     case 13:
         write_values(entity);
         break;
+    case 14:
+        relate_some(count);
+        break;
     default:
         quern_entity_set(many_it.world, entity, many_it.amount, &value);
         break;
@@ -144,7 +160,7 @@ void many_change(uint64_t seed, uint32_t step_count)
             must(quern_entity_create_with(many_it.world, &many_it.amount, (const void *const[]){&value}, 1,
                                           NULL));
         else
-            change_one(pick(count), pick(count));
+            change_one(count);
     }
     amount *counter = quern_resource_get(many_it.world, many_it.counter);
     counter->value = random_next(&many_it.random);

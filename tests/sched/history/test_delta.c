@@ -390,6 +390,35 @@ Test(delta, neighbours_are_one_batch_and_relations_are_values)
 
 /* ------------------------------------------------------------------------------------------- sharing */
 
+/* The older frame has no slot there, nor a group of slots. */
+Test(delta, names_of_entities_in_new_slots_are_told_both_ways)
+{
+    enum { NEW = 2000 };
+    quern_entity entity;
+    uint32_t count;
+    quern_delta *delta;
+    many_open_world(NULL);
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    for (uint32_t i = 0; i < NEW; i++)
+        must(quern_entity_create_with(many_it.world, &many_it.tag, NULL, 1, &entity));
+    must(quern_entity_set_name(many_it.world, entity, "last"));
+    must(quern_history_save(many_it.history, 1, NULL));
+    for (uint32_t to = 0; to < 2; to++) {
+        must(quern_history_delta(many_it.history, 1 - to, to, &delta));
+        const quern_delta_batch *batches = quern_delta_batches(delta, &count);
+        uint32_t i = 0;
+        while (i < count && batches[i].kind != QUERN_DELTA_NAMED)
+            i++;
+        cr_assert_lt(i, count);
+        cr_assert_eq(batches[i].entities[0].bits, entity.bits);
+        cr_assert_str_eq(to == 1 ? batches[i].name : batches[i].old_name, "last");
+        cr_assert_null(to == 1 ? batches[i].old_name : batches[i].name);
+        quern_delta_destroy(delta);
+    }
+    many_close_world();
+}
+
 Test(delta, what_both_frames_share_is_not_looked_at)
 {
     const amount value = {3}, other = {4};

@@ -272,7 +272,7 @@ Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_styl
             play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
     }
     cr_assert_geq(taken_count, SEED_COUNT / 2u, "something was taken out in %llu plans",
-                 (unsigned long long)taken_count);
+                  (unsigned long long)taken_count);
 }
 
 /* The tests above say little when hardly anything is fused. */

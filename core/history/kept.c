@@ -52,20 +52,26 @@ static quern__recorders list_at(const quern__history *history, uint32_t i)
 
 /* ------------------------------------------------------------------------------------------ looking */
 
-/* Calls visit for each run of a recorder, in order. */
+/* Calls visit for each run of a stream, in order, until one fails. */
 typedef quern_result run_visit(void *argument, quern__run *run);
 
+static quern_result visit_stream(const quern__stream *stream, run_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    quern__run *run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count && result == QUERN_OK; i++) {
+        if (i > 0) run = quern__run_next(run);
+        result = visit(argument, run);
+    }
+    return result;
+}
+
+/* The same for all streams of a recorder. */
 static quern_result visit_runs(const quern_commands *commands, run_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < commands->streams.count; i++) {
-        const quern__stream *stream = &commands->streams.items[i];
-        quern__run *run = stream->first;
-        for (uint32_t k = 0; k < stream->run_count && result == QUERN_OK; k++) {
-            if (k > 0) run = quern__run_next(run);
-            result = visit(argument, run);
-        }
-    }
+    for (uint32_t i = 0; i < commands->streams.count && result == QUERN_OK; i++)
+        result = visit_stream(&commands->streams.items[i], visit, argument);
     return result;
 }
 
@@ -138,11 +144,7 @@ static void put_recorder(const quern_commands *commands, saved_recorder saved, q
         const quern__stream *stream = &commands->streams.items[i];
         const saved_stream head = {stream->origin, stream->run_count, stream->create_count};
         quern__tape_put(tape, &head, sizeof head);
-        quern__run *run = stream->first;
-        for (uint32_t k = 0; k < stream->run_count; k++) {
-            if (k > 0) run = quern__run_next(run);
-            put_run(tape, run);
-        }
+        (void)visit_stream(stream, put_run, tape); /* cannot fail */
     }
 }
 

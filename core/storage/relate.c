@@ -229,6 +229,17 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
         quern_entity_generation(target), quern__relation_name(storage, relation));
 }
 
+/* Whether the source may get the target; both have links. Who has no children is above nobody. */
+static inline quern_result check_pair(const quern__storage *storage, const quern__relation *relation,
+                                      quern_entity source, quern_entity target)
+{
+    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
+    const quern__links *links = &relation->links;
+    if (relation->has_levels && quern__links_at(links, s)->count > 0 && quern__links_is_above(links, s, t))
+        return fail_cycle(storage, relation, source, target);
+    return quern__naming_check(storage, relation, source, t);
+}
+
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target)
 {
@@ -239,10 +250,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
     const quern__kin *link = quern__links_at(links, s);
     if (link->target == t) return QUERN_OK;
-    /* who has no children is above nobody */
-    if (relation->has_levels && link->count > 0 && quern__links_is_above(links, s, t))
-        return fail_cycle(storage, relation, source, target);
-    quern_result result = quern__naming_check(storage, relation, source, t);
+    quern_result result = check_pair(storage, relation, source, target);
     if (result != QUERN_OK) return result;
     const uint32_t level = quern__relation_child_level(relation, t);
     const bool had_target = link->target != QUERN__SLOT_NONE, moves = !had_target || link->level != level;
@@ -320,9 +328,7 @@ static quern_result relate_links(quern__storage *storage, quern__relation *relat
     const quern__links *links = &relation->links;
     const quern__kin *kin = quern__links_at(links, s);
     if (kin->target == t) return QUERN_OK;
-    if (relation->has_levels && kin->count > 0 && quern__links_is_above(links, s, t))
-        return fail_cycle(storage, relation, source, target);
-    const quern_result result = quern__naming_check(storage, relation, source, t);
+    const quern_result result = check_pair(storage, relation, source, target);
     if (result != QUERN_OK) return result;
     if (!note_link(storage, s, kin, false)) return fail_list();
     relink(storage, relation, s, t);

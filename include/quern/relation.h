@@ -109,7 +109,7 @@ QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity sour
 /** Relates count sources, the i-th to the i-th target, as quern_entity_relate would one after the other: a
  * source may come more than once, and a pair finds what those before it have left. Links change first, and
  * then the row of each entity whose level changes moves once, so the order of rows is another than after
- * single calls. Memory is asked for ahead, so for many entities that lie anywhere this is much faster.
+ * single calls. Memory is asked for ahead, which pays where they are many and lie anywhere.
  *
  * All is done or nothing. Errors: as quern_entity_relate, about the first pair that cannot be; NULL_ARGUMENT
  * where a list is NULL and count is not 0. */

@@ -327,8 +327,7 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
                                             function, emitter->system_name, type->name));
 }
 
-/* Room for at least one, for a C type of this size; NULL for face, and all else that is wrong, is refused.
- */
+/* Room for at least one, for a C type of this size. NULL for face, and all else that is wrong: NULL. */
 static quern__emitter *find_room(quern_emitter *face, size_t size_bytes, const char *type_name,
                                  const char *function)
 {
@@ -354,12 +353,25 @@ void *quern__emit_place(quern_emitter *face, size_t size_bytes, const char *type
     return place;
 }
 
+static QUERN__SLOW_PATH void refuse_uncounted(quern__emitter *emitter, const char *function)
+{
+    if (emitter == NULL || !is_held(emitter, function)) return;
+    (void)refuse(emitter, quern__violation(QUERN_ERROR_NULL_ARGUMENT,
+                                           "%s: system '%s' emitted '%s', and 'out_count' is NULL",
+                                           function, emitter->system_name, emitter->channel->type.name));
+}
+
 void *quern__emit_some(quern_emitter *face, uint32_t most, uint32_t *out_count, size_t size_bytes,
                        const char *type_name)
 {
+    static const char function[] = "QUERN_EMIT_SOME";
+    if (QUERN__UNLIKELY(out_count == NULL)) {
+        refuse_uncounted((quern__emitter *)face, function);
+        return NULL;
+    }
     *out_count = 0;
     if (most == 0) return NULL;
-    quern__emitter *emitter = find_room(face, size_bytes, type_name, "QUERN_EMIT_SOME");
+    quern__emitter *emitter = find_room(face, size_bytes, type_name, function);
     if (emitter == NULL) return NULL;
     const uint32_t room = room_left(emitter), count = most < room ? most : room;
     char *place = next_place(emitter);

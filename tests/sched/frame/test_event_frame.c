@@ -794,6 +794,11 @@ static void emit_null(quern_context *context)
     cr_assert(quern_context_emit(context, hit, NULL, 0));
 }
 
+static void emit_uncounted(quern_context *context)
+{
+    cr_assert_null(QUERN_EMIT_SOME(quern_context_emitter(context, hit), 1, NULL, Hit));
+}
+
 static void emit_as_another_type(quern_context *context)
 {
     cr_assert_null(QUERN_EMIT(quern_context_emitter(context, hit), uint32_t));
@@ -811,6 +816,7 @@ Test(event_frame, what_is_not_declared_is_refused)
     quern_system_def right = system_def("culprit", NULL);
     right.emits[0] = hit;
     expect_refusal(emit_null, &right, "'values' is NULL");
+    expect_refusal(emit_uncounted, &right, "system 'culprit' emitted 'Hit', and 'out_count' is NULL");
     expect_refusal(emit_as_another_type, &right, "as uint32_t of 4");
 }
 

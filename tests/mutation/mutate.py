@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+"""Mutation testing: changes one line of the sources at a time and reports which changes no test notices.
+
+    tests/mutation/mutate.py --tests 'archive' core/archive
+    tests/mutation/mutate.py --tests 'event' --count 20 --seed 7 core/world/event.c
+    tests/mutation/mutate.py --list core/world/active.c
+
+A mutant is a copy of the tree in which one condition is flipped, one bound is moved or one statement is
+dropped. Each mutant is built and the tests that match --tests run until one fails. A mutant that does not
+compile, or that compiles to the same object code, is replaced by another one.
+
+A surviving mutant either changes no behaviour (then say why) or shows the next test to write. The copy of the
+tree and its build lie in build/mutants, so that the sources themselves never change.
+"""
+
+import argparse
+import difflib
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+COPY_EXCLUDES = ("build", ".git")
+
+COMPARISONS = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+BINARY_OPERATOR = re.compile(r" (==|!=|<=|>=|<|>|&&|\|\|) ")
+ADDED_ONE = re.compile(r" [+-] 1\b")
+CONDITION = re.compile(r"^\s*(?:\} else )?(?:if|while) \(")
+RETURN_BOOL = re.compile(r"^(\s*return )(true|false);$")
+STEP = re.compile(r"(\+\+|--);$")
+COMPOUND = re.compile(r" (\+|-|\||&)= ")
+# A whole statement on one line: a call or an assignment to something that already exists.
+CALL = re.compile(r"^\s+(?:\(void\))?[a-z_][\w>.\-\[\]]*\(.*\);$")
+ASSIGNMENT = re.compile(r"^\s+[*a-z_][\w>.*\-\[\]\(\)]* (?:[-+|&^*/]|<<|>>)?= .*;$")
+JUMP = re.compile(r"^(\s+)(continue|break);$")
+NO_CALL = re.compile(r"^\s+(?:return|assert|static_assert|_Static_assert|QUERN__ASSERT)\b")
+
+
+def masked(text):
+    """The text with comments, strings and characters blanked out, at the same length."""
+    pattern = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return pattern.sub(lambda match: re.sub(r"[^\n]", "\x01", match.group()), text)
+
+
+def closing_parenthesis(mask, start):
+    """The place of the parenthesis that closes the one before start, or None if another line has it."""
+    depth = 1
+    for place in range(start, len(mask)):
+        depth += {"(": 1, ")": -1}.get(mask[place], 0)
+        if depth == 0:
+            return place
+    return None
+
+
+def line_mutants(line, mask):
+    """Every (operator, changed line) of one line; mask is the line without comments and strings."""
+    for match in BINARY_OPERATOR.finditer(mask):
+        operator = match.group(1)
+        other = COMPARISONS.get(operator) or ("||" if operator == "&&" else "&&")
+        yield f"{operator} to {other}", line[: match.start(1)] + other + line[match.end(1) :]
+    for match in ADDED_ONE.finditer(mask):
+        yield "drop the one", line[: match.start()] + line[match.end() :]
+    match = CONDITION.match(mask)
+    end = closing_parenthesis(mask, match.end()) if match else None
+    if end:
+        yield "negate the condition", f"{line[:match.end()]}!({line[match.end():end]}){line[end:]}"
+        if mask.endswith(";"):
+            yield "drop the statement", line[: end + 1] + " {}"
+    match = RETURN_BOOL.match(mask)
+    if match:
+        yield "flip the result", match.group(1) + ("false" if match.group(2) == "true" else "true") + ";"
+    match = STEP.search(mask)
+    if match and "for (" not in mask:
+        yield "step the other way", line[: match.start(1)] + ("--" if match.group(1) == "++" else "++") + ";"
+    match = COMPOUND.search(mask)
+    if match:
+        yield "forget the old value", line[: match.start(1)] + line[match.end(1) :]
+    match = JUMP.match(mask)
+    if match:
+        yield f"drop the {match.group(2)}", match.group(1) + ";"
+    if (CALL.match(mask) or ASSIGNMENT.match(mask)) and not NO_CALL.match(mask):
+        yield "drop the statement", re.match(r"\s*", line).group() + ";"
+
+
+def is_whole_statement(mask_lines, index):
+    """Whether the line begins a statement: the line before ends one, or opens a block."""
+    for before in reversed(mask_lines[:index]):
+        text = before.replace("\x01", "").strip()
+        if text:
+            return text.endswith((";", "{", "}", ":")) or text.startswith(("if (", "else", "for (", "while ("))
+    return False
+
+
+def file_mutants(path, text):
+    """Every mutant of one file, as (path, line number from 1, operator, changed text of the line)."""
+    lines = text.split("\n")
+    mask_lines = masked(text).split("\n")
+    depth = 0
+    for index, (line, mask) in enumerate(zip(lines, mask_lines)):
+        inside = depth > 0
+        depth += mask.count("{") - mask.count("}")
+        if not inside or mask.lstrip().startswith(("#", "static const", "\x01")):
+            continue
+        for operator, changed in line_mutants(line, mask):
+            if changed.strip() == ";" and not is_whole_statement(mask_lines, index):
+                continue
+            yield path, index + 1, operator, changed
+
+
+def source_files(paths):
+    """The C files at or below the paths, relative to the root of the tree."""
+    found = set()
+    for path in paths:
+        whole = os.path.abspath(path)
+        if os.path.isfile(whole):
+            found.add(os.path.relpath(whole, ROOT))
+        elif not os.path.isdir(whole):
+            sys.exit(f"mutate.py: there is neither a file nor a folder '{path}'")
+        for folder, _, names in os.walk(whole):
+            found.update(os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".c"))
+    if not found:
+        sys.exit(f"mutate.py: there is no C file in {' '.join(paths)}")
+    return sorted(found)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+class Workshop:
+    """A copy of the tree with a build of its own, in which mutants are built and tested."""
+
+    def __init__(self, options):
+        self.options = options
+        self.tree = os.path.join(ROOT, "build", "mutants")
+        self.build = os.path.join(self.tree, "build", options.preset)
+        self.copy_sources()
+        # Warnings must not stop a mutant: a dropped statement often leaves a parameter unused.
+        self.run(["cmake", "--preset", options.preset, "-DQUERN_DEVELOPER=OFF"], "configuring")
+        self.tests = self.matching_tests()
+
+    def copy_sources(self):
+        listed = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        kept = set(listed.stdout.split("\n")) - {""}
+        for name in kept:
+            source, target = os.path.join(ROOT, name), os.path.join(self.tree, name)
+            if not os.path.isfile(source):
+                continue
+            if not os.path.isfile(target) or open(source, "rb").read() != open(target, "rb").read():
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                shutil.copy(source, target)
+        for folder, folders, names in os.walk(self.tree):
+            folders[:] = [name for name in folders if name not in COPY_EXCLUDES]
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.relpath(path, self.tree) not in kept:
+                    os.remove(path)
+
+    def run(self, command, what):
+        done = subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"mutate.py: {what} failed\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        return done.stdout
+
+    def matching_tests(self):
+        listed = self.run(["ctest", "--preset", self.options.preset, "-N", "-R", self.options.tests], "listing tests")
+        names = re.findall(r"^\s*Test +#\d+: (\S+)$", listed, re.M)
+        if not names:
+            sys.exit(f"mutate.py: no test matches '{self.options.tests}'")
+        return names
+
+    def compile(self, target):
+        command = ["cmake", "--build", "--preset", self.options.preset, "-j", str(self.options.jobs), "--target"]
+        command += target if isinstance(target, list) else [target]
+        return subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def programs(self):
+        """The test programs among the tests: scripts have no target of their own."""
+        listed = self.run(["cmake", "--build", "--preset", self.options.preset, "--target", "help"], "listing targets")
+        targets = set(re.findall(r"^(?:\.\.\. )?([\w.-]+)", listed, re.M))
+        return [name for name in self.tests if name in targets] or ["all"]
+
+    def failing_test(self):
+        """The name of the first test that fails, or None."""
+        command = ["ctest", "--preset", self.options.preset, "-R", self.options.tests, "--stop-on-failure"]
+        command += ["--timeout", str(self.options.timeout), "-j", str(self.options.jobs)]
+        done = subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        failed = re.search(r"Test +#\d+: (\S+) \.+ *\*\*\*", done.stdout)
+        return None if done.returncode == 0 else (failed.group(1) if failed else "ctest")
+
+    def object_digests(self, source):
+        """Digests of every object file that the build has of the source."""
+        name, digests = os.path.basename(source) + ".o", []
+        for folder, _, names in os.walk(self.build):
+            if name in names and os.path.join(folder, name).endswith(source + ".o"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    digests.append(hashlib.sha256(file.read()).hexdigest())
+        return sorted(digests)
+
+
+def try_mutant(workshop, programs, mutant, original):
+    """What became of a mutant: a test's name, 'SURVIVED', or why it does not count."""
+    path, number, _, changed = mutant
+    target = os.path.join(workshop.tree, path)
+    before = workshop.object_digests(path)
+    lines = original.split("\n")
+    lines[number - 1] = changed
+    write(target, "\n".join(lines))
+    try:
+        if workshop.compile(programs).returncode:
+            return "does not compile"
+        if workshop.object_digests(path) == before:
+            return "same object code"
+        return workshop.failing_test() or "SURVIVED"
+    finally:
+        write(target, original)
+
+
+def report(mutant, original, verdict, order):
+    path, number, operator, changed = mutant
+    line = original.split("\n")[number - 1]
+    print(f"{order}: {path}:{number}: {operator}: {verdict}", flush=True)
+    if verdict == "SURVIVED":
+        print("\n".join(row for row in difflib.ndiff([line], [changed]) if row[0] in "+-"), flush=True)
+
+
+def chosen_mutants(mutants, options):
+    """The mutants in the order in which they are tried: the same for the same seed and sources."""
+    if options.only:
+        wanted = set(options.only.split(","))
+        return [mutant for mutant in mutants if f"{mutant[0]}:{mutant[1]}" in wanted or str(mutant[1]) in wanted]
+    mutants = list(mutants)
+    random.Random(options.seed).shuffle(mutants)
+    seen, order = set(), []
+    # One mutant per line first, so that a long condition does not take several places.
+    for mutant in mutants:
+        if (mutant[0], mutant[1]) not in seen:
+            seen.add((mutant[0], mutant[1]))
+            order.append(mutant)
+    return order
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", nargs="+", help="C files, or folders of C files")
+    parser.add_argument("--tests", default="", help="a regular expression of ctest entries to run (all)")
+    parser.add_argument("--count", type=int, default=10, help="how many mutants to try (10)")
+    parser.add_argument("--seed", type=int, default=1, help="chooses the mutants (1)")
+    parser.add_argument("--preset", default="release-test", help="the build to test (release-test)")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds until a test counts as failed (120)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parallel jobs (all processors)")
+    parser.add_argument("--only", help="try all mutants of these lines: FILE:LINE or LINE, separated by commas")
+    parser.add_argument("--list", action="store_true", help="print all mutants and stop")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    texts = {path: read(os.path.join(ROOT, path)) for path in source_files(options.sources)}
+    mutants = [mutant for path, text in texts.items() for mutant in file_mutants(path, text)]
+    if options.list:
+        for path, number, operator, changed in mutants:
+            print(f"{path}:{number}: {operator}: {changed.strip()}")
+        return
+    workshop = Workshop(options)
+    programs = workshop.programs()
+    built = workshop.compile(programs)
+    if built.returncode:
+        sys.exit(f"mutate.py: building failed\n{built.stdout[-4000:]}{built.stderr[-4000:]}")
+    failed = workshop.failing_test()
+    if failed:
+        sys.exit(f"mutate.py: {failed} fails without any mutant")
+    tried = noticed = 0
+    start = time.monotonic()
+    for mutant in chosen_mutants(mutants, options):
+        if tried == options.count and not options.only:
+            break
+        original = texts[mutant[0]]
+        verdict = try_mutant(workshop, programs, mutant, original)
+        counts = verdict not in ("does not compile", "same object code")
+        tried += counts
+        noticed += counts and verdict != "SURVIVED"
+        report(mutant, original, verdict, tried if counts else "-")
+    # The build of the copy is that of the unchanged sources again.
+    workshop.compile(programs)
+    print(f"{noticed} of {tried} mutants were noticed, {time.monotonic() - start:.0f} s, seed {options.seed}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        sys.stderr.close()

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 /* The calls of active.h. Queries look at the tag when they match archetypes: see core/world/query.c.
  *
- * A second tag, hidden, comes right after the first. An entity with both is off because of its parent; with
- * the second alone, which is left when somebody takes the first away by hand, it is on. */
+ * A second tag, which is hidden, is registered right after the first one. An entity with both tags is off
+ * because of its parent. An entity with the hidden tag alone is on: that is the state after quern_entity_remove
+ * of the first tag. */
 
 #include <quern/active.h>
 
@@ -58,7 +59,7 @@ quern_component quern_world_disabled(quern_world *world)
 
 typedef enum state { ON, OFF_BY_PARENT, OFF_BY_ITSELF } state;
 
-/* An entity that comes to another state. */
+/* An entity whose state changes. */
 typedef struct switching {
     quern_entity entity;
     const quern__move_plan *plan;
@@ -86,7 +87,14 @@ static state state_of(const quern__storage *storage, uint32_t slot)
     return quern__archetype_has(archetype, by_parent_index(storage)) ? OFF_BY_PARENT : OFF_BY_ITSELF;
 }
 
-/* The archetype with the same components, but the tags of a state. */
+/* Whether the archetype has exactly the tags of the state: an entity that is on may have the hidden one left. */
+static bool has_tags_of(const quern__storage *storage, const quern__archetype *archetype, state wanted)
+{
+    return quern__archetype_has(archetype, storage->disabled_index) == (wanted != ON) &&
+           quern__archetype_has(archetype, by_parent_index(storage)) == (wanted == OFF_BY_PARENT);
+}
+
+/* Finds or creates the archetype with the components of `source` and the tags of the wanted state. */
 static quern_result find_target(quern__storage *storage, const quern__archetype *source, state wanted,
                                 quern__archetype **out_target)
 {
@@ -103,14 +111,16 @@ static quern_result find_target(quern__storage *storage, const quern__archetype 
     return quern__storage_archetype(storage, set, count, out_target);
 }
 
-/* Lists an entity that is to come to a state, with its plan and a row. */
+/* Lists an entity for a change to the wanted state, with its move plan and a reserved row. Lists nothing if the
+ * entity has that state. */
 static quern_result list(switch_list *changes, uint32_t slot, state wanted)
 {
     quern__storage *storage = changes->storage;
     quern__archetype *source = archetype_of(storage, slot), *target;
     const quern__move_plan *plan;
+    if (has_tags_of(storage, source, wanted)) return QUERN_OK;
     quern_result result = find_target(storage, source, wanted, &target);
-    if (result != QUERN_OK || target == source) return result;
+    if (result != QUERN_OK) return result;
     result = quern__plan_between(storage, source, target, &plan);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(&storage->allocator, &changes->entities, changes->entities.count + 1))
@@ -124,47 +134,49 @@ static quern_result list(switch_list *changes, uint32_t slot, state wanted)
     return result;
 }
 
-/* The slot that comes after one in the walk below a root: a child of it, unless its children are to be left
- * out; QUERN__SLOT_NONE at the end. */
-static uint32_t step(const quern__links *links, uint32_t root, uint32_t slot, bool descends)
+/* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end.
+ * Clears *off_top when the walk leaves the tree below it. */
+static uint32_t step(const quern__links *links, uint32_t root, uint32_t slot, uint32_t *off_top)
 {
-    const uint32_t child = descends ? quern__links_first(links, slot) : QUERN__SLOT_NONE;
+    const uint32_t child = quern__links_first(links, slot);
     if (child != QUERN__SLOT_NONE) return child;
-    for (; slot != root; slot = quern__links_target(links, slot))
+    for (; slot != root; slot = quern__links_target(links, slot)) {
+        if (slot == *off_top) *off_top = QUERN__SLOT_NONE;
         if (quern__links_at(links, slot)->next != QUERN__SLOT_NONE)
             return quern__links_at(links, slot)->next;
+    }
     return QUERN__SLOT_NONE;
 }
 
-static quern_result list_below(switch_list *changes, uint32_t root, bool active)
+/* Lists each entity below root whose state differs from what the states above it ask for. root_state is the
+ * state that root will have. The states above an entity fold into one value: off_top, the highest entity
+ * above it that is off. */
+static quern_result list_below(switch_list *changes, uint32_t root, state root_state)
 {
     const quern__relation *parent = changes->storage->relations.parent;
     if (parent == NULL) return QUERN_OK;
     quern_result result = QUERN_OK;
-    uint32_t slot = step(&parent->links, root, root, true);
+    uint32_t off_top = root_state == ON ? QUERN__SLOT_NONE : root;
+    uint32_t slot = step(&parent->links, root, root, &off_top);
     while (slot != QUERN__SLOT_NONE && result == QUERN_OK) {
-        const state now = state_of(changes->storage, slot);
-        if (active && now != OFF_BY_ITSELF) result = list(changes, slot, ON);
-        if (!active && now == ON) result = list(changes, slot, OFF_BY_PARENT);
-        slot = step(&parent->links, root, slot, !active || now != OFF_BY_ITSELF);
+        const bool is_off_by_itself = state_of(changes->storage, slot) == OFF_BY_ITSELF;
+        if (!is_off_by_itself)
+            result = list(changes, slot, off_top == QUERN__SLOT_NONE ? ON : OFF_BY_PARENT);
+        else if (off_top == QUERN__SLOT_NONE)
+            off_top = slot;
+        slot = step(&parent->links, root, slot, &off_top);
     }
     return result;
 }
 
-static quern_result list_on(switch_list *changes, uint32_t root)
+static quern_result list_tree(switch_list *changes, uint32_t root, bool active)
 {
     const quern__storage *storage = changes->storage;
     const uint32_t parent = quern__parent_slot(storage, root);
     const bool parent_is_on = parent == QUERN__SLOT_NONE || state_of(storage, parent) == ON;
-    if (!parent_is_on && state_of(storage, root) != ON) return list(changes, root, OFF_BY_PARENT);
-    quern_result result = list(changes, root, ON);
-    return result == QUERN_OK ? list_below(changes, root, true) : result;
-}
-
-static quern_result list_off(switch_list *changes, uint32_t root)
-{
-    quern_result result = list(changes, root, OFF_BY_ITSELF);
-    return result == QUERN_OK ? list_below(changes, root, false) : result;
+    const state wanted = !active ? OFF_BY_ITSELF : parent_is_on ? ON : OFF_BY_PARENT;
+    const quern_result result = list(changes, root, wanted);
+    return result == QUERN_OK ? list_below(changes, root, wanted) : result;
 }
 
 static void apply(const switch_list *changes)
@@ -199,14 +211,13 @@ static quern_result set_active(quern_world *world, quern_entity entity, bool act
     quern_result result = check_entity(world, entity, function);
     if (result != QUERN_OK) return result;
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
-        if (active) return QUERN_OK; /* nobody was ever switched off */
+        if (active) return QUERN_OK; /* without the tag, no entity of the world can be off */
         result = register_disabled(world);
         if (result != QUERN_OK) return result;
     }
     switch_list changes = {.storage = &world->storage};
     quern__leaving_begin(&world->storage);
-    result = active ? list_on(&changes, quern_entity_index(entity))
-                    : list_off(&changes, quern_entity_index(entity));
+    result = list_tree(&changes, quern_entity_index(entity), active);
     if (result == QUERN_OK)
         apply(&changes);
     else

@@ -14,10 +14,11 @@
  *
  * Calls that are given a handle reach disabled entities as all others: getters, lookups, commands.
  *
- * quern_entity_set_active switches whole trees under quern_world_parent off and on. An entity is off by
- * itself when it was switched off, or got the tag by another call; it is off because of its parent when it
- * was on while a tree above it was switched off. The world tells both apart by a hidden tag. So what was off
- * by itself before stays off when the tree is switched on again, and so does all below it. */
+ * quern_entity_set_active switches whole trees under quern_world_parent off and on. An entity without the tag
+ * is on. An entity with it is off for one of two reasons, which the world tells apart by a hidden tag: it is
+ * off by itself if it was switched off or got the tag by another call, and off because of its parent if a
+ * switch of a tree above it gave it the tag. Switching a tree off and on again restores what was off by itself
+ * before, because only the second reason follows from the parent. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -35,12 +36,16 @@ extern "C" {
  * OUT_OF_MEMORY. Ask for it once before the first frame; from then on threads and frames do not matter. */
 QUERN_API quern_component quern_world_disabled(quern_world *world);
 
-/** Switches an entity, and all below it under quern_world_parent, off or on.
+/** Switches an entity and all entities below it under quern_world_parent off or on.
  *
- * Off: the entity is off by itself from now on; those below that are on are off because of their parent. On:
- * the entity is no longer off by itself. If its parent is off, it is off because of that now; otherwise it
- * is on, and with it those below that are off because of their parents, down to those that are off by
- * themselves. An entity that is related or created under one that is off stays as it is.
+ * `false` makes the entity off by itself. `true` ends that: the entity is on, or off because of its parent if
+ * its parent is off. Then all entities below follow, parents first. One that is off by itself stays so; each
+ * other one is on if its parent is on, and off because of its parent otherwise.
+ *
+ * Only this call looks at parents. An entity that is related to or created under one that is off, or that gets
+ * or loses the tag by another call, keeps the state that it has until a tree that contains it is switched. An
+ * entity that was off because of its parent, and loses the tag and gets it back by other calls before that, is
+ * off because of its parent again.
  *
  * All of it is done or nothing. Rows change in the order of a walk from the entity, children in their order,
  * each before its next sibling. Errors: as those of the calls in <quern/world.h> on entities,

@@ -5,6 +5,7 @@
 #include "tests/support/setup.h"
 
 #include <quern/active.h>
+#include <quern/commands.h>
 #include <quern/relation.h>
 
 #include <criterion/criterion.h>
@@ -111,19 +112,42 @@ Test(active, what_is_switched_off_under_a_parent_that_is_off_stays_off)
     cr_assert(is_on(a) && !is_on(b) && !is_on(c));
 }
 
-Test(active, what_comes_later_stays_as_it_is)
+Test(active, related_entity_keeps_its_state_until_a_tree_with_it_is_switched)
 {
     const quern_entity a = root(), late = root();
     set(a, false);
     must(quern_entity_relate(world, late, parent, a));
-    cr_assert(is_on(late));
-    set(late, true);
     cr_assert(is_on(late));
     const quern_entity below = child(a);
     set(a, false); /* again: now it reaches them, too */
     cr_assert(!is_on(late) && !is_on(below));
     set(a, true);
     cr_assert(is_on(late) && is_on(below));
+}
+
+Test(active, switching_on_under_disabled_parent_switches_enabled_descendants_off)
+{
+    const quern_entity a = root(), late = root(), below = child(late), lowest = child(below);
+    set(below, false);
+    set(a, false);
+    must(quern_entity_relate(world, late, parent, a));
+    const quern_entity beside = child(late);
+    set(late, true);
+    cr_assert(!is_on(late) && !is_on(beside) && !is_on(below) && !is_on(lowest));
+    set(a, true);
+    cr_assert(is_on(late) && is_on(beside) && !is_on(below) && !is_on(lowest));
+}
+
+Test(active, switching_a_tree_reaches_below_entities_that_are_off_by_themselves)
+{
+    const quern_entity a = root(), b = child(a), after = child(a);
+    set(b, false);
+    const quern_entity late = child(b);
+    cr_assert(is_on(late));
+    set(a, true);
+    cr_assert(is_on(a) && !is_on(b) && !is_on(late) && is_on(after));
+    set(b, true);
+    cr_assert(is_on(b) && is_on(late));
 }
 
 Test(active, the_tag_may_be_put_in_and_taken_out_by_hand)
@@ -191,53 +215,75 @@ Test(active, the_second_tag_is_not_to_be_found)
 
 enum { COUNT = 60 };
 
-/* What the words of active.h say, entity by entity. */
+/* The rules of active.h, entity by entity. */
 typedef struct naive {
     quern_entity handle;
-    uint32_t parent; /* or COUNT */
-    bool by_itself, by_parent;
+    uint32_t parent;       /* or COUNT */
+    bool has_tag;          /* the entity is off */
+    bool is_off_by_parent; /* the reason, which other calls on the tag leave as it is */
 } naive;
 
 static naive all[COUNT];
 
-static void naive_off_below(uint32_t i)
+static bool naive_is_on(uint32_t i)
+{
+    return i == COUNT || !all[i].has_tag;
+}
+
+static void naive_follow_parent(uint32_t i)
+{
+    all[i].has_tag = all[i].is_off_by_parent = !naive_is_on(all[i].parent);
+}
+
+static void naive_follow_below(uint32_t i)
 {
     for (uint32_t k = 0; k < COUNT; k++) {
         if (all[k].parent != i) continue;
-        if (!all[k].by_itself) all[k].by_parent = true;
-        naive_off_below(k);
+        if (!all[k].has_tag || all[k].is_off_by_parent) naive_follow_parent(k);
+        naive_follow_below(k);
     }
-}
-
-static void naive_on_below(uint32_t i)
-{
-    for (uint32_t k = 0; k < COUNT; k++) {
-        if (all[k].parent != i || all[k].by_itself) continue;
-        all[k].by_parent = false;
-        naive_on_below(k);
-    }
-}
-
-static bool naive_is_on(uint32_t i)
-{
-    return !all[i].by_itself && !all[i].by_parent;
 }
 
 static void naive_set(uint32_t i, bool active)
 {
-    const bool was_on = naive_is_on(i);
-    all[i].by_itself = !active;
-    all[i].by_parent = active && !was_on && all[i].parent != COUNT && !naive_is_on(all[i].parent);
-    if (!active)
-        naive_off_below(i);
-    else if (!all[i].by_parent)
-        naive_on_below(i);
+    if (active)
+        naive_follow_parent(i);
+    else
+        all[i].has_tag = true, all[i].is_off_by_parent = false;
+    naive_follow_below(i);
+}
+
+static void change_tag(uint32_t i, bool has_tag)
+{
+    const quern_component disabled = quern_world_disabled(world);
+    if (all[i].has_tag == has_tag) return;
+    must(has_tag ? quern_entity_add(world, all[i].handle, disabled, NULL)
+                 : quern_entity_remove(world, all[i].handle, disabled));
+    all[i].has_tag = has_tag;
+}
+
+/* The tag and the parents, by commands that one flush applies. */
+static void run_commands(random_source *random)
+{
+    const quern_component disabled = quern_world_disabled(world);
+    quern_commands *commands = quern_world_commands(world);
+    for (uint32_t n = random_below(random, 6); n > 0; n--) {
+        const uint32_t i = random_below(random, COUNT);
+        const bool has_tag = random_chance(random, 50);
+        must(has_tag ? quern_commands_add(commands, all[i].handle, disabled, NULL)
+                     : quern_commands_remove(commands, all[i].handle, disabled));
+        all[i].has_tag = has_tag;
+        if (all[i].parent == COUNT || random_chance(random, 70)) continue;
+        must(quern_commands_unrelate(commands, all[i].handle, parent));
+        all[i].parent = COUNT;
+    }
+    must(quern_world_flush(world));
 }
 
 static void step(random_source *random)
 {
     const uint32_t i = random_below(random, COUNT), k = random_below(random, COUNT);
-    const uint32_t kind = random_below(random, 4);
+    const uint32_t kind = random_below(random, 6);
     if (kind < 2) {
         const quern_result result = quern_entity_set_active(world, all[i].handle, kind == 1);
         must(result);
@@ -245,6 +291,10 @@ static void step(random_source *random)
     } else if (kind == 2) {
         if (i != k && quern_entity_relate(world, all[i].handle, parent, all[k].handle) == QUERN_OK)
             all[i].parent = k;
+    } else if (kind == 3) {
+        change_tag(i, random_chance(random, 50));
+    } else if (kind == 4) {
+        run_commands(random);
     } else if (all[i].parent != COUNT && random_chance(random, 50)) {
         must(quern_entity_unrelate(world, all[i].handle, parent));
         all[i].parent = COUNT;
@@ -269,7 +319,7 @@ static void run_program(uint64_t seed)
     }
 }
 
-Test(active, random_programs_agree_with_the_words)
+Test(active, random_programs_agree_with_the_rules)
 {
     for (uint64_t seed = 1; seed < 4; seed++) {
         if (seed > 1) close_world();

@@ -262,6 +262,7 @@ void quern__pass_begin_calls(const quern_context *context)
 void quern__pass_call_view(quern_context *context, quern_kernel *run, const quern_view *view, bool is_told)
 {
     call_run(context, run, view, is_told);
+    if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
 void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype, quern_kernel *run,
@@ -270,6 +271,7 @@ void quern__pass_call_rows(quern_context *context, const quern__archetype *arche
     if (QUERN_CHECKS) quern__guards_check(context, archetype, view);
     const bool was_refused = call_run(context, run, view, is_told);
     if (QUERN_CHECKS) quern__guards_renew(context, archetype, view, was_refused);
+    if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
 enum { ALL_LANES = UINT32_MAX };

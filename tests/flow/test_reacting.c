@@ -44,7 +44,8 @@ typedef struct reaction_plan {
     char name[16];
     uint32_t kinds, phase, flags;
     usage uses[KINDS];
-    bool keeps_history; /* writes to it, where there is something to write to */
+    bool keeps_history;    /* writes to it, where there is something to write to */
+    bool writes_by_lookup; /* the history, by quern_context_lookup_write, instead of its term */
     bool has_condition, is_disabled_at_times;
     uint32_t after; /* a reaction of its phase, or MAX_REACTIONS */
     uint64_t salt;
@@ -73,6 +74,7 @@ static void make_reaction(reaction_plan *reaction, uint32_t i, random_source *ra
                                 .is_disabled_at_times = random_below(random, 6) == 0,
                                 .after = MAX_REACTIONS,
                                 .salt = random_next(random)};
+    reaction->writes_by_lookup = reaction->keeps_history && mix(i, reaction->salt, 7) % 3 == 0;
     snprintf(reaction->name, sizeof reaction->name, "r%u", i);
     if (random_below(random, 4) == 0) reaction->flags = QUERN_SYSTEM_SERIAL;
     if (random_below(random, 8) == 0) reaction->flags = QUERN_SYSTEM_MAIN_THREAD;
@@ -564,6 +566,14 @@ static void stir(quern_context *context, const quern_view *view)
                     stir_roll(histories[row].number, frame, phase), STIR_PERCENT, true);
 }
 
+/* The history of a row, to write. */
+static history *own_history(quern_context *context, const quern_view *view, uint32_t row)
+{
+    const reaction_plan *reaction = quern_context_user_data(context);
+    if (!reaction->writes_by_lookup) return QUERN_COLUMN(view, 0, history) + row;
+    return quern_context_lookup_write(context, view->entities[row], history_type);
+}
+
 /* The terms: the history, then each component that is used. */
 static void react(quern_context *context, const quern_view *view)
 {
@@ -598,7 +608,7 @@ static void react(quern_context *context, const quern_view *view)
         for (uint32_t k = 0; k < KINDS && !is_gone; k++)
             if (reaction->uses[k] == WRITE) QUERN_COLUMN(view, terms[k], uint64_t)[row] += seen;
         if (reaction->keeps_history && !is_gone) {
-            history *mine = QUERN_COLUMN(view, 0, history) + row;
+            history *mine = own_history(context, view, row);
             count = ++mine->count;
             mine->sum = mix(mine->sum, seen, mine->count);
         }
@@ -629,8 +639,9 @@ static void add_reaction(uint32_t i)
     reaction_plan *reaction = &it.reactions[i];
     quern_system_def def = system_def(reaction->name, react);
     uint32_t count = 0;
-    def.terms[count++] =
-        reaction->keeps_history ? quern_term_write(history_type) : quern_term_read(history_type);
+    const bool writes_column = reaction->keeps_history && !reaction->writes_by_lookup;
+    def.terms[count++] = writes_column ? quern_term_write(history_type) : quern_term_read(history_type);
+    if (reaction->writes_by_lookup) def.write_lookups[0].component = history_type;
     for (uint32_t k = 0; k < KINDS; k++)
         if (reaction->uses[k] != UNUSED) def.terms[count++] = term_of(reaction->uses[k], types[k]);
     def.reacts_to = reaction->kinds;

@@ -414,3 +414,40 @@ Test(guard, so_may_archetypes_that_go)
         assert_nothing_found();
     cr_assert_eq(stats_of_world(world).archetype_count, before - PASSING_COUNT);
 }
+
+/* Writes velocity, of the first entity of the view, by lookup. */
+static void write_by_lookup(quern_context *context, const quern_view *view)
+{
+    vec3 *value = quern_context_lookup_write(context, entity, velocity);
+    cr_assert(value != NULL && view->count > 0);
+    value->x += 1;
+}
+
+/* Reactions of every kind, with and without up-terms, in each way of running. */
+Test(guard, so_may_reactions_that_write_by_lookup)
+{
+    static const uint32_t flags[] = {0, QUERN_SYSTEM_MAIN_THREAD, QUERN_SYSTEM_RUNS};
+    const quern_entity parent = setup_entity_with(world, &velocity, 1);
+    const vec3 value = {1, 2, 3};
+    must(quern_entity_add(world, entity, velocity, NULL));
+    must(quern_entity_relate(world, entity, quern_world_parent(world), parent));
+    quern_schedule_destroy(schedule);
+    for (uint32_t i = 0; i < 2 * COUNT_OF(flags); i++) {
+        quern_system_def def = system_def("react", write_by_lookup);
+        const quern_entity fresh = setup_entity_with(world, &position, 1);
+        schedule = setup_phases(world, 1);
+        def.terms[0] = quern_term_read(position);
+        if (i % 2 == 1) def.terms[1] = quern_term_up_optional(velocity, quern_world_parent(world));
+        def.reacts_to = QUERN_ON_SET | QUERN_ON_ADDED | (i % 2 == 0 ? QUERN_ON_REMOVED : 0);
+        def.flags = flags[i / 2];
+        def.write_lookups[0].component = velocity;
+        setup_system(schedule, &def);
+        must(quern_entity_set(world, entity, position, &value));
+        must(quern_entity_set(world, setup_entity_with(world, &position, 1), position, &value));
+        must(quern_entity_destroy(world, fresh));
+        assert_nothing_found();
+        assert_nothing_found();
+        quern_schedule_destroy(schedule);
+    }
+    schedule = setup_phases(world, 1);
+}

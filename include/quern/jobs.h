@@ -166,6 +166,26 @@ QUERN_API void quern_jobs_wake(quern_jobs *jobs);
 /** Returns how many processors this process may run on, at least 1. Threads: any. */
 QUERN_API uint32_t quern_processor_count(void);
 
+/** Where Quern found the size of a cache. */
+typedef enum quern_cache_source {
+    QUERN_CACHE_ASSUMED,      /**< The system does not tell; a common size is assumed. */
+    QUERN_CACHE_FROM_SYSCONF, /**< sysconf. */
+    QUERN_CACHE_FROM_KERNEL   /**< The kernel's description of processor 0 (Linux). */
+} quern_cache_source;
+
+/** Sizes of the data caches that frames reckon with, in bytes. */
+typedef struct quern_cache_sizes {
+    size_t own_bytes;                 /**< The largest cache that a core has to itself; 1 MiB if unknown. */
+    size_t shared_bytes;              /**< The last level, which several cores share; 32 MiB if unknown. */
+    quern_cache_source own_source;    /**< Where own_bytes is from. */
+    quern_cache_source shared_source; /**< Where shared_bytes is from. */
+} quern_cache_sizes;
+
+/** Returns the cache sizes of this machine. The first call of a process reads some files of the system; later
+ * calls take some nanoseconds. Schedules use these sizes to decide how much of the next chunk a worker
+ * prefetches. Thread-safe. */
+QUERN_API quern_cache_sizes quern_processor_caches(void);
+
 /** Describes in words what every worker is doing, one line each, for a program that hangs: its state and
  * the jobs in its deque. Takes no lock and no memory, unless the sink does. Errors: NULL_ARGUMENT, FILE.
  * Threads: any. */

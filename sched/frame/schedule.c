@@ -70,6 +70,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
 
     const quern_allocator *allocator = &world->storage.allocator;
     size_t phases_bytes = phase_count * sizeof(quern__phase);
+    const quern_cache_sizes caches = quern_processor_caches();
     quern_schedule *schedule =
         quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
     if (schedule == NULL)
@@ -84,8 +85,8 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                           .max_reaction_rounds = def->max_reaction_rounds > 0
                                                                      ? def->max_reaction_rounds
                                                                      : QUERN_DEFAULT_REACTION_ROUNDS,
-                                          .own_cache_bytes = quern__own_cache_bytes(),
-                                          .shared_cache_bytes = quern__shared_cache_bytes()},
+                                          .own_cache_bytes = caches.own_bytes,
+                                          .shared_cache_bytes = caches.shared_bytes},
                                  .timing = def->timing};
     result = quern__frame_observer_create(&schedule->plan, def->timing, def->trace, &schedule->observer);
     if (result != QUERN_OK) {

@@ -242,26 +242,6 @@ uint64_t quern__clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-enum { ASSUMED_OWN_CACHE_BYTES = 1024 * 1024, ASSUMED_SHARED_CACHE_BYTES = 32 * 1024 * 1024 };
-
-size_t quern__own_cache_bytes(void)
-{
-    long bytes = 0;
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-    bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#endif
-    return bytes > 0 ? (size_t)bytes : ASSUMED_OWN_CACHE_BYTES;
-}
-
-size_t quern__shared_cache_bytes(void)
-{
-    long bytes = 0;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-    bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    return bytes > 0 ? (size_t)bytes : ASSUMED_SHARED_CACHE_BYTES;
-}
-
 uint32_t quern_processor_count(void)
 {
 #if defined(__linux__)

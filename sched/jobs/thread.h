@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_JOBS_THREAD_H
 #define QUERN_SCHED_JOBS_THREAD_H
 
-/* What the scheduler needs of the operating system: threads, a fence for all of them, a clock, the size of
- * a cache, and a place to sleep. */
+/* What the scheduler needs of the operating system: threads, a fence for all of them, a clock, and a place to
+ * sleep. */
 
 #include "sched/jobs/atomic.h"
 
@@ -77,11 +77,6 @@ bool quern__can_fence_all_threads(void);
 
 /* Monotonic. */
 uint64_t quern__clock_ns(void);
-
-/* What the cache that a core has to itself holds, and the one that it shares with others: the second level
- * and the third. Guesses where the system does not say. */
-size_t quern__own_cache_bytes(void);
-size_t quern__shared_cache_bytes(void);
 
 /* A permit that one thread, the owner, can sleep for and any thread can give. At most one is kept, and it
  * is kept until the owner takes it, so giving it before the owner sleeps is as good as after. */

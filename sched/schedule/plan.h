@@ -56,8 +56,8 @@ typedef struct quern__plan {
     bool fuse;
     uint64_t shuffle_seed; /* 0: none */
     quern_prefetch prefetch;
-    size_t own_cache_bytes;                /* of each core */
-    size_t shared_cache_bytes;             /* of all cores together */
+    size_t own_cache_bytes;                /* of the cache that a core has to itself */
+    size_t shared_cache_bytes;             /* of the last level, which cores share */
     QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
     uint32_t up_count;                     /* the most up-terms of a system */
     uint32_t reaction_count;               /* systems that are reactions */

@@ -9,7 +9,7 @@
  * their rows is another one. And a history that takes the world back takes back what filters have seen, but
  * not the grid, which may be of a time that never was: then it is built, too. */
 
-#include "kit/grid_parts.h"
+#include "kit/grid_internal.h"
 
 #include <float.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Questions. Each goes over the cells where an answer can be, run by run, and tests the items there. */
 
-#include "kit/grid_parts.h"
+#include "kit/grid_internal.h"
 
 #include <float.h>
 #include <math.h>

@@ -12,7 +12,7 @@
  * rows are divided: the number of parts may follow the number of threads. It is no larger than counters pay
  * for, since summing looks at each counter of each part. */
 
-#include "kit/grid_parts.h"
+#include "kit/grid_internal.h"
 
 #include <float.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * commands for entities that were created meanwhile; the flush does all of them or nothing. What a flush
  * would drop, and not refuse (cycles, names that are taken), is looked for before. */
 
-#include "kit/json_parts.h"
+#include "kit/json_internal.h"
 
 #include <quern/active.h>
 #include <quern/bulk.h>

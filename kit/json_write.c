@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "kit/json_parts.h"
+#include "kit/json_internal.h"
 
 #include <quern/name.h>
 #include <quern/world.h>

@@ -3,7 +3,7 @@
 /* Registering, the systems, and the sweep: all worlds, level by level. transform_walk.c has the other way, and
  * decides which one a frame takes. */
 
-#include "kit/transform_parts.h"
+#include "kit/transform_internal.h"
 
 quern_result quern__transform_null(const char *function, const char *argument)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Hanging entities on others. */
 
-#include "kit/transform_parts.h"
+#include "kit/transform_internal.h"
 
 #include <string.h>
 

@@ -24,7 +24,7 @@
  * filters let the same pass at every thread count. A walk that turns out to be too long, or gets no memory,
  * is left to the sweep. */
 
-#include "kit/transform_parts.h"
+#include "kit/transform_internal.h"
 
 #include <string.h>
 
@@ -32,7 +32,7 @@ enum {
     /* A walk looks at no more than one node in so many, and places no more. */
     NODES_PER_STEP = 4,
     LEAST_CAPACITY = 64,
-    BATCH = 32,         /* nodes whose children are looked up together */
+    LOOKUP_BATCH = 32,  /* nodes whose children are looked up together */
     TOPS_PER_PART = 16, /* at least, so that a part is worth a job */
 };
 
@@ -306,7 +306,7 @@ static void place_tops(const quern_transform *transform, quern__transform_list *
 static bool place_children(const quern_transform *transform, quern__transform_list *list, uint32_t first,
                            uint32_t count)
 {
-    uint32_t counts[BATCH];
+    uint32_t counts[LOOKUP_BATCH];
     const uint32_t room = list->capacity - list->count;
     const quern_getter_column columns[] = {
         {.getter = transform->locals, .values = list->locals + list->count},
@@ -341,7 +341,7 @@ static void walk_part(quern__transform_part *part)
     place_tops(part->transform, list, part->parents);
     for (uint32_t first = 0; first < list->count;) {
         const uint32_t left = list->count - first;
-        const uint32_t count = left < BATCH ? left : BATCH;
+        const uint32_t count = left < LOOKUP_BATCH ? left : LOOKUP_BATCH;
         if (!goes_on(part->transform, count)) return;
         if (!place_children(part->transform, list, first, count)) return;
         first += count;

@@ -14,7 +14,7 @@
 #include <zstd.h>
 #endif
 
-enum { ALIGNMENT_BYTES = 64, HEAD_BYTES = sizeof(quern__block_head), ZSTD_LEVEL = 1 };
+enum { ARCHIVE_ALIGNMENT_BYTES = 64, HEAD_BYTES = sizeof(quern__block_head), ZSTD_LEVEL = 1 };
 
 _Static_assert(HEAD_BYTES % QUERN__SECTION_ALIGNMENT_BYTES == 0 &&
                    sizeof(quern__archive_head) % QUERN__SECTION_ALIGNMENT_BYTES == 0,
@@ -90,8 +90,9 @@ quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink si
                            "archives are little-endian, and this machine is not: save on another one");
     if (compresses && !quern__blocks_can_compress())
         return fail_without_zstd("the archive is to be compressed");
-    writer->memory = quern__allocate(allocator, HEAD_BYTES + QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
-    if (compresses) writer->compressed = quern__allocate(allocator, QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
+    writer->memory = quern__allocate(allocator, HEAD_BYTES + QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
+    if (compresses)
+        writer->compressed = quern__allocate(allocator, QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
     if (writer->memory == NULL || (compresses && writer->compressed == NULL)) {
         quern__block_writer_drop(writer);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of an archive");
@@ -147,8 +148,9 @@ void quern__section_end(quern__block_writer *writer, const char *end)
 
 void quern__block_writer_drop(quern__block_writer *writer)
 {
-    quern__release(&writer->allocator, writer->memory, HEAD_BYTES + QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
-    quern__release(&writer->allocator, writer->compressed, QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
+    quern__release(&writer->allocator, writer->memory, HEAD_BYTES + QUERN__BLOCK_BYTES,
+                   ARCHIVE_ALIGNMENT_BYTES);
+    quern__release(&writer->allocator, writer->compressed, QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
     writer->memory = writer->compressed = NULL;
 }
 
@@ -168,7 +170,7 @@ void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocat
 {
     for (uint32_t i = 0; i < blocks->list.count; i++)
         quern__release(allocator, blocks->list.items[i].owned, blocks->list.items[i].bytes,
-                       ALIGNMENT_BYTES);
+                       ARCHIVE_ALIGNMENT_BYTES);
     quern__array_release(allocator, &blocks->list);
     *blocks = (quern__blocks){0};
 }
@@ -234,7 +236,7 @@ static quern_result fetch(quern__read_block *block, quern__reader *reader, uint3
         *out_stored = quern__reader_lend(reader, bytes);
         return *out_stored != NULL ? QUERN_OK : fail_short(reader, "a block");
     }
-    block->owned = quern__allocate(allocator, bytes, ALIGNMENT_BYTES);
+    block->owned = quern__allocate(allocator, bytes, ARCHIVE_ALIGNMENT_BYTES);
     if (block->owned == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes", bytes);
     block->bytes = bytes;
@@ -247,12 +249,12 @@ static quern_result expand(quern__read_block *block, const quern__block_head *he
                            const quern_allocator *allocator, uint64_t offset_bytes)
 {
     if (!quern__blocks_can_compress()) return fail_without_zstd("the archive is compressed");
-    char *sections = quern__allocate(allocator, head->sections_bytes, ALIGNMENT_BYTES);
+    char *sections = quern__allocate(allocator, head->sections_bytes, ARCHIVE_ALIGNMENT_BYTES);
     if (sections == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes",
                            head->sections_bytes);
     const bool is_good = decompress_block(sections, head->sections_bytes, stored, head->stored_bytes);
-    quern__release(allocator, block->owned, block->bytes, ALIGNMENT_BYTES);
+    quern__release(allocator, block->owned, block->bytes, ARCHIVE_ALIGNMENT_BYTES);
     block->owned = sections;
     block->bytes = head->sections_bytes;
     block->sections = sections;
@@ -320,7 +322,7 @@ quern_result quern__blocks_read(quern__blocks *blocks, quern_source source,
     return result;
 }
 
-bool quern__section_next(quern__section_walk *walk, quern__section *out_section)
+bool quern__section_next(quern__section_walk *walk, quern__archive_section *out_section)
 {
     const quern__blocks *blocks = walk->blocks;
     while (walk->block < blocks->list.count &&

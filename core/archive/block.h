@@ -7,9 +7,9 @@
  * whether the sink took them: closing says so. What is read has been checked as a whole before the first
  * section is looked at; only memory for blocks that are there is ever asked for. */
 
-#include "core/archive/format.h"
+#include "core/archive/archive_format.h"
 #include "core/base/array.h"
-#include "core/base/source.h"
+#include "core/base/source_internal.h"
 
 #include <quern/sink.h>
 
@@ -89,12 +89,12 @@ typedef struct quern__section_walk {
     uint32_t offset_bytes; /* in the block */
 } quern__section_walk;
 
-typedef struct quern__section {
+typedef struct quern__archive_section {
     quern__section_kind kind;
     quern__parser payload;
-} quern__section;
+} quern__archive_section;
 
 /* False at the end. */
-bool quern__section_next(quern__section_walk *walk, quern__section *out_section);
+bool quern__section_next(quern__section_walk *walk, quern__archive_section *out_section);
 
 #endif

@@ -10,7 +10,7 @@
  * alone never have the same checksum; others have it with a chance of one in 2^64. A lane waits for its
  * last product, and there are as many lanes as products fit into that time. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 uint64_t quern__checksum(uint64_t seed, const void *bytes, size_t count);
 

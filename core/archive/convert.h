@@ -5,7 +5,7 @@
 
 /* From values of one layout to values of another, field by field. */
 
-#include "core/storage/type.h"
+#include "core/storage/type_internal.h"
 
 /* What becomes of values. */
 typedef enum quern__conversion_kind {

@@ -148,7 +148,7 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
     }
 }
 
-static quern_result take_section(quern__image *image, quern__section *section)
+static quern_result take_section(quern__image *image, quern__archive_section *section)
 {
     if (!may_follow(image->last_kind, section->kind))
         return quern__image_fail("its sections are out of order");
@@ -197,7 +197,7 @@ static quern_result check_missing(const quern__image *image)
 static quern_result take_sections(quern__image *image)
 {
     quern__section_walk walk = {.blocks = &image->blocks};
-    quern__section section;
+    quern__archive_section section;
     quern_result result = QUERN_OK;
     while (result == QUERN_OK && quern__section_next(&walk, &section)) {
         if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS)

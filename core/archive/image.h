@@ -10,7 +10,7 @@
 
 #include "core/archive/block.h"
 #include "core/archive/convert.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <quern/archive.h>
 

@@ -311,7 +311,7 @@ static void put_resources(const loading *load)
 static void put_sections(const loading *load, bool links)
 {
     quern__section_walk walk = {.blocks = &load->image->blocks};
-    quern__section section;
+    quern__archive_section section;
     uint32_t set_count = 0;
     while (quern__section_next(&walk, &section)) {
         if (section.kind == QUERN__SECTION_ARCHETYPE) set_count++;

@@ -6,7 +6,7 @@
 /* What saving a world and saving some entities share: all but the bytes of rows. */
 
 #include "core/archive/block.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <quern/archive.h>
 

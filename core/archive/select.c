@@ -6,7 +6,7 @@
 
 #include "core/archive/save.h"
 #include "core/base/printer.h"
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 struct quern_archive {
     quern_world *world;

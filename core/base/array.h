@@ -8,7 +8,7 @@
  *     if (!quern__array_reserve(allocator, &array, array.count + 1)) return out of memory;
  *     array.items[array.count++] = item;  */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #define QUERN__ARRAY(type)        \
     struct {                      \

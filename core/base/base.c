@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include "core/base/pages.h"
 

@@ -5,7 +5,7 @@
 
 /* Fixed sets of small numbers, as arrays of 64-bit words that the caller provides. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #define QUERN__BITSET_WORDS(bits) (((bits) + 63) / 64)
 

@@ -6,7 +6,7 @@
 /* How this room gets its loops run on several threads without knowing any: whoever owns the threads lends
  * them as an executor. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 /* Works on the items begin to end - 1, as worker 0 to worker_count - 1. */
 typedef void quern__executor_function(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);

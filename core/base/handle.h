@@ -10,7 +10,7 @@
  * the same tag, one after the other, begin at different multiples of QUERN__STRETCH_GENERATIONS, far from
  * each other. What depends on the world alone is which life of its slot a handle stands for. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <quern/id.h>
 

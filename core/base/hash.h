@@ -6,7 +6,7 @@
 /* Mixing functions for hash tables and for the world hash. Stable: the same input gives the same value on
  * every machine of the same byte order. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit changes every output bit. */
 static inline uint64_t quern__hash_mix(uint64_t value)

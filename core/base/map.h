@@ -6,7 +6,7 @@
 /* A hash map from 64-bit keys (not 0) to 64-bit values. Open addressing with linear probing, at most half
  * full. No slot in a cluster is ever empty, so a probe ends at the first empty slot. All zero is empty. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "core/base/hash.h"
 
 typedef struct quern__map_slot {

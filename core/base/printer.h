@@ -7,7 +7,7 @@
  * After the first write that the sink refuses it gets nothing more, and closing the printer says so: who
  * prints need not ask. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <quern/sink.h>
 

@@ -6,7 +6,7 @@
 /* Sorting by 64-bit keys, in memory that the caller provides: the C library's qsort may allocate behind the
  * back of the user's allocator. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 typedef struct quern__sort_item {
     uint64_t key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/source.h"
+#include "core/base/source_internal.h"
 
 #include <errno.h>
 

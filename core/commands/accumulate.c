@@ -32,12 +32,12 @@ void quern__accumulating_destroy(quern__accumulating *it)
 /* --------------------------------------------------------------------------------------------- walking */
 
 /* Items that are neighbours in the order of streams, and are combined in the same way. */
-typedef struct batch {
+typedef struct item_batch {
     const quern__accumulation *accumulation;
     uint32_t count; /* 0: there are no more */
     quern__accumulated *items[BATCH_ITEMS];
     const quern__record *records[BATCH_ITEMS]; /* of their entities, if these are alive */
-} batch;
+} item_batch;
 
 /* An item of the gathered streams; stream: their count behind the last one. */
 typedef struct cursor {
@@ -80,7 +80,7 @@ static inline bool is_alike(const quern__accumulation *a, const quern__accumulat
 }
 
 /* Items of a run into a batch, as long as there is room: the first of `left_count`. Returns how many. */
-static inline uint32_t pick(batch *into, char *item, uint32_t left_count)
+static inline uint32_t pick(item_batch *into, char *item, uint32_t left_count)
 {
     const uint32_t item_bytes = into->accumulation->item_bytes, room = BATCH_ITEMS - into->count;
     const uint32_t count = left_count < room ? left_count : room;
@@ -92,8 +92,8 @@ static inline uint32_t pick(batch *into, char *item, uint32_t left_count)
 }
 
 /* The same with those of a partition; returns how many were looked at. */
-static inline uint32_t pick_of_partition(batch *into, char *item, uint32_t left_count, uint32_t partition,
-                                         uint32_t partition_count)
+static inline uint32_t pick_of_partition(item_batch *into, char *item, uint32_t left_count,
+                                         uint32_t partition, uint32_t partition_count)
 {
     const uint32_t item_bytes = into->accumulation->item_bytes;
     uint32_t count = into->count, i = 0;
@@ -107,7 +107,8 @@ static inline uint32_t pick_of_partition(batch *into, char *item, uint32_t left_
 }
 
 /* The next items of a partition. */
-static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partition_count, batch *out_batch)
+static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partition_count,
+                               item_batch *out_batch)
 {
     out_batch->count = 0;
     while (out_batch->count < BATCH_ITEMS && at->stream < at->gathered->streams.count) {
@@ -127,7 +128,7 @@ static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partitio
 }
 
 /* Asks for the records of a batch. */
-static inline void fetch_records(const quern__entities *entities, batch *of)
+static inline void fetch_records(const quern__entities *entities, item_batch *of)
 {
     static const quern__record nobody = {.location = 0};
     for (uint32_t i = 0; i < of->count; i++) {
@@ -163,7 +164,7 @@ static quern_entity with_tag(quern_entity entity, uint32_t tag)
 /* Entities that were gone before this sync point are told from those that go with it, if any may. */
 static void mark_dead(const quern__accumulating *it)
 {
-    batch dead;
+    item_batch dead;
     const quern__entities *entities = &it->storage->entities;
     const uint32_t tag = tag_of_dead(it->storage);
     cursor at = cursor_first(&it->gathered);
@@ -275,7 +276,7 @@ static __attribute__((noinline)) void find_place(place_of *it, const quern__reco
 
 /* The items of a batch of which something comes, with the values that it goes to, which are fetched.
  * Headers of chunks are left alone: see chunk.h. */
-static inline uint32_t find_values(place_of *it, const batch *of, quern__pair *out_pairs)
+static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pair *out_pairs)
 {
     const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;
     quern__place place = it->place;
@@ -299,7 +300,7 @@ static inline uint32_t find_values(place_of *it, const batch *of, quern__pair *o
 }
 
 /* Values in these rows have been written. */
-static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const batch *of)
+static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const item_batch *of)
 {
     for (uint32_t i = 0; i < of->count; i++) {
         const quern__record *record = of->records[i];
@@ -311,7 +312,7 @@ static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const batch *of)
 }
 
 /* In order; how many came to nothing. */
-static inline uint32_t combine_batch(place_of *it, const batch *of)
+static inline uint32_t combine_batch(place_of *it, const item_batch *of)
 {
     quern__pair pairs[BATCH_ITEMS];
     const quern__accumulation *accumulation = of->accumulation;
@@ -329,7 +330,7 @@ static inline uint32_t combine_batch(place_of *it, const batch *of)
 static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t partition,
                                          uint32_t partition_count)
 {
-    batch batches[2];
+    item_batch batches[2];
     const quern__entities *entities = &it->storage->entities;
     place_of place = {.storage = it->storage, .component_index = UINT32_MAX};
     cursor at = cursor_first(&it->gathered);
@@ -337,7 +338,7 @@ static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t
     cursor_fill(&at, partition, partition_count, &batches[0]);
     fetch_records(entities, &batches[0]);
     for (uint32_t turn = 0; batches[turn].count > 0; turn ^= 1) {
-        batch *next = &batches[turn ^ 1];
+        item_batch *next = &batches[turn ^ 1];
         cursor_fill(&at, partition, partition_count, next);
         fetch_records(entities, next);
         dropped_count += combine_batch(&place, &batches[turn]);

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_COMMANDS_FOLLOW_H
 #define QUERN_CORE_COMMANDS_FOLLOW_H
 
-/* Commands that follow from those of users (relate.h), put behind the streams that were gathered, so that
+/* Commands that follow from those of users (relate_stage.h), put behind the streams that were gathered, so that
  * the stages to come do them like any others. What is created now is known by its provisional handle in its
  * own stream alone: commands on it are written behind that stream, which is made longer by a jump; those on
  * entities that live are one more stream after all others.

@@ -14,7 +14,12 @@
 #include "core/base/bitset.h"
 #include "core/commands/spawn.h"
 
-enum { ARENA_BLOCK_BYTES = 256 * 1024, ALIGNMENT_BYTES = 64, STREAMS_PER_CALL = 4, CHUNKS_PER_CALL = 4 };
+enum {
+    ARENA_BLOCK_BYTES = 256 * 1024,
+    MERGE_ALIGNMENT_BYTES = 64,
+    STREAMS_PER_CALL = 4,
+    CHUNKS_PER_CALL = 4
+};
 
 void quern__merged_release(quern__merged *merged, const quern_allocator *allocator)
 {
@@ -26,11 +31,11 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
         quern__array_release(allocator, &scratch->runs);
         quern__array_release(allocator, &scratch->spans);
         quern__array_release(allocator, &scratch->drops);
-        quern__release(allocator, scratch, sizeof *scratch, ALIGNMENT_BYTES);
+        quern__release(allocator, scratch, sizeof *scratch, MERGE_ALIGNMENT_BYTES);
     }
     for (uint32_t i = 0; i < merged->arena.count; i++)
         quern__release(allocator, merged->arena.items[i].memory, merged->arena.items[i].size_bytes,
-                       ALIGNMENT_BYTES);
+                       MERGE_ALIGNMENT_BYTES);
     quern__array_release(allocator, &merged->edits);
     quern__array_release(allocator, &merged->chunk_edits);
     quern__array_release(allocator, &merged->streams);
@@ -47,7 +52,7 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
  * next do not leave one behind each. NULL: none. */
 static void *arena_allocate(quern__merged *merged, const quern_allocator *allocator, size_t size_bytes)
 {
-    size_bytes = quern__align_up(size_bytes, ALIGNMENT_BYTES);
+    size_bytes = quern__align_up(size_bytes, MERGE_ALIGNMENT_BYTES);
     while (merged->arena_block < merged->arena.count &&
            merged->arena.items[merged->arena_block].size_bytes - merged->arena_used_bytes < size_bytes) {
         merged->arena_block++;
@@ -58,7 +63,7 @@ static void *arena_allocate(quern__merged *merged, const quern_allocator *alloca
         while (block_bytes < size_bytes)
             block_bytes *= 2;
         if (!quern__array_reserve(allocator, &merged->arena, merged->arena.count + 1)) return NULL;
-        char *block = quern__allocate(allocator, block_bytes, ALIGNMENT_BYTES);
+        char *block = quern__allocate(allocator, block_bytes, MERGE_ALIGNMENT_BYTES);
         if (block == NULL) return NULL;
         merged->arena.items[merged->arena.count++] =
             (quern__arena_block){.memory = block, .size_bytes = block_bytes};
@@ -274,7 +279,7 @@ static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
     if (operation->kind == QUERN__OPERATION_SPAWN) merge_spawns(it);
-    if (operation->kind != QUERN__OPERATION_CREATE) return; /* relate.h has done it */
+    if (operation->kind != QUERN__OPERATION_CREATE) return; /* relate_stage.h has done it */
     quern__item *item = quern__run_item(it->run, 0);
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
     if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
@@ -297,7 +302,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
             merge_item(it, item, i, mode);
-        } else if (mode != WALK_SPAN && item->entity.bits != 0) { /* null: relate.h has dropped it */
+        } else if (mode != WALK_SPAN && item->entity.bits != 0) { /* null: relate_stage.h has dropped it */
             assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);
         }
@@ -558,7 +563,7 @@ static bool reserve(quern__merged *merged, const quern__storage *storage, uint32
     while (merged->edits_of_chunk.count < chunk_count)
         merged->edits_of_chunk.items[merged->edits_of_chunk.count++] = 0;
     while (merged->scratches.count < worker_count) {
-        quern__scratch *scratch = quern__allocate(allocator, sizeof *scratch, ALIGNMENT_BYTES);
+        quern__scratch *scratch = quern__allocate(allocator, sizeof *scratch, MERGE_ALIGNMENT_BYTES);
         if (scratch == NULL) return false;
         *scratch = (quern__scratch){.sequences = {.allocator = allocator}};
         merged->scratches.items[merged->scratches.count++] = scratch;

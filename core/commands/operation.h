@@ -8,7 +8,7 @@
  * checking lists of components and computing layouts is not done per command. */
 
 #include "core/base/map.h"
-#include "core/storage/component.h"
+#include "core/storage/component_internal.h"
 
 typedef enum quern__operation_kind {
     QUERN__OPERATION_ADD, /* one operand; with a value it is a set */
@@ -17,7 +17,7 @@ typedef enum quern__operation_kind {
     QUERN__OPERATION_ENABLE, /* likewise */
     QUERN__OPERATION_DISABLE,
     QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
-    /* From here on what relate.h does; merging skips it. */
+    /* From here on what relate_stage.h does; merging skips it. */
     QUERN__OPERATION_RELATE,   /* one operand, the relation's component; the value is the target */
     QUERN__OPERATION_UNRELATE, /* one operand, the relation's component */
     QUERN__OPERATION_NAME,     /* no operand; the name stands behind the item, "" for none */
@@ -42,7 +42,7 @@ typedef enum quern__trait {
     QUERN__TRAIT_TURNOVER = 2,   /* destroys, or creates with types without hooks: turnover.h */
     QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value has to be destroyed when nobody wants it */
-    QUERN__TRAIT_UNRELATED = 16, /* asks nothing of relate.h itself */
+    QUERN__TRAIT_UNRELATED = 16, /* asks nothing of relate_stage.h itself */
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64
 } quern__trait;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/commands/place.h"
 
-enum { BLOCK_BYTES = 64 * 1024, BLOCK_ALIGNMENT_BYTES = 64 };
+enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
 
 _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 
@@ -11,7 +11,7 @@ _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 _Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
                        (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
-                   BLOCK_BYTES,
+                   COMMAND_BLOCK_BYTES,
                "blocks are too small");
 
 /* -------------------------------------------------------------------------------------------- blocks */
@@ -20,7 +20,7 @@ static void use_block(quern_commands *commands, uint32_t index)
 {
     commands->block_index = index;
     commands->next = commands->blocks.items[index].memory;
-    commands->end = commands->next + BLOCK_BYTES - sizeof(quern__run);
+    commands->end = commands->next + COMMAND_BLOCK_BYTES - sizeof(quern__run);
 }
 
 void quern__blocks_rewind(quern_commands *commands)
@@ -32,8 +32,8 @@ void quern__blocks_trim(quern_commands *commands, uint32_t keep_count)
 {
     while (commands->blocks.count > keep_count)
         quern__release(&commands->storage->allocator,
-                       commands->blocks.items[--commands->blocks.count].memory, BLOCK_BYTES,
-                       BLOCK_ALIGNMENT_BYTES);
+                       commands->blocks.items[--commands->blocks.count].memory, COMMAND_BLOCK_BYTES,
+                       COMMAND_BLOCK_ALIGNMENT_BYTES);
     if (keep_count == 0) commands->next = commands->end = NULL;
 }
 
@@ -41,7 +41,7 @@ static bool block_add(quern_commands *commands)
 {
     const quern_allocator *allocator = &commands->storage->allocator;
     if (!quern__array_reserve(allocator, &commands->blocks, commands->blocks.count + 1)) return false;
-    char *memory = quern__allocate(allocator, BLOCK_BYTES, BLOCK_ALIGNMENT_BYTES);
+    char *memory = quern__allocate(allocator, COMMAND_BLOCK_BYTES, COMMAND_BLOCK_ALIGNMENT_BYTES);
     if (memory == NULL) return false;
     commands->blocks.items[commands->blocks.count++] = (quern__block){.memory = memory};
     if (commands->blocks.count == 1) use_block(commands, 0);
@@ -75,7 +75,7 @@ static bool reserve_blocks(quern_commands *commands, const quern__operation *ope
     if (count == 1 && quern__left_bytes(commands) >= quern__run_bytes(operation)) return true;
     uint32_t fitting = items_that_fit(operation, quern__left_bytes(commands));
     if (fitting >= count) return true;
-    uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
+    uint32_t per_block = items_that_fit(operation, COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__run));
     assert(per_block > 0);
     return reserve_more(commands, (count - fitting - 1) / per_block + 1);
 }
@@ -119,7 +119,7 @@ quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t byte
                                          const char *function)
 {
     if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
-    const uint32_t per_block = BLOCK_BYTES - (uint32_t)sizeof(quern__run) - largest_bytes;
+    const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__run) - largest_bytes;
     if ((quern__left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
         !reserve_stream(commands))
         return quern__record_fail_memory(commands);

@@ -23,7 +23,7 @@
  * Then the recorders are reset, and values that nobody wanted are destroyed. */
 
 #include "core/commands/accumulate.h"
-#include "core/commands/relate.h"
+#include "core/commands/relate_stage.h"
 #include "core/commands/turnover.h"
 
 typedef struct quern__playback {

@@ -45,7 +45,7 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* Commands may follow at the sync point from those of a stream that creates and relates (relate.h): there
+/* Commands may follow at the sync point from those of a stream that creates and relates (relate_stage.h): there
  * is room for a jump to them behind it. No other stream goes on at the end of a block, so a jump may stand
  * where only the recorder's own could stand otherwise. */
 static inline void leave_tail(quern_commands *commands)

@@ -2,13 +2,14 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/commands/relating.h"
 
-enum { ALIGNMENT_BYTES = 128 };
+enum { RELATING_ALIGNMENT_BYTES = 128 };
 
-_Static_assert(_Alignof(quern_commands) <= ALIGNMENT_BYTES, "recorders are aligned enough");
+_Static_assert(_Alignof(quern_commands) <= RELATING_ALIGNMENT_BYTES, "recorders are aligned enough");
 
 quern__relating *quern__relating_create(quern__storage *storage)
 {
-    quern__relating *relating = quern__allocate(&storage->allocator, sizeof *relating, ALIGNMENT_BYTES);
+    quern__relating *relating =
+        quern__allocate(&storage->allocator, sizeof *relating, RELATING_ALIGNMENT_BYTES);
     if (relating == NULL) return NULL;
     *relating = (quern__relating){.storage = storage};
     quern__followers_init(&relating->followers, storage);
@@ -31,7 +32,7 @@ void quern__relating_destroy(quern__relating *relating)
     quern__array_release(allocator, &relating->list);
     quern__array_release(allocator, &relating->drops);
     quern__array_release(allocator, &relating->refused);
-    quern__release(allocator, relating, sizeof *relating, ALIGNMENT_BYTES);
+    quern__release(allocator, relating, sizeof *relating, RELATING_ALIGNMENT_BYTES);
 }
 
 /* --------------------------------------------------------------------------------------------- notes */

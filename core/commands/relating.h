@@ -3,11 +3,11 @@
 #ifndef QUERN_CORE_COMMANDS_RELATING_H
 #define QUERN_CORE_COMMANDS_RELATING_H
 
-/* What relate.h keeps while it walks commands: which entities they have touched, with a note each; what is
+/* What relate_stage.h keeps while it walks commands: which entities they have touched, with a note each; what is
  * no longer as rows say; and how each change of a link or a name is taken back. The calls change links and
  * names, and nothing else. All may run out of memory, which is noted in is_out_of_memory. */
 
-#include "core/commands/relate.h"
+#include "core/commands/relate_stage.h"
 #include "core/storage/naming.h"
 
 #define QUERN__NOTE_NONE UINT32_MAX

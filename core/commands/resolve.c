@@ -439,7 +439,7 @@ static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quer
     const quern__stream *stream = it->gathered->streams.items[stream_index].stream;
     const quern__operation *operation = run->operation;
     bool creates = operation->kind == QUERN__OPERATION_CREATE;
-    if (operation->kind > QUERN__OPERATION_CREATE) return true; /* relate.h knows */
+    if (operation->kind > QUERN__OPERATION_CREATE) return true; /* relate_stage.h knows */
     for (uint32_t i = 0; i < run->item_count; i++) {
         quern_entity entity = quern__run_item(run, i)->entity;
         const quern__sequence *sequence =

@@ -13,7 +13,7 @@
  * sequence. */
 
 #include "core/commands/operation.h"
-#include "core/storage/plan.h"
+#include "core/storage/move_plan.h"
 
 #define QUERN__SEQUENCE_NONE UINT32_MAX
 

@@ -19,7 +19,7 @@
  * What a recorder needs for a prefab it makes once. */
 
 #include "core/commands/record.h"
-#include "core/storage/prefab.h"
+#include "core/storage/prefab_internal.h"
 
 struct quern__spawn_form;
 

@@ -9,7 +9,7 @@
  * once (core/storage/prefab_instances.h), as many together as follow one another. */
 
 #include "core/commands/gather.h"
-#include "core/storage/prefab.h"
+#include "core/storage/prefab_internal.h"
 
 typedef struct quern__resolved quern__resolved;
 

@@ -301,21 +301,21 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
 /* -------------------------------------------------------------------------------------------- applying */
 
 /* Some new rows of one kind, one after the other in the order of creates. */
-typedef struct batch {
+typedef struct create_batch {
     const quern__create_kind *kind;
     uint32_t first_created, rank, count;
     char *items[BATCH_CREATES];
     uintptr_t places[BATCH_CREATES];
-} batch;
+} create_batch;
 
-typedef struct applying {
+typedef struct turnover_target {
     const quern__turnover *turnover;
     quern__resolved *resolved;
     const quern__storage *storage;
-} applying;
+} turnover_target;
 
 /* Gaps, the first one first, then the rows after all others. */
-static void find_places(const quern__resolved *resolved, batch *it)
+static void find_places(const quern__resolved *resolved, create_batch *it)
 {
     const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
     uint32_t i = 0;
@@ -331,14 +331,14 @@ static void find_places(const quern__resolved *resolved, batch *it)
 }
 
 /* size_bytes is a constant where it is inlined. */
-static inline void copy_column(const batch *it, const quern__create_fill *fill, uint32_t size_bytes)
+static inline void copy_column(const create_batch *it, const quern__create_fill *fill, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < it->count; i++)
         quern__copy_value(quern__location_value(it->places[i], fill->target_offset_bytes, size_bytes),
                           it->items[i] + fill->value_offset_bytes, size_bytes);
 }
 
-static void fill_column(const batch *it, const quern__create_fill *fill)
+static void fill_column(const create_batch *it, const quern__create_fill *fill)
 {
     if (fill->value_offset_bytes == 0) {
         for (uint32_t i = 0; i < it->count; i++)
@@ -366,7 +366,7 @@ static void fill_column(const batch *it, const quern__create_fill *fill)
 }
 
 /* What a new row in this gap and its record touch. */
-static inline void fetch_row(const applying *all, const quern__create_kind *kind, uintptr_t place,
+static inline void fetch_row(const turnover_target *all, const quern__create_kind *kind, uintptr_t place,
                              quern_entity handle)
 {
     const quern__archetype *archetype = all->resolved->deltas.items[kind->delta].archetype;
@@ -380,7 +380,7 @@ static inline void fetch_row(const applying *all, const quern__create_kind *kind
 }
 
 /* Rows of gaps lie apart: while a batch is written, the next one's are fetched. */
-static void fetch_ahead(const applying *all, const batch *it)
+static void fetch_ahead(const turnover_target *all, const create_batch *it)
 {
     const quern__resolved *resolved = all->resolved;
     const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
@@ -392,7 +392,7 @@ static void fetch_ahead(const applying *all, const batch *it)
                   resolved->created.items[created]);
 }
 
-static void apply_batch(const applying *all, batch *it)
+static void apply_batch(const turnover_target *all, create_batch *it)
 {
     if (it->count == 0) return;
     const quern__resolved *resolved = all->resolved;
@@ -408,7 +408,7 @@ static void apply_batch(const applying *all, batch *it)
 }
 
 /* The creates of a span join the batch, which is of their kind. */
-static void take_span(const applying *all, const quern__create_span *span, batch *it)
+static void take_span(const turnover_target *all, const quern__create_span *span, create_batch *it)
 {
     assert(it->kind != NULL);
     const quern__operation *operation = it->kind->operation;
@@ -431,8 +431,8 @@ static void take_span(const applying *all, const quern__create_span *span, batch
 static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
-    const applying *all = argument;
-    batch it; /* most of it is lists, which begin empty */
+    const turnover_target *all = argument;
+    create_batch it; /* most of it is lists, which begin empty */
     it.kind = NULL;
     it.count = it.first_created = it.rank = 0;
     for (uint32_t i = begin; i < end; i++) {
@@ -453,7 +453,7 @@ void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *res
                            const quern__gathered *gathered, quern__storage *storage,
                            const quern__executor *executor)
 {
-    applying all = {.turnover = turnover, .resolved = resolved, .storage = storage};
+    turnover_target all = {.turnover = turnover, .resolved = resolved, .storage = storage};
     quern__change_begin(resolved, gathered, storage);
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];

@@ -3,7 +3,7 @@
 /* Names and resources in a snapshot. Names are copied as a whole, when some name has changed; resources
  * always, each in a page. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 /* ------------------------------------------------------------------------------------------- names */
 

@@ -6,7 +6,7 @@
 /* What differs between two snapshots. It holds both, so that its batches may point into their pages, and
  * lies in pages itself: a history that has made one like it allocates nothing. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 #include <quern/history.h>
 

@@ -197,10 +197,10 @@ bool quern__delta_list_rows(quern_delta *delta)
 /* --------------------------------------------------------------------------------------- components */
 
 /* The components of the rows of a run on one side, one after the other. */
-typedef struct walk {
+typedef struct component_walk {
     side at;
     uint32_t next, column;
-} walk;
+} component_walk;
 
 /* One of them: absent, a tag, or with values. */
 typedef struct part {
@@ -210,7 +210,7 @@ typedef struct part {
     uint32_t row;
 } part;
 
-static uint32_t next_component(const walk *it)
+static uint32_t next_component(const component_walk *it)
 {
     const quern__saved_archetype *archetype = it->at.archetype;
     return archetype != NULL && it->next < archetype->component_count
@@ -229,7 +229,7 @@ static const uint64_t *find_disabled(const side *at, uint32_t component_index)
     return NULL;
 }
 
-static part take_part(const quern__history *history, walk *it, uint32_t component_index,
+static part take_part(const quern__history *history, component_walk *it, uint32_t component_index,
                       uint32_t size_bytes)
 {
     if (it->at.archetype == NULL || next_component(it) != component_index) return (part){.is_there = false};
@@ -334,7 +334,7 @@ static bool tell_components(quern_delta *delta, const run *rows)
 {
     const quern__history *history = delta->history;
     const quern__components *components = &history->world->storage.components;
-    walk was = {.at = rows->was}, is = {.at = rows->is};
+    component_walk was = {.at = rows->was}, is = {.at = rows->is};
     telling it = {.delta = delta,
                   .handles = handles_of(history, is.at.archetype != NULL ? &is.at : &was.at),
                   .count = rows->count};

@@ -3,7 +3,7 @@
 /* Events that wait, and who has seen which. Runs are numbered, and cut, as they were; in which blocks their
  * values lie shows to nobody, so those of a channel are packed. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 #include "core/history/waiting.h"
 
 typedef struct saved_channel {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 enum { FRAMES_ALIGNMENT_BYTES = 64 };
 
@@ -181,7 +181,7 @@ void quern__history_release(quern__history *history)
     quern__snapshot_let_go(history, &history->live);
     stop_noting(history->world);
     quern__array_release(&allocator, &history->transfers);
-    quern__array_release(&allocator, &history->parts);
+    quern__array_release(&allocator, &history->column_restores);
     quern__array_release(&allocator, &history->delta_scratch.runs);
     quern__array_release(&allocator, &history->delta_scratch.loose);
     quern__map_release(&history->delta_scratch.loose_by_handle, &allocator);

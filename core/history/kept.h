@@ -12,7 +12,7 @@
  * Restoring builds the streams anew in recorders beside those of the world, which may fail, and lets them
  * change places then. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 /* Errors: INVALID_ARGUMENT (what cannot be kept twice waits), OUT_OF_MEMORY. */
 quern_result quern__build_kept(quern__history *history, quern__snapshot *snapshot);

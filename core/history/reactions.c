@@ -3,7 +3,7 @@
 /* What reactions are still to be told. Bits of rows are with the planes of archetypes; here are the flags
  * of reactions and watches, and copies of what went. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 #include "core/history/waiting.h"
 
 /* Of a watch; copies follow, block by block. */

@@ -6,7 +6,7 @@
 #include "core/history/kept.h"
 #include "core/history/waiting.h"
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 /* ------------------------------------------------------------------------------------------- numbers */
 

@@ -8,7 +8,7 @@
  *             destroyed; rows are cut or appended, values copied, handles put in their places; archetypes
  *             come into their order; links, names, resources and the rest */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 #include "core/storage/change.h"
 
@@ -168,7 +168,7 @@ static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t c
     history->copied_bytes += (uint64_t)rows * place->size_bytes;
     history->copied_count++;
     if (quern__hooks_any(&place->type->hooks))
-        return quern__history_note_part(history, (quern__part){i, slot, column});
+        return quern__history_note_column_restore(history, (quern__column_restore){i, slot, column});
     const quern__page page = quern__saved_pages(target->saved, slot)[column];
     return quern__history_transfer(
         history, quern__column_value(place, target->archetype->slots[slot].chunk, 0),
@@ -179,7 +179,8 @@ static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
 {
     const goal *target = &it->targets[i];
     const bool is_known = has_rows(it, target, slot);
-    if (!is_known && !quern__history_note_part(it->history, (quern__part){i, slot, QUERN__PART_ROWS}))
+    if (!is_known && !quern__history_note_column_restore(
+                         it->history, (quern__column_restore){i, slot, QUERN__RESTORE_ROWS}))
         return false;
     for (uint32_t column = 0; column < target->saved->column_count; column++)
         if (!(is_known && has_column(it, target, slot, column)) && !note_column(it, i, slot, column))
@@ -329,16 +330,16 @@ static void set_row_count(const restore *it, const goal *target)
     quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
 }
 
-static void put_back_part(const restore *it, const quern__part *part)
+static void put_back_column(const restore *it, const quern__column_restore *place)
 {
-    const goal *target = &it->targets[part->archetype];
+    const goal *target = &it->targets[place->archetype];
     const quern__archetype *archetype = target->archetype;
-    const bool is_rows = part->column == QUERN__PART_ROWS;
-    const uint32_t column = is_rows ? target->saved->column_count : part->column;
-    const uint32_t rows = quern__saved_rows(target->saved, part->slot);
-    const quern__page page = quern__saved_pages(target->saved, part->slot)[column];
+    const bool is_rows = place->column == QUERN__RESTORE_ROWS;
+    const uint32_t column = is_rows ? target->saved->column_count : place->column;
+    const uint32_t rows = quern__saved_rows(target->saved, place->slot);
+    const quern__page page = quern__saved_pages(target->saved, place->slot)[column];
     const char *memory = quern__page_memory(&it->history->store, page);
-    quern__chunk *chunk = archetype->slots[part->slot].chunk;
+    quern__chunk *chunk = archetype->slots[place->slot].chunk;
     if (is_rows)
         quern__rows_put_back(it->storage, archetype, quern__location_make(chunk, 0),
                              (const quern_entity *)(const void *)memory, rows);
@@ -387,11 +388,11 @@ static void put_back_rows(const restore *it)
     for (uint32_t i = 0; i < it->count; i++)
         set_row_count(it, &it->targets[i]);
     quern__history_run_transfers(history, false);
-    for (uint32_t i = 0; i < history->parts.count; i++)
-        put_back_part(it, &history->parts.items[i]);
+    for (uint32_t i = 0; i < history->column_restores.count; i++)
+        put_back_column(it, &history->column_restores.items[i]);
     for (uint32_t i = 0; i < it->count; i++)
         put_back_notes(&it->targets[i]);
-    if (history->parts.count > 0) quern__structure_changed(it->storage);
+    if (history->column_restores.count > 0) quern__structure_changed(it->storage);
 }
 
 static void put_back(const restore *it)
@@ -409,7 +410,7 @@ static void put_back(const restore *it)
 quern_result quern__history_take_back(quern__history *history, const quern__snapshot *snapshot)
 {
     restore it = {.history = history, .storage = &history->world->storage, .snapshot = snapshot};
-    history->transfers.count = history->parts.count = 0;
+    history->transfers.count = history->column_restores.count = 0;
     history->copied_bytes = history->copied_count = 0;
     const quern_result result = prepare(&it);
     if (result == QUERN_OK)

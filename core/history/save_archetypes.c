@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Archetypes in a snapshot: what of their chunks was written since live is copied, all else shared. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 /* ----------------------------------------------------------------------------------- one archetype */
 

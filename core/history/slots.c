@@ -3,7 +3,7 @@
 /* Slots of entities in a snapshot: of each, the generation, and whether it is alive or which free one comes
  * after it. Where the rows of the living are follows from the chunks: see restore.c. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 typedef struct saved_slot {
     uint32_t handle_high;

@@ -12,7 +12,7 @@
  * takes the same sizes again, finds them lying one after the other as before. */
 
 #include "core/base/array.h"
-#include "core/storage/type.h"
+#include "core/storage/type_internal.h"
 
 /* The number of a page; 0: none. */
 typedef uint32_t quern__page;

@@ -6,7 +6,7 @@
 /* Small things of all kinds, one after the other in memory, and taken from there in the same order. What
  * puts them is called twice: first without memory, to learn how long the tape gets. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 typedef struct quern__tape {
     char *bytes; /* NULL: only the length counts */

@@ -10,7 +10,7 @@
  * taken first, and stores as usual; so does restoring, for what it writes is what the next frame reads.
  * docs/history.md has figures. */
 
-#include "core/history/history.h"
+#include "core/history/history_internal.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

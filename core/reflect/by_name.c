@@ -5,7 +5,7 @@
 #include "core/base/printer.h"
 #include "core/reflect/value.h"
 #include "core/storage/change.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <quern/reflect.h>
 

@@ -4,7 +4,7 @@
 
 #include "core/reflect/number.h"
 #include "core/storage/naming.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <quern/name.h>
 

@@ -3,8 +3,8 @@
 /* What a world has: the lists of reflect.h. */
 
 #include "core/base/handle.h"
-#include "core/world/event.h"
-#include "core/world/world.h"
+#include "core/world/event_internal.h"
+#include "core/world/world_internal.h"
 
 #include <quern/reflect.h>
 

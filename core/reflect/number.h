@@ -7,7 +7,7 @@
  * decimal point of the locale; here that is put in and taken out. Values are their bits, so that a NaN
  * stays the one that it is. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <quern/type.h>
 

@@ -5,7 +5,7 @@
 
 /* Where a path leads: a field, or an element of it. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <quern/reflect.h>
 

@@ -27,7 +27,7 @@
 #include "core/base/array.h"
 #include "core/base/map.h"
 #include "core/storage/chunk.h"
-#include "core/storage/component.h"
+#include "core/storage/component_internal.h"
 #include "core/storage/copy.h"
 #include "core/storage/planes.h"
 #include "core/storage/row_versions.h"
@@ -51,7 +51,7 @@ typedef struct quern__place {
 } quern__place;
 
 /* The way to the archetype with one component more or less: what a single call needs of its plan, which
- * is_plain (see plan.h). */
+ * is_plain (see move_plan.h). */
 typedef struct quern__edge {
     uint64_t key; /* quern__edge_key; 0: no edge */
     struct quern__archetype *target;

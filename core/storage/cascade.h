@@ -14,7 +14,7 @@
  *
  * Up to there links are only looked at. */
 
-#include "core/storage/relation.h"
+#include "core/storage/relation_internal.h"
 
 typedef struct quern__loosened {
     quern__relation *relation;

@@ -6,7 +6,7 @@
 enum { ROWS_ONE_BY_ONE = 3 };
 
 /* Records lie anywhere: so far ahead of their use they are fetched. */
-enum { RECORDS_AHEAD = 12 };
+enum { TAKE_RECORDS_AHEAD = 12 };
 
 /* ------------------------------------------------------------------------------------------- room */
 
@@ -90,8 +90,8 @@ void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_
 {
     quern__entities *entities = &storage->entities;
     for (uint32_t i = 0; i < count; i++) {
-        if (i + RECORDS_AHEAD < count)
-            __builtin_prefetch(quern__entities_record(entities, indices[i + RECORDS_AHEAD]), 1);
+        if (i + TAKE_RECORDS_AHEAD < count)
+            __builtin_prefetch(quern__entities_record(entities, indices[i + TAKE_RECORDS_AHEAD]), 1);
         quern__record *record = quern__entities_record(entities, indices[i]);
         if (QUERN__LIKELY(!quern__record_ends_stretch(record)))
             quern__entities_free(entities, indices[i], record);

@@ -58,7 +58,7 @@
  * Reactions (core/storage/reaction.h) listen to all but relocate; before bits change, since these tell them
  * what they know of rows, and to moves afterwards, too. */
 
-#include "core/storage/plan.h"
+#include "core/storage/move_plan.h"
 
 /* --------------------------------------------------------------------------------------- listeners */
 

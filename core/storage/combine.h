@@ -7,7 +7,7 @@
  * bytes are all described as numbers, and functions that the program has registered. */
 
 #include "core/base/array.h"
-#include "core/storage/type.h"
+#include "core/storage/type_internal.h"
 
 #include <quern/commands.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/component.h"
+#include "core/storage/component_internal.h"
 
 quern_component quern__component_handle(const quern__components *components, uint32_t index)
 {

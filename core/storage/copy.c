@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/copy.h"
 
-enum { ALIGNMENT_BYTES = 8 };
+enum { COPY_PLAN_ALIGNMENT_BYTES = 8 };
 
 static bool stays_behind(const quern__copy *copy)
 {
@@ -100,7 +100,8 @@ quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__c
 {
     sort_by_size(copies, count);
     const uint32_t word_count = write_plan(copies, count, NULL);
-    quern__copy_word *plan = quern__allocate(allocator, word_count * sizeof *plan, ALIGNMENT_BYTES);
+    quern__copy_word *plan =
+        quern__allocate(allocator, word_count * sizeof *plan, COPY_PLAN_ALIGNMENT_BYTES);
     if (plan != NULL) write_plan(copies, count, plan);
     return plan;
 }
@@ -113,5 +114,5 @@ void quern__copy_release(const quern_allocator *allocator, quern__copy_word *pla
         ends += plan[word_count].group.step_count == 0;
         word_count += plan[word_count].group.step_count;
     }
-    quern__release(allocator, plan, word_count * sizeof *plan, ALIGNMENT_BYTES);
+    quern__release(allocator, plan, word_count * sizeof *plan, COPY_PLAN_ALIGNMENT_BYTES);
 }

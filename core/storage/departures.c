@@ -2,17 +2,17 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/departures.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { MOVE_COUNT_ALIGNMENT_BYTES = 64 };
 
 static void release_counts(quern__departures *departures, const quern_allocator *allocator)
 {
     quern__release(allocator, departures->counts, departures->capacity * sizeof *departures->counts,
-                   ALIGNMENT_BYTES);
+                   MOVE_COUNT_ALIGNMENT_BYTES);
 }
 
 static bool resize(quern__departures *departures, const quern_allocator *allocator, uint32_t chunk_count)
 {
-    uint64_t *counts = quern__allocate(allocator, chunk_count * sizeof *counts, ALIGNMENT_BYTES);
+    uint64_t *counts = quern__allocate(allocator, chunk_count * sizeof *counts, MOVE_COUNT_ALIGNMENT_BYTES);
     if (counts == NULL) return false;
     const uint32_t known = departures->capacity;
     if (known > 0) memcpy(counts, departures->counts, known * sizeof *counts);

@@ -14,7 +14,7 @@
  *
  *   counts[number]   for all chunks of all slabs, while there are readers */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <quern/getter.h>
 

@@ -4,7 +4,10 @@
 
 #include "core/base/pages.h"
 
-enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
+enum {
+    RECORD_PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record),
+    RECORD_PAGE_ALIGNMENT_BYTES = RECORD_PAGE_BYTES
+};
 
 /* What stands in the table for every absent page. Only read, and only with handles that are not alive; not
  * const, which would put two megabytes of zeros into the file of the library. */
@@ -18,15 +21,15 @@ void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 /* Memory for a page of which so many slots were ever used. */
 static quern__record *page_allocate(const quern_allocator *allocator, uint32_t page, uint32_t slots)
 {
-    quern__record *records = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
+    quern__record *records = quern__allocate(allocator, RECORD_PAGE_BYTES, RECORD_PAGE_ALIGNMENT_BYTES);
     if (records != NULL && (page > 0 || slots >= QUERN__FIRST_PAGE_HUGE_FROM))
-        quern__advise_huge_pages(records, PAGE_BYTES);
+        quern__advise_huge_pages(records, RECORD_PAGE_BYTES);
     return records;
 }
 
 static void page_release(quern__entities *entities, const quern_allocator *allocator, uint32_t page)
 {
-    quern__release(allocator, entities->pages.items[page], PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
+    quern__release(allocator, entities->pages.items[page], RECORD_PAGE_BYTES, RECORD_PAGE_ALIGNMENT_BYTES);
 }
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator)
@@ -247,7 +250,7 @@ bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator
         if (absent_highs[i] != 0 || !quern__entities_is_absent(entities, i)) continue;
         quern__record *records = page_allocate(allocator, i, QUERN__PAGE_RECORDS);
         if (records == NULL) return false;
-        memset(records, 0, PAGE_BYTES);
+        memset(records, 0, RECORD_PAGE_BYTES);
         entities->pages.items[i] = records;
     }
     return true;
@@ -286,7 +289,7 @@ uint64_t quern__entities_held_bytes(const quern__entities *entities)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < entities->pages.count; i++)
-        bytes += quern__entities_is_absent(entities, i) ? 0 : PAGE_BYTES;
+        bytes += quern__entities_is_absent(entities, i) ? 0 : RECORD_PAGE_BYTES;
     return bytes;
 }
 
@@ -294,7 +297,7 @@ uint64_t quern__entities_held_bytes(const quern__entities *entities)
 
 void quern__entities_widen_first_page(const quern__entities *entities)
 {
-    quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
+    quern__collapse_huge_page(entities->pages.items[0], RECORD_PAGE_BYTES);
 }
 
 /* Of slots that were never used, how many from this one on have records one after the other. */

@@ -6,7 +6,7 @@
 /* An element of a field as 64 bits, whatever its type: unsigned integers as they are, signed ones extended,
  * F32 and F64 by their bits, a NaN thus as the one that it is. A bool is its byte. */
 
-#include "core/storage/type.h"
+#include "core/storage/type_internal.h"
 
 uint64_t quern__field_load(quern_field_type type, const char *at);
 void quern__field_store(quern_field_type type, char *at, uint64_t bits);

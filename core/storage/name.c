@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/name.h"
+#include "core/storage/name_internal.h"
 
 #include "core/base/hash.h"
 
 enum {
-    PAGE_BYTES = QUERN__NAME_PAGE_SLOTS * sizeof(uint32_t),
-    BLOCK_BYTES = QUERN__NAME_BLOCK_NAMES * sizeof(quern__name),
-    ALIGNMENT_BYTES = 64,
+    NAME_PAGE_BYTES = QUERN__NAME_PAGE_SLOTS * sizeof(uint32_t),
+    NAME_BLOCK_BYTES = QUERN__NAME_BLOCK_NAMES * sizeof(quern__name),
+    NAME_ALIGNMENT_BYTES = 64,
     LEAST_BUCKETS = 16
 };
 
 void quern__names_release(quern__names *names, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < names->pages.count; i++)
-        quern__release(allocator, names->pages.items[i], PAGE_BYTES, ALIGNMENT_BYTES);
+        quern__release(allocator, names->pages.items[i], NAME_PAGE_BYTES, NAME_ALIGNMENT_BYTES);
     for (uint32_t i = 0; i < names->blocks.count; i++)
-        quern__release(allocator, names->blocks.items[i], BLOCK_BYTES, ALIGNMENT_BYTES);
+        quern__release(allocator, names->blocks.items[i], NAME_BLOCK_BYTES, NAME_ALIGNMENT_BYTES);
     quern__array_release(allocator, &names->pages);
     quern__array_release(allocator, &names->blocks);
     quern__release(allocator, names->buckets, names->bucket_count * sizeof *names->buckets,
-                   ALIGNMENT_BYTES);
+                   NAME_ALIGNMENT_BYTES);
     *names = (quern__names){.version = names->version + 1};
 }
 
@@ -51,10 +51,10 @@ static void leave(const quern__names *names, uint32_t number)
 /* Other buckets for the same names. */
 static bool set_bucket_count(quern__names *names, const quern_allocator *allocator, uint32_t count)
 {
-    uint32_t *buckets = quern__allocate(allocator, count * sizeof *buckets, ALIGNMENT_BYTES);
+    uint32_t *buckets = quern__allocate(allocator, count * sizeof *buckets, NAME_ALIGNMENT_BYTES);
     if (buckets == NULL) return false;
     memset(buckets, 0xFF, count * sizeof *buckets); /* QUERN__NAME_NONE */
-    quern__release(allocator, names->buckets, names->bucket_count * sizeof *buckets, ALIGNMENT_BYTES);
+    quern__release(allocator, names->buckets, names->bucket_count * sizeof *buckets, NAME_ALIGNMENT_BYTES);
     names->buckets = buckets;
     names->bucket_count = count;
     for (uint32_t i = 0; i < names->blocks.count; i++)
@@ -73,9 +73,9 @@ static bool reserve_page(quern__names *names, const quern_allocator *allocator, 
     while (names->pages.count <= page)
         names->pages.items[names->pages.count++] = NULL;
     if (names->pages.items[page] != NULL) return true;
-    names->pages.items[page] = quern__allocate(allocator, PAGE_BYTES, ALIGNMENT_BYTES);
+    names->pages.items[page] = quern__allocate(allocator, NAME_PAGE_BYTES, NAME_ALIGNMENT_BYTES);
     if (names->pages.items[page] == NULL) return false;
-    memset(names->pages.items[page], 0xFF, PAGE_BYTES); /* QUERN__NAME_NONE */
+    memset(names->pages.items[page], 0xFF, NAME_PAGE_BYTES); /* QUERN__NAME_NONE */
     names->held_page_count++;
     return true;
 }
@@ -98,7 +98,7 @@ static bool add_block(quern__names *names, const quern_allocator *allocator)
     for (uint32_t i = 0; i < names->blocks.count && names->held_block_count < names->blocks.count; i++)
         if (names->blocks.items[i] == NULL) block = i;
     if (!quern__array_reserve(allocator, &names->blocks, block + 1)) return false;
-    quern__name *fresh = quern__allocate(allocator, BLOCK_BYTES, ALIGNMENT_BYTES);
+    quern__name *fresh = quern__allocate(allocator, NAME_BLOCK_BYTES, NAME_ALIGNMENT_BYTES);
     if (fresh == NULL) return false;
     if (block == names->blocks.count) names->blocks.count++;
     names->blocks.items[block] = fresh;
@@ -208,7 +208,7 @@ static void trim_pages(quern__names *names, const quern_allocator *allocator)
         while (page != NULL && slot < QUERN__NAME_PAGE_SLOTS && page[slot] == QUERN__NAME_NONE)
             slot++;
         if (page == NULL || slot < QUERN__NAME_PAGE_SLOTS) continue;
-        quern__release(allocator, page, PAGE_BYTES, ALIGNMENT_BYTES);
+        quern__release(allocator, page, NAME_PAGE_BYTES, NAME_ALIGNMENT_BYTES);
         names->pages.items[i] = NULL;
         names->held_page_count--;
     }
@@ -224,7 +224,7 @@ static void trim_blocks(quern__names *names, const quern_allocator *allocator)
         for (uint32_t k = QUERN__NAME_BLOCK_NAMES; block != NULL && k-- > 0;)
             used_count += block[k].slot != QUERN__SLOT_NONE;
         if (block != NULL && used_count == 0) {
-            quern__release(allocator, block, BLOCK_BYTES, ALIGNMENT_BYTES);
+            quern__release(allocator, block, NAME_BLOCK_BYTES, NAME_ALIGNMENT_BYTES);
             names->blocks.items[i] = NULL;
             names->held_block_count--;
             continue;
@@ -255,6 +255,7 @@ void quern__names_trim(quern__names *names, const quern_allocator *allocator)
 
 uint64_t quern__names_held_bytes(const quern__names *names)
 {
-    return (uint64_t)names->held_page_count * PAGE_BYTES + (uint64_t)names->held_block_count * BLOCK_BYTES +
+    return (uint64_t)names->held_page_count * NAME_PAGE_BYTES +
+           (uint64_t)names->held_block_count * NAME_BLOCK_BYTES +
            names->bucket_count * sizeof *names->buckets;
 }

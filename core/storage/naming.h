@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_STORAGE_NAMING_H
 #define QUERN_CORE_STORAGE_NAMING_H
 
-/* Names of living entities (name.h), under their parents in the built-in hierarchy. */
+/* Names of living entities (name_internal.h), under their parents in the built-in hierarchy. */
 
 #include "core/storage/relate.h"
 #include "core/storage/storage.h"

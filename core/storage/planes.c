@@ -4,7 +4,7 @@
 
 #include "core/storage/planes.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { PLANE_ALIGNMENT_BYTES = 64 };
 
 /* ------------------------------------------------------------------------------------ which planes */
 
@@ -15,7 +15,7 @@ static bool is_before(quern__plane a, quern__plane b)
 
 static size_t list_bytes(uint32_t count)
 {
-    return quern__align_up(sizeof(quern__planes) + count * sizeof(quern__plane), ALIGNMENT_BYTES);
+    return quern__align_up(sizeof(quern__planes) + count * sizeof(quern__plane), PLANE_ALIGNMENT_BYTES);
 }
 
 /* With a list that is still to be written, and no bits. */
@@ -25,7 +25,7 @@ static quern__planes *allocate(const quern_allocator *allocator, uint32_t count,
     const uint32_t plane_words = 1 + (row_capacity + 63) / 64;
     const size_t words_bytes = sizeof(uint64_t) * plane_words * count * slot_capacity;
     const size_t bytes = list_bytes(count) + words_bytes;
-    char *memory = quern__allocate(allocator, bytes, ALIGNMENT_BYTES);
+    char *memory = quern__allocate(allocator, bytes, PLANE_ALIGNMENT_BYTES);
     if (memory == NULL) return NULL;
     memset(memory + list_bytes(count), 0, words_bytes);
     quern__planes *planes = (quern__planes *)(void *)memory;
@@ -113,7 +113,7 @@ bool quern__planes_grow(quern__planes **planes, const quern_allocator *allocator
 
 void quern__planes_release(quern__planes **planes, const quern_allocator *allocator)
 {
-    if (*planes != NULL) quern__release(allocator, *planes, (*planes)->bytes, ALIGNMENT_BYTES);
+    if (*planes != NULL) quern__release(allocator, *planes, (*planes)->bytes, PLANE_ALIGNMENT_BYTES);
     *planes = NULL;
 }
 

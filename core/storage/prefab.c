@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/prefab.h"
+#include "core/storage/prefab_internal.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { PREFAB_ALIGNMENT_BYTES = 64 };
 
 /* ----------------------------------------------------------------------------------------- one prefab */
 
@@ -24,7 +24,7 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     }
     for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
         quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab), _Alignof(quern__kin));
-    quern__release(allocator, prefab->values, prefab->values_bytes, ALIGNMENT_BYTES);
+    quern__release(allocator, prefab->values, prefab->values_bytes, PREFAB_ALIGNMENT_BYTES);
     quern__array_release(allocator, &prefab->members);
     quern__array_release(allocator, &prefab->groups);
     quern__array_release(allocator, &prefab->columns);

@@ -7,7 +7,7 @@
  * slots, rows and what is asked for here, and takes handles; then they are put into the world, and nothing
  * can fail. */
 
-#include "core/storage/prefab.h"
+#include "core/storage/prefab_internal.h"
 
 /* Some instances of one prefab. */
 typedef struct quern__instances {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* What a spawn gives values of its own to: looked up and checked before anything is spawned. */
-#include "core/storage/prefab.h"
+#include "core/storage/prefab_internal.h"
 
 static bool is_end_of_overrides(const void *list, uint32_t i)
 {

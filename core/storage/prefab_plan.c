@@ -3,7 +3,7 @@
 /* The archetypes that the groups of a prefab go to. They depend on where the root comes to: its parent, and
  * the level of all below it. So there is a plan for each level of the root, 0 standing for a root without
  * parent, which holds as long as no archetype comes or goes. */
-#include "core/storage/prefab.h"
+#include "core/storage/prefab_internal.h"
 
 /* A sorted set of components, with room for those that come to a captured one. */
 typedef struct component_set {

@@ -7,7 +7,7 @@
 
 #include "core/storage/storage.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { REACTION_ALIGNMENT_BYTES = 64 };
 
 static bool asks_for(const quern__reaction *reaction, quern_reaction_kind kind)
 {
@@ -85,7 +85,7 @@ static quern__watch *watch_create(quern__reaction *reaction, quern__archetype *a
                                   const quern_allocator *allocator)
 {
     const watch_parts parts = parts_of(reaction->term_count);
-    char *memory = quern__allocate(allocator, parts.total_bytes, ALIGNMENT_BYTES);
+    char *memory = quern__allocate(allocator, parts.total_bytes, REACTION_ALIGNMENT_BYTES);
     if (memory == NULL) return NULL;
     quern__watch *watch = (quern__watch *)(void *)memory;
     *watch = (quern__watch){
@@ -101,7 +101,8 @@ static quern__watch *watch_create(quern__reaction *reaction, quern__archetype *a
 static void watch_release(quern__watch *watch, const quern_allocator *allocator)
 {
     quern__removed_release(&watch->removed, allocator);
-    quern__release(allocator, watch, parts_of(watch->reaction->term_count).total_bytes, ALIGNMENT_BYTES);
+    quern__release(allocator, watch, parts_of(watch->reaction->term_count).total_bytes,
+                   REACTION_ALIGNMENT_BYTES);
 }
 
 /* The archetype has got a watch, or lost one. Edges are for rows that leave without more ado. */
@@ -238,7 +239,7 @@ static quern__reaction *reaction_create(quern__reactions *registry, const quern_
         number++;
     if (!quern__array_reserve(allocator, &registry->list, number + 1)) return NULL;
     quern__reaction *reaction =
-        quern__allocate(allocator, reaction_bytes(def->term_count), ALIGNMENT_BYTES);
+        quern__allocate(allocator, reaction_bytes(def->term_count), REACTION_ALIGNMENT_BYTES);
     if (reaction == NULL) return NULL;
     *reaction = (quern__reaction){.registry = registry,
                                   .number = number,
@@ -325,7 +326,7 @@ void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
     quern__array_release(allocator, &reaction->taken.words);
     registry->removed_count -= asks_for(reaction, QUERN_ON_REMOVED);
     registry->list.items[reaction->number] = NULL;
-    quern__release(allocator, reaction, reaction_bytes(reaction->term_count), ALIGNMENT_BYTES);
+    quern__release(allocator, reaction, reaction_bytes(reaction->term_count), REACTION_ALIGNMENT_BYTES);
     if (--registry->count == 0) {
         quern__array_release(allocator, &registry->list);
         registry->list.items = NULL;

@@ -10,8 +10,8 @@ enum {
     SHORT_LIST = 64, /* what its rows are in may be fetched all at once */
     /* What a long list will need lies anywhere; so far ahead of its use it is fetched: records and links,
      * and what these lead to. */
-    RECORDS_AHEAD = 24,
-    ROWS_AHEAD = 12
+    RELATE_RECORDS_AHEAD = 24,
+    RELATE_ROWS_AHEAD = 12
 };
 
 /* -------------------------------------------------------------------------------- lists of changes */
@@ -148,7 +148,7 @@ static quern_result reserve_run(quern__storage *storage, uint32_t first, bool no
     if (is_short) fetch_row(storage, change);
     if (notes) result = note_moved(storage, change->slot, plan->target);
     for (; !notes && ++change < end && goes_along(storage, change); count++) {
-        if (end - change > RECORDS_AHEAD) fetch_record(storage, change[RECORDS_AHEAD].slot);
+        if (end - change > RELATE_RECORDS_AHEAD) fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
         change->plan = plan;
         if (is_short) fetch_row(storage, change);
     }
@@ -178,9 +178,9 @@ void quern__changes_apply(quern__storage *storage)
     const bool is_long = count > SHORT_LIST;
     const quern__level_change *change = storage->level_changes.items;
     for (uint32_t i = 0; i < count; i++, change++) {
-        if (is_long && count - i > RECORDS_AHEAD) {
-            fetch_record(storage, change[RECORDS_AHEAD].slot);
-            fetch_row(storage, change + ROWS_AHEAD);
+        if (is_long && count - i > RELATE_RECORDS_AHEAD) {
+            fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
+            fetch_row(storage, change + RELATE_ROWS_AHEAD);
         }
         quern__record *record = quern__entities_record(&storage->entities, change->slot);
         quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot), record,
@@ -362,11 +362,11 @@ static quern_result relate_all_links(quern__storage *storage, quern__relation *r
     quern_result result = QUERN_OK;
     uint32_t i = 0;
     for (; i < count; i++) {
-        if (count - i > RECORDS_AHEAD) {
-            fetch_links(&relation->links, quern_entity_index(sources[i + RECORDS_AHEAD]));
-            fetch_links(&relation->links, quern_entity_index(targets[i + RECORDS_AHEAD]));
-            fetch_neighbours(relation, quern_entity_index(sources[i + ROWS_AHEAD]),
-                             quern_entity_index(targets[i + ROWS_AHEAD]));
+        if (count - i > RELATE_RECORDS_AHEAD) {
+            fetch_links(&relation->links, quern_entity_index(sources[i + RELATE_RECORDS_AHEAD]));
+            fetch_links(&relation->links, quern_entity_index(targets[i + RELATE_RECORDS_AHEAD]));
+            fetch_neighbours(relation, quern_entity_index(sources[i + RELATE_ROWS_AHEAD]),
+                             quern_entity_index(targets[i + RELATE_ROWS_AHEAD]));
         }
         result = relate_links(storage, relation, sources[i], targets[i]);
         if (result != QUERN_OK) break;
@@ -398,7 +398,8 @@ static quern_result list_touched(quern__storage *storage, quern__relation *relat
     quern__changes_begin(storage);
     if (!quern__array_reserve(&storage->allocator, &storage->level_changes, count)) return fail_list();
     for (uint32_t i = 0; i < count; i++, before++) {
-        if (count - i > RECORDS_AHEAD) fetch_links(&relation->links, before[RECORDS_AHEAD].slot);
+        if (count - i > RELATE_RECORDS_AHEAD)
+            fetch_links(&relation->links, before[RELATE_RECORDS_AHEAD].slot);
         if (quern__bitset_has(storage->touched.items, before->slot)) continue;
         quern__bitset_add(storage->touched.items, before->slot);
         fetch_record(storage, before->slot);
@@ -433,9 +434,9 @@ static void write_targets(quern__storage *storage, const quern__relation *relati
     const uint32_t count = storage->relinkings.count;
     const quern__relinking *before = storage->relinkings.items;
     for (uint32_t i = 0; i < count; i++, before++) {
-        if (count - i > RECORDS_AHEAD) {
-            fetch_record(storage, before[RECORDS_AHEAD].slot);
-            fetch_target(storage, relation, before[ROWS_AHEAD].slot);
+        if (count - i > RELATE_RECORDS_AHEAD) {
+            fetch_record(storage, before[RELATE_RECORDS_AHEAD].slot);
+            fetch_target(storage, relation, before[RELATE_ROWS_AHEAD].slot);
         }
         if (before->is_level_alone || !quern__bitset_has(storage->touched.items, before->slot)) continue;
         quern__bitset_remove(storage->touched.items, before->slot);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/relation.h"
+#include "core/storage/relation_internal.h"
 
-#include "core/storage/plan.h"
+#include "core/storage/move_plan.h"
 
 const quern_relation_def quern__parent_def = {
     .name = "parent", .on_target_destroyed = QUERN_TARGET_DESTROYS_SOURCE, .levels = true, .ordered = true};

@@ -4,7 +4,7 @@
 
 #include "core/base/sort.h"
 
-enum { ALIGNMENT_BYTES = 64, MAX_BLOCK_ROWS = 512 };
+enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_ROWS = 512 };
 
 /* ------------------------------------------------------------------------------------------- blocks */
 
@@ -26,12 +26,12 @@ void quern__removed_lay_out(quern__removed *removed, const quern__archetype *arc
 
 static char *allocate_block(const quern__removed *removed, const quern_allocator *allocator)
 {
-    return quern__allocate(allocator, removed->block_bytes, ALIGNMENT_BYTES);
+    return quern__allocate(allocator, removed->block_bytes, REMOVED_ALIGNMENT_BYTES);
 }
 
 static void release_block(const quern__removed *removed, const quern_allocator *allocator, char *block)
 {
-    quern__release(allocator, block, removed->block_bytes, ALIGNMENT_BYTES);
+    quern__release(allocator, block, removed->block_bytes, REMOVED_ALIGNMENT_BYTES);
 }
 
 void quern__removed_trim(quern__removed *removed, const quern_allocator *allocator, uint32_t keep_count)
@@ -262,11 +262,11 @@ bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocat
     const uint32_t run_count = list_runs(removed, NULL);
     const size_t runs_bytes = 2 * (size_t)run_count * sizeof(quern__sort_item);
     const size_t blocks_bytes = quern__removed_used_blocks(removed) * sizeof(char *);
-    quern__sort_item *runs = quern__allocate(allocator, runs_bytes, ALIGNMENT_BYTES);
-    char **blocks = quern__allocate(allocator, blocks_bytes, ALIGNMENT_BYTES);
+    quern__sort_item *runs = quern__allocate(allocator, runs_bytes, REMOVED_ALIGNMENT_BYTES);
+    char **blocks = quern__allocate(allocator, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
     const bool has_memory = runs != NULL && blocks != NULL && allocate_blocks(removed, allocator, blocks);
     if (has_memory) sort_into(removed, allocator, blocks, runs, run_count);
-    quern__release(allocator, runs, runs_bytes, ALIGNMENT_BYTES);
-    quern__release(allocator, blocks, blocks_bytes, ALIGNMENT_BYTES);
+    quern__release(allocator, runs, runs_bytes, REMOVED_ALIGNMENT_BYTES);
+    quern__release(allocator, blocks, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
     return has_memory;
 }

@@ -7,7 +7,7 @@
 
 #include "core/base/array.h"
 #include "core/base/handle.h"
-#include "core/storage/type.h"
+#include "core/storage/type_internal.h"
 
 typedef struct quern__resource {
     quern__type type;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/row_versions.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { ROW_VERSION_ALIGNMENT_BYTES = 64 };
 
 /* ------------------------------------------------------------------------------------------- room */
 
@@ -18,7 +18,8 @@ quern__row_versions *quern__row_versions_create(const quern_allocator *allocator
                                                 uint32_t version_count, uint32_t row_capacity,
                                                 uint32_t slot_capacity, uint64_t now)
 {
-    char *memory = quern__allocate(allocator, head_bytes(lane_count, version_count), ALIGNMENT_BYTES);
+    char *memory =
+        quern__allocate(allocator, head_bytes(lane_count, version_count), ROW_VERSION_ALIGNMENT_BYTES);
     if (memory == NULL) return NULL;
     quern__row_versions *versions = (quern__row_versions *)(void *)memory;
     *versions = (quern__row_versions){.lanes = (quern__row_lane *)(void *)(versions + 1),
@@ -44,7 +45,8 @@ quern__row_versions *quern__row_versions_create(const quern_allocator *allocator
 static void release_items(quern__row_versions *versions, const quern_allocator *allocator)
 {
     if (versions->items != NULL)
-        quern__release(allocator, versions->items, quern__row_versions_bytes(versions), ALIGNMENT_BYTES);
+        quern__release(allocator, versions->items, quern__row_versions_bytes(versions),
+                       ROW_VERSION_ALIGNMENT_BYTES);
     versions->items = NULL;
     versions->slot_capacity = 0;
 }
@@ -54,7 +56,7 @@ void quern__row_versions_release(quern__row_versions *versions, const quern_allo
     if (versions == NULL) return;
     release_items(versions, allocator);
     quern__release(allocator, versions, head_bytes(versions->lane_count, versions->version_count),
-                   ALIGNMENT_BYTES);
+                   ROW_VERSION_ALIGNMENT_BYTES);
 }
 
 /* As many slots as fit stay as they are. */
@@ -64,7 +66,7 @@ static bool resize(quern__row_versions *versions, const quern_allocator *allocat
     resized.slot_capacity = slot_capacity;
     const size_t bytes = quern__row_versions_bytes(&resized),
                  old_bytes = quern__row_versions_bytes(versions);
-    resized.items = quern__allocate(allocator, bytes, ALIGNMENT_BYTES);
+    resized.items = quern__allocate(allocator, bytes, ROW_VERSION_ALIGNMENT_BYTES);
     if (resized.items == NULL) return false;
     if (old_bytes > 0) memcpy(resized.items, versions->items, old_bytes < bytes ? old_bytes : bytes);
     release_items(versions, allocator);

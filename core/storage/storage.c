@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/storage.h"
 
-#include "core/storage/plan.h"
-#include "core/storage/prefab.h"
+#include "core/storage/move_plan.h"
+#include "core/storage/prefab_internal.h"
 
 /* ------------------------------------------------------------------------------------- life cycle */
 

@@ -4,7 +4,7 @@
 #define QUERN_CORE_STORAGE_STORAGE_H
 
 /* The storage of a world: all its archetypes, components and entities. Here is the registry of archetypes;
- * the ways from one to another are in plan.h, and how rows come, go and move is in change.h.
+ * the ways from one to another are in move_plan.h, and how rows come, go and move is in change.h.
  *
  * Invariants (checked by quern_world_validate):
  *   record of an alive slot -> chunk and row; handle in that row = slot index and generation
@@ -14,11 +14,11 @@
 #include "core/storage/archetype.h"
 #include "core/storage/cascade.h"
 #include "core/storage/combine.h"
-#include "core/storage/component.h"
+#include "core/storage/component_internal.h"
 #include "core/storage/entity.h"
-#include "core/storage/name.h"
+#include "core/storage/name_internal.h"
 #include "core/storage/reaction.h"
-#include "core/storage/relation.h"
+#include "core/storage/relation_internal.h"
 
 #include <quern/world.h>
 

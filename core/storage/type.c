@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/type.h"
+#include "core/storage/type_internal.h"
 
 #include "core/base/handle.h"
 #include "core/base/hash.h"

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/version.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { VERSION_ALIGNMENT_BYTES = 64 };
 
 static size_t bytes_for(const quern__versions *versions, uint32_t slot_capacity)
 {
@@ -13,7 +13,8 @@ bool quern__versions_start(quern__versions *versions, const quern_allocator *all
                            uint32_t slot_capacity, uint32_t stride)
 {
     versions->stride = stride;
-    uint64_t *items = quern__allocate(allocator, bytes_for(versions, slot_capacity), ALIGNMENT_BYTES);
+    uint64_t *items =
+        quern__allocate(allocator, bytes_for(versions, slot_capacity), VERSION_ALIGNMENT_BYTES);
     if (items == NULL) return false;
     for (size_t i = 0; i < (size_t)slot_capacity * versions->stride; i++)
         items[i] = *versions->clock;
@@ -37,6 +38,6 @@ bool quern__versions_grow(quern__versions *versions, const quern_allocator *allo
 void quern__versions_release(quern__versions *versions, const quern_allocator *allocator)
 {
     quern__release(allocator, versions->items, bytes_for(versions, versions->slot_capacity),
-                   ALIGNMENT_BYTES);
+                   VERSION_ALIGNMENT_BYTES);
     versions->items = NULL;
 }

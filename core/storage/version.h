@@ -20,7 +20,7 @@
  * The others also by systems, each the columns that it may write, in the chunk that its job owns; and by
  * getters of several threads, which may write different rows of one chunk and all write the same. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 typedef struct quern__versions {
     uint64_t *items; /* NULL: not kept */

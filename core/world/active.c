@@ -10,7 +10,7 @@
 
 #include "core/storage/change.h"
 #include "core/storage/naming.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* ------------------------------------------------------------------------------------------ the tags */
 
@@ -60,14 +60,14 @@ quern_component quern_world_disabled(quern_world *world)
 typedef enum state { ON, OFF_BY_PARENT, OFF_BY_ITSELF } state;
 
 /* An entity whose state changes. */
-typedef struct switching {
+typedef struct state_change {
     quern_entity entity;
     const quern__move_plan *plan;
-} switching;
+} state_change;
 
 typedef struct switch_list {
     quern__storage *storage;
-    QUERN__ARRAY(switching) entities;
+    QUERN__ARRAY(state_change) entities;
 } switch_list;
 
 static uint32_t by_parent_index(const quern__storage *storage)
@@ -130,7 +130,7 @@ static quern_result list(switch_list *changes, uint32_t slot, state wanted)
     if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);
     if (result == QUERN_OK)
         changes->entities.items[changes->entities.count++] =
-            (switching){.entity = quern__entity_of_slot(storage, slot), .plan = plan};
+            (state_change){.entity = quern__entity_of_slot(storage, slot), .plan = plan};
     return result;
 }
 
@@ -183,7 +183,7 @@ static void apply(const switch_list *changes)
 {
     quern__storage *storage = changes->storage;
     for (uint32_t i = 0; i < changes->entities.count; i++) {
-        const switching *change = &changes->entities.items[i];
+        const state_change *change = &changes->entities.items[i];
         quern__record *record =
             quern__entities_record(&storage->entities, quern_entity_index(change->entity));
         quern__row_move_reserved(storage, change->entity, record, change->plan);

@@ -5,7 +5,7 @@
  * looked at once, for its handle and for where all its values are. */
 
 #include "core/storage/relate.h"
-#include "core/world/getter.h"
+#include "core/world/getter_internal.h"
 
 #include <quern/relation.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The calls of world.h that create one entity. Lists of components that came lately are known with the
- * archetypes of their entities (world.h). One with a relation has an archetype on each level; one with
+ * archetypes of their entities (world_internal.h). One with a relation has an archetype on each level; one with
  * several relations, or with very many components, is looked up each time. */
 
 #include "core/storage/change.h"
 #include "core/world/fill.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* -------------------------------------------------------------------------------------- known lists */
 

@@ -15,7 +15,7 @@
  * In a list in any order, record and row of an entity are far from those of the one before. So they are
  * fetched ahead of their turn, by so many entities: first the record, then the row, whose place it tells.
  * Entities in the order of slots need no fetching: the processor sees them coming. */
-enum { RECORDS_AHEAD = 16, ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
+enum { DESTROY_RECORDS_AHEAD = 16, DESTROY_ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
 
 static inline bool is_far(uint32_t slot, uint32_t slot_before)
 {
@@ -56,11 +56,13 @@ static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
 /* The first of so many entities is about to be destroyed: fetches what some later ones will need. */
 static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
 {
-    const uint32_t record = quern_entity_index(entities[count > RECORDS_AHEAD ? RECORDS_AHEAD : 0]),
-                   row = quern_entity_index(entities[count > ROWS_AHEAD ? ROWS_AHEAD : 0]);
-    if (count > RECORDS_AHEAD && is_far(record, quern_entity_index(entities[RECORDS_AHEAD - 1])))
+    const uint32_t record = quern_entity_index(
+                       entities[count > DESTROY_RECORDS_AHEAD ? DESTROY_RECORDS_AHEAD : 0]),
+                   row = quern_entity_index(entities[count > DESTROY_ROWS_AHEAD ? DESTROY_ROWS_AHEAD : 0]);
+    if (count > DESTROY_RECORDS_AHEAD &&
+        is_far(record, quern_entity_index(entities[DESTROY_RECORDS_AHEAD - 1])))
         fetch_record(storage, record);
-    if (count > ROWS_AHEAD && is_far(row, quern_entity_index(entities[ROWS_AHEAD - 1])))
+    if (count > DESTROY_ROWS_AHEAD && is_far(row, quern_entity_index(entities[DESTROY_ROWS_AHEAD - 1])))
         fetch_row(storage, row);
 }
 
@@ -102,10 +104,12 @@ static void destroy_listed(quern__storage *storage, const quern_entity *entities
 static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (i + RECORDS_AHEAD < count && is_far(slots[i + RECORDS_AHEAD], slots[i + RECORDS_AHEAD - 1]))
-            fetch_record(storage, slots[i + RECORDS_AHEAD]);
-        if (i + ROWS_AHEAD < count && is_far(slots[i + ROWS_AHEAD], slots[i + ROWS_AHEAD - 1]))
-            fetch_row(storage, slots[i + ROWS_AHEAD]);
+        if (i + DESTROY_RECORDS_AHEAD < count &&
+            is_far(slots[i + DESTROY_RECORDS_AHEAD], slots[i + DESTROY_RECORDS_AHEAD - 1]))
+            fetch_record(storage, slots[i + DESTROY_RECORDS_AHEAD]);
+        if (i + DESTROY_ROWS_AHEAD < count &&
+            is_far(slots[i + DESTROY_ROWS_AHEAD], slots[i + DESTROY_ROWS_AHEAD - 1]))
+            fetch_row(storage, slots[i + DESTROY_ROWS_AHEAD]);
         destroy_living(storage, quern__entity_of_slot(storage, slots[i]),
                        quern__entities_record(&storage->entities, slots[i]));
     }

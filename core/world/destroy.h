@@ -6,7 +6,7 @@
 /* Destroying in a world whose entities may be attached to each other (storage->has_attachments). */
 
 #include "core/storage/relate.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* Destroys living entities and all that end with them: first those that follow, children before their
  * targets, then the listed ones in their order. An entity may be in the list twice. Errors: TARGET_IN_USE,

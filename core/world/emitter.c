@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/emitter.h"
 
-#include "core/world/event.h"
+#include "core/world/event_internal.h"
 
 /* --------------------------------------------------------------------------------------------- blocks */
 

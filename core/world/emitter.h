@@ -17,7 +17,7 @@
  * took half as long again to be read. */
 
 #include "core/base/array.h"
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 #include <quern/event.h>
 

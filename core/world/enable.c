@@ -6,14 +6,14 @@
  * hear of it when all is done. */
 
 #include "core/storage/change.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <quern/bulk.h>
 #include <stdio.h>
 
 enum {
-    BATCH = 64,      /* one word of notes */
-    NEAR_WORDS = 128 /* notes for which no memory is asked */
+    RECORD_BATCH = 64, /* one word of notes */
+    NEAR_WORDS = 128   /* notes for which no memory is asked */
 };
 
 /* The entities of the list, and where the component's bits are in the archetype of the last one that was
@@ -32,10 +32,10 @@ typedef struct switching {
 
 /* Some neighbours in the list, the first one from its beginning. Lists are in any order, so records are far
  * from each other: those of a batch are fetched while the batch before is seen to. */
-typedef struct batch {
+typedef struct record_batch {
     uint32_t first, count;
-    const quern__record *records[BATCH];
-} batch;
+    const quern__record *records[RECORD_BATCH];
+} record_batch;
 
 /* Where an entity's bit is. */
 typedef struct row_bit {
@@ -43,12 +43,12 @@ typedef struct row_bit {
     uint32_t row;
 } row_bit;
 
-static inline void fetch_batch(const switching *it, uint32_t first, batch *out_batch)
+static inline void fetch_batch(const switching *it, uint32_t first, record_batch *out_batch)
 {
     static const quern__record nobody = {.location = 0};
     const quern__entities *records = &it->storage->entities;
     const quern_entity *entities = it->entities + first;
-    const uint32_t left = it->count - first, count = left < BATCH ? left : BATCH;
+    const uint32_t left = it->count - first, count = left < RECORD_BATCH ? left : RECORD_BATCH;
     const uint32_t slot_count = records->slot_count;
     quern__record *const *pages = records->pages.items;
     const quern__record **next = out_batch->records;
@@ -79,7 +79,7 @@ static __attribute__((noinline)) bool find_plane(switching *it, const quern__rec
 }
 
 /* Returns how many were found before one that is refused. */
-static inline uint32_t find_batch(switching *it, const batch *from, row_bit *out_bits)
+static inline uint32_t find_batch(switching *it, const record_batch *from, row_bit *out_bits)
 {
     const quern_entity *entity = it->entities + from->first;
     const uint32_t count = from->count;
@@ -109,20 +109,20 @@ QUERN__ALWAYS_INLINE uint64_t put_bits(const row_bit *bits, uint32_t count, bool
     uint64_t changed = 0;
     for (const row_bit *at = bits; at < bits + count; at++)
         changed = changed << 1 | quern__row_put_bit(at->words, at->row, bit);
-    return changed << (BATCH - count);
+    return changed << (RECORD_BATCH - count);
 }
 
 /* Returns how many were changed: all, or those of the batches before that of one that is refused. */
 static uint32_t put_all(switching *it, uint64_t *changed)
 {
-    batch batches[2];
-    row_bit bits[BATCH];
+    record_batch batches[2];
+    row_bit bits[RECORD_BATCH];
     fetch_batch(it, 0, &batches[0]);
     for (uint32_t first = 0, turn = 0; first < it->count; turn ^= 1) {
-        const batch *now = &batches[turn];
+        const record_batch *now = &batches[turn];
         fetch_batch(it, first + now->count, &batches[turn ^ 1]);
         if (find_batch(it, now, bits) < now->count) return first;
-        changed[first / BATCH] =
+        changed[first / RECORD_BATCH] =
             it->disables ? put_bits(bits, now->count, true) : put_bits(bits, now->count, false);
         first += now->count;
     }
@@ -132,13 +132,13 @@ static uint32_t put_all(switching *it, uint64_t *changed)
 /* So many entities are as they were. */
 static void put_back(switching *it, uint32_t count, const uint64_t *changed)
 {
-    batch again;
-    row_bit bits[BATCH];
-    for (uint32_t first = 0; first < count; first += BATCH) {
+    record_batch again;
+    row_bit bits[RECORD_BATCH];
+    for (uint32_t first = 0; first < count; first += RECORD_BATCH) {
         fetch_batch(it, first, &again);
         find_batch(it, &again, bits);
-        for (uint32_t i = 0; i < BATCH; i++)
-            if ((changed[first / BATCH] << i >> (BATCH - 1)) != 0)
+        for (uint32_t i = 0; i < RECORD_BATCH; i++)
+            if ((changed[first / RECORD_BATCH] << i >> (RECORD_BATCH - 1)) != 0)
                 quern__row_put_bit(bits[i].words, bits[i].row, !it->disables);
     }
 }
@@ -156,8 +156,8 @@ static void tell_listeners(const switching *it)
 /* The first one from `first` on that is not alive, or does not have the component. */
 static QUERN__SLOW_PATH quern_result fail_listed(switching *it, uint32_t first)
 {
-    batch refused;
-    row_bit bits[BATCH];
+    record_batch refused;
+    row_bit bits[RECORD_BATCH];
     fetch_batch(it, first, &refused);
     const uint32_t i = first + find_batch(it, &refused, bits);
     const quern_entity entity = it->entities[i];
@@ -186,7 +186,7 @@ static quern_result enable_listed(switching *it, uint64_t *changed)
 static quern_result with_notes(switching *it)
 {
     uint64_t near[NEAR_WORDS];
-    const size_t word_count = ((size_t)it->count + BATCH - 1) / BATCH;
+    const size_t word_count = ((size_t)it->count + RECORD_BATCH - 1) / RECORD_BATCH;
     if (word_count <= NEAR_WORDS) return enable_listed(it, near);
     const quern_allocator *allocator = &it->storage->allocator;
     uint64_t *far = quern__allocate(allocator, word_count * sizeof *far, _Alignof(uint64_t));

@@ -7,7 +7,7 @@
 #include "core/storage/change.h"
 #include "core/world/destroy.h"
 #include "core/world/fill.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
                                                  const char *function)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/world/event.h"
+#include "core/world/event_internal.h"
 
 #include "core/base/handle.h"
 

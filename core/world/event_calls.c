@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Events in code between frames: emitting, and reading. */
 
-#include "core/world/event.h"
+#include "core/world/event_internal.h"
 
 /* ------------------------------------------------------------------------------------------- emitting */
 

@@ -5,7 +5,7 @@
 
 /* The values that an immediate call gives to one entity. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* Turns raw memory into a copy of value, or a new value where that is NULL. */
 static inline void quern__fill_value(const quern__type *type, void *target, const void *value)

@@ -3,7 +3,7 @@
 /* Random access by getters and refs. A ref notes the value's address, and how many departures its chunk had
  * seen then: see core/storage/departures.h. */
 
-#include "core/world/getter.h"
+#include "core/world/getter_internal.h"
 
 #include "core/world/find_many.h"
 

@@ -5,9 +5,9 @@
 
 /* What the calls that change all that a query matches begin with. */
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 #include "core/world/up.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* A query of an unlocked world, with all its matches, of which it leaves no row out. Errors, which name the
  * call: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT, OUT_OF_MEMORY. */

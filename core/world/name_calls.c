@@ -6,7 +6,7 @@
 
 #include "core/base/printer.h"
 #include "core/storage/naming.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 static quern_result check_entity(const quern_world *world, quern_entity entity, const char *function)
 {

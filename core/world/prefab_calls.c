@@ -4,8 +4,8 @@
 
 #include <quern/prefab.h>
 
-#include "core/storage/prefab.h"
-#include "core/world/world.h"
+#include "core/storage/prefab_internal.h"
+#include "core/world/world_internal.h"
 
 static quern_result destroy(quern_world *world, quern_prefab prefab)
 {

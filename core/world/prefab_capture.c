@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Capturing: from entities in chunks to a prefab's compiled form (core/storage/prefab.h). Nothing in the
+/* Capturing: from entities in chunks to a prefab's compiled form (core/storage/prefab_internal.h). Nothing in the
  * world changes, so whatever fails, the prefab that was begun is released. */
 
 #include <quern/prefab.h>

@@ -6,8 +6,8 @@
 /* What the two halves of capturing share: members with their values (prefab_capture.c), and their links
  * (prefab_links.c). */
 
-#include "core/storage/prefab.h"
-#include "core/world/world.h"
+#include "core/storage/prefab_internal.h"
+#include "core/world/world_internal.h"
 
 /* A prefab that is being made. */
 typedef struct quern__capture {

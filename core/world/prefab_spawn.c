@@ -7,8 +7,8 @@
 
 #include "core/storage/change.h"
 #include "core/storage/prefab_instances.h"
-#include "core/world/query.h"
-#include "core/world/world.h"
+#include "core/world/query_internal.h"
+#include "core/world/world_internal.h"
 
 /* Handles kept from call to call. */
 enum { KEPT_HANDLES = 4096 };

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 /* Queries: their definition, and which archetypes match. core/world/query_walk.c walks over them. */
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 #include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* ------------------------------------------------------------------------------------- definition */
 

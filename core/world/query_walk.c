@@ -3,11 +3,11 @@
 /* Walks over a query: along the list of its chunks, or, where nobody has asked for one yet or terms choose
  * among the rows, from match to match. */
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 #include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 enum {
     PREFETCH_MATCHES = 4,

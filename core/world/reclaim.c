@@ -5,7 +5,7 @@
  * archetypes and, where trim gives records back, the handles of entities to come. */
 
 #include "core/storage/change.h"
-#include "core/world/event.h"
+#include "core/world/event_internal.h"
 
 /* -------------------------------------------------------------------------------------------- trim */
 

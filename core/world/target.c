@@ -3,7 +3,7 @@
 #include "core/world/target.h"
 
 #include "core/world/rows.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* --------------------------------------------------------------------------------------- definition */
 

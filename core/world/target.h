@@ -12,7 +12,7 @@
  * again asks for none. */
 
 #include "core/base/sort.h"
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 /* Rows that are neighbours in a chunk. */
 typedef struct quern__target_run {

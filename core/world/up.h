@@ -16,7 +16,7 @@
  * Addresses lie in memory of whoever makes the views, one array of QUERN__UP_STRIDE per up-term, by row of
  * the chunk. Nothing moves while views are out, so they are good whenever they were found. */
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 /* An up-term of a query. */
 typedef struct quern__up {

@@ -3,12 +3,7 @@
 /* What quern_world_validate checks of reactions: that each is told of the archetypes that it matches, and
  * that what is pending there says one thing of each row. */
 
-#include "core/world/world.h"
-
-#define REQUIRE(condition, ...)                                                 \
-    do {                                                                        \
-        if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
-    } while (0)
+#include "core/world/validate.h"
 
 /* The bits of one chunk. */
 static quern_result validate_bits(const quern__watch *watch, uint32_t added, uint32_t set, uint32_t slot)

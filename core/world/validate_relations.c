@@ -3,12 +3,7 @@
 /* What quern_world_validate checks of relations: that links, components and tags of levels say the same. */
 
 #include "core/storage/relate.h"
-#include "core/world/world.h"
-
-#define REQUIRE(condition, ...)                                                 \
-    do {                                                                        \
-        if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
-    } while (0)
+#include "core/world/validate.h"
 
 /* One relation, and how many sources it has by each of the three: by links, by lists, by rows. */
 typedef struct relation_check {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Columns of views that were refused: who asked for what, and what was declared. */
 
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 
 static const char *const access_verbs[] = {"match", "read", "write"};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
-#include "core/world/event.h"
+#include "core/world/event_internal.h"
 #include "core/world/world_commands.h"
 
 /* ----------------------------------------------------------------------------------------- world tags */
@@ -308,13 +308,13 @@ quern_result quern__world_check_target(const quern_world *world, const quern__re
 }
 
 /* With room for the tags of levels that come with components of the list. */
-typedef struct component_set {
+typedef struct listed_components {
     uint16_t indices[2 * QUERN_MAX_ENTITY_COMPONENTS];
     uint32_t count;
-} component_set;
+} listed_components;
 
 /* Keeps the set sorted; lists are short, so insertion it is. */
-static quern_result set_insert(component_set *set, const quern_world *world, quern_component component)
+static quern_result set_insert(listed_components *set, const quern_world *world, quern_component component)
 {
     uint16_t index = (uint16_t)quern__component_index(component);
     uint32_t i = set->count;
@@ -330,8 +330,8 @@ static quern_result set_insert(component_set *set, const quern_world *world, que
 }
 
 /* The component of a relation, whose value is the target, and the tag of the level. */
-static quern_result insert_relation(component_set *set, const quern_world *world, quern_component component,
-                                    const quern_entity *value)
+static quern_result insert_relation(listed_components *set, const quern_world *world,
+                                    quern_component component, const quern_entity *value)
 {
     const quern__storage *storage = &world->storage;
     const quern__relation *relation = quern__relation_of(storage, (quern_relation){component.bits});
@@ -349,7 +349,7 @@ static quern_result insert_relation(component_set *set, const quern_world *world
 /* values may be NULL, and its elements, too. */
 static quern_result collect_set(const quern_world *world, const quern_component *components,
                                 const void *const *values, bool takes_relations, uint32_t count,
-                                component_set *set)
+                                listed_components *set)
 {
     if (count > QUERN_MAX_ENTITY_COMPONENTS)
         return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
@@ -375,7 +375,7 @@ static quern_result collect_set(const quern_world *world, const quern_component 
 quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
                                     quern__archetype **out_archetype)
 {
-    component_set set;
+    listed_components set;
     quern_result result = collect_set(world, components, NULL, false, count, &set);
     if (result != QUERN_OK) return result;
     return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
@@ -385,7 +385,7 @@ quern_result quern__world_archetype_related(quern_world *world, const quern_comp
                                             const void *const *values, uint32_t count,
                                             quern__archetype **out_archetype)
 {
-    component_set set;
+    listed_components set;
     quern_result result = collect_set(world, components, values, true, count, &set);
     if (result != QUERN_OK) return result;
     return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);

@@ -7,8 +7,8 @@
  * in parallel queries. A world that never has any has none of this. */
 
 #include "core/commands/playback.h"
-#include "core/world/query.h"
-#include "core/world/world.h"
+#include "core/world/query_internal.h"
+#include "core/world/world_internal.h"
 
 typedef struct quern__world_commands {
     quern_commands recorder; /* of code between frames; users keep its address */

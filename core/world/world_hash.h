@@ -6,7 +6,7 @@
 /* Parts of quern_world_hash, for who wants to know in which of them two worlds differ. Each goes on from a
  * hash. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 /* How often each slot has lived and whether it does, and which are taken next. */
 uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 /* What a world holds, as a whole and per archetype. */
 
-#include "core/storage/prefab.h"
-#include "core/world/event.h"
+#include "core/storage/prefab_internal.h"
+#include "core/world/event_internal.h"
 
 static uint32_t row_bytes(const quern__archetype *archetype)
 {

@@ -4,12 +4,7 @@
 
 #include "core/storage/naming.h"
 #include "core/storage/row_mask.h"
-#include "core/world/world.h"
-
-#define REQUIRE(condition, ...)                                                 \
-    do {                                                                        \
-        if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
-    } while (0)
+#include "core/world/validate.h"
 
 static quern_result validate_row(const quern__storage *storage, const quern__archetype *archetype,
                                  const quern__chunk *chunk, uint32_t row)

@@ -10,7 +10,7 @@
  * written. */
 
 #include "core/base/printer.h"
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 /* ------------------------------------------------------------------------------------------ facts */
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe/describe.h"
 
-#include "core/base/json.h"
+#include "core/base/json_printer.h"
 
 /* The schedule as one JSON object; docs/passes.md says what its keys mean. */
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/event_frame.h"
 
-#include "sched/frame/context.h"
+#include "sched/frame/context_internal.h"
 
 #include <stdio.h>
 

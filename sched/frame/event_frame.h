@@ -5,7 +5,7 @@
 
 /* Events in frames: who emits and who reads while systems run, and what sync points do with it. */
 
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 /* ------------------------------------------------------------------------------------ running systems */
 

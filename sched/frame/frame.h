@@ -10,7 +10,7 @@
  * over the parts of all systems of the segment, in order. Neither depends on which worker recorded it.
  * Partial results lie in an array by ordinal. Nothing else that workers produce outlives the segment. */
 
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 struct quern__flush_report;
 

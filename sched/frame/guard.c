@@ -3,9 +3,9 @@
 #include "sched/frame/guard.h"
 
 #include "core/base/hash.h"
-#include "sched/frame/context.h"
+#include "sched/frame/context_internal.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum { GUARD_ALIGNMENT_BYTES = 64 };
 
 const char quern__guard_nobody[] = "(nobody)";
 
@@ -13,7 +13,7 @@ void quern__guards_release(quern__guards *guards, const quern_allocator *allocat
 {
     for (uint32_t i = 0; i < guards->tables.count; i++)
         quern__release(allocator, guards->tables.items[i].guards,
-                       guards->tables.items[i].capacity * sizeof(quern__guard), ALIGNMENT_BYTES);
+                       guards->tables.items[i].capacity * sizeof(quern__guard), GUARD_ALIGNMENT_BYTES);
     quern__array_release(allocator, &guards->tables);
 }
 
@@ -36,11 +36,11 @@ static bool prepare_table(quern__guard_table *table, const quern_allocator *allo
     bool is_known = table->archetype == archetype && table->set_hash == archetype->set_hash;
     if (is_known && wanted <= table->capacity) return true;
     uint32_t capacity = wanted * 2 + 1;
-    quern__guard *fresh = quern__allocate(allocator, capacity * sizeof *fresh, ALIGNMENT_BYTES);
+    quern__guard *fresh = quern__allocate(allocator, capacity * sizeof *fresh, GUARD_ALIGNMENT_BYTES);
     if (fresh == NULL) return false;
     memset(fresh, 0, capacity * sizeof *fresh);
     if (is_known) memcpy(fresh, table->guards, table->capacity * sizeof *fresh);
-    quern__release(allocator, table->guards, table->capacity * sizeof *fresh, ALIGNMENT_BYTES);
+    quern__release(allocator, table->guards, table->capacity * sizeof *fresh, GUARD_ALIGNMENT_BYTES);
     *table = (quern__guard_table){
         .archetype = archetype, .set_hash = archetype->set_hash, .guards = fresh, .capacity = capacity};
     return true;

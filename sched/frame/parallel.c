@@ -4,9 +4,9 @@
 
 #include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/world.h"
 #include "core/world/world_commands.h"
-#include "sched/jobs/jobs.h"
+#include "core/world/world_internal.h"
+#include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
 
 static const char function_name[] = "quern_query_parallel_for";

@@ -4,7 +4,7 @@
 #include "core/base/hash.h"
 #include "core/world/rows.h"
 #include "core/world/target.h"
-#include "sched/frame/context.h"
+#include "sched/frame/context_internal.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/prefetch.h"

@@ -6,7 +6,7 @@
 /* What pass_run.c, where jobs begin and end, and react_run.c, which goes over what has happened, have of
  * each other. */
 
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 #include "sched/schedule/pass.h"
 
 /* The context is the system's from here on, its stream that of the part. */

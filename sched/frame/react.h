@@ -14,7 +14,7 @@
  * result names the reactions of the last rounds. */
 
 #include "core/world/world_commands.h"
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 /* Errors end the frame; what has happened and was not yet shown is kept for the next one. */
 quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/context.h"
+#include "sched/frame/context_internal.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/pass_run.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 #include "core/world/target.h"
 #include "sched/frame/event_frame.h"

@@ -3,7 +3,7 @@
 /* What a schedule tells about commands that were dropped, and about those that are kept. */
 
 #include "sched/frame/event_frame.h"
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 uint32_t quern_schedule_drop_count(const quern_schedule *schedule)
 {

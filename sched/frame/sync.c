@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/sync.h"
 
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/thread.h"
 
 static void count_by_system(const quern_schedule *schedule, const quern_commands *recorder)

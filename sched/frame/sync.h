@@ -7,7 +7,7 @@
 
 #include "core/world/world_commands.h"
 #include "sched/frame/event_frame.h"
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 /* Applies what code between frames and parallel queries have left, before a frame's first system. Errors
  * end the frame. */

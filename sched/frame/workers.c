@@ -3,7 +3,7 @@
 #include "sched/frame/workers.h"
 
 #include "core/world/up.h"
-#include "sched/frame/context.h"
+#include "sched/frame/context_internal.h"
 
 /* Recorders and contexts of all workers lie in one block of memory, and addresses where systems have
  * up-terms. */

@@ -6,7 +6,7 @@
 /* What each worker has in frames: a recorder of commands, the context of the callbacks it makes, and memory
  * for the addresses of up-terms. */
 
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 /* Makes sure that there are so many. What recorders hold comes along. Errors: OUT_OF_MEMORY. */
 quern_result quern__workers_reserve(quern_schedule *schedule, uint32_t worker_count);

@@ -6,7 +6,7 @@
 /* What a history keeps of a schedule, on a tape. */
 
 #include "core/history/tape.h"
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 
 /* Whether events wait to be published. Errors: INVALID_ARGUMENT (they do). */
 quern_result quern__schedule_check_published(const quern_schedule *schedule);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 
 /* Requests to stop. A request is one word that whoever runs something looks at before he begins; so nobody
  * has to be found who might have to be told. */

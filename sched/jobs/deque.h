@@ -8,7 +8,7 @@
  * copied in and out, one cache line each: nothing is allocated, and a slot is free again as soon as its job
  * was taken. The deque looks at a job's scope alone. See deque.c for why every job is taken once. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "sched/jobs/atomic.h"
 
 #include <stdbool.h>

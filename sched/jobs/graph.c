@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/graph.h"
+#include "sched/jobs/graph_internal.h"
 
 /* Building a graph. How one runs is in graph_run.c. */
 

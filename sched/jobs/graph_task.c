@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/graph.h"
+#include "sched/jobs/graph_internal.h"
 
 /* The nodes of a run on several threads: how they become ready, begin and finish. graph_run.c has the whole
  * and says when memory may be used again.

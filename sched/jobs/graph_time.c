@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/graph.h"
+#include "sched/jobs/graph_internal.h"
 
 /* When runs are shared.
  *
@@ -10,8 +10,8 @@
  * which it is not known how long it takes alone is run so once. */
 
 enum {
-    SERIAL_NS = 1000, /* less: not worth a job */
-    QUIET_NS = 50000, /* less: over before a sleeper arrives */
+    SERIAL_NS = 1000,       /* less: not worth a job */
+    GRAPH_QUIET_NS = 50000, /* less: over before a sleeper arrives */
     FIRST_ALONE_RUNS = 32,
     MOST_ALONE_RUNS = 2048,
     LEARN_SHARE = 8
@@ -27,7 +27,7 @@ static uint64_t count_items(const quern_graph *graph)
 
 static quern__run_mode choose_by_times(const quern__graph_times *times)
 {
-    if (times->serial_ns >= QUIET_NS) return QUERN__RUN_WAKE;
+    if (times->serial_ns >= GRAPH_QUIET_NS) return QUERN__RUN_WAKE;
     if (times->serial_ns < SERIAL_NS || times->measured_ns == 0) return QUERN__RUN_ALONE;
     return times->shared_ns >= times->serial_ns && times->alone_runs_left != 0 ? QUERN__RUN_ALONE
                                                                                : QUERN__RUN_QUIET;
@@ -74,7 +74,7 @@ void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__work
 {
     quern__graph_times *times = &graph->times;
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
-    if (!was_helped && took_ns >= 2 * (uint64_t)QUIET_NS) quern__worker_let_others_come(worker);
+    if (!was_helped && took_ns >= 2 * (uint64_t)GRAPH_QUIET_NS) quern__worker_let_others_come(worker);
     const uint64_t most_ns = was_helped ? took_ns * worker->jobs->thread_count : took_ns;
     if (times->serial_ns > most_ns) times->serial_ns = most_ns;
     if (times->serial_ns < took_ns) times->serial_ns = took_ns;

@@ -345,14 +345,14 @@ __attribute__((noinline)) static uint64_t work_until_asked(quern__loop *loop, ui
     return item_count;
 }
 
-static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__part *part)
+static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__loop_share *share)
 {
-    uint64_t start_ns = part != NULL ? quern__clock_ns() : 0;
+    uint64_t start_ns = share != NULL ? quern__clock_ns() : 0;
     uint64_t item_count = QUERN__LIKELY(loop->range.cancel == NULL) ? work_to_the_end(loop, items, worker)
                                                                     : work_until_asked(loop, items, worker);
-    if (part == NULL) return;
-    part->item_count = item_count;
-    part->time_ns = quern__clock_ns() - start_ns;
+    if (share == NULL) return;
+    share->item_count = item_count;
+    share->time_ns = quern__clock_ns() - start_ns;
 }
 
 bool quern__loop_help(quern__loop *loop, quern__worker *worker)
@@ -364,7 +364,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker)
     return true;
 }
 
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part)
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_share *share)
 {
     uint64_t items;
     /* Relaxed: a thief that does not see it yet takes more than it might have. */
@@ -374,7 +374,7 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part 
     uint32_t offer_count = invite(loop, worker);
     int64_t floor = worker->floor;
     worker->floor = quern__deque_bottom(&worker->deque); /* the offers are not what an item may wait for */
-    work(loop, items, worker, part);
+    work(loop, items, worker, share);
     worker->floor = floor;
     return withdraw(loop, worker, offer_count, bottom);
 }

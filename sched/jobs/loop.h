@@ -7,7 +7,7 @@
  * loops that are submitted (submit_loop.c) and the nodes of a graph have in common. See loop.c for how a
  * range is divided. */
 
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 
 /* What is to be done. */
 typedef struct quern__range {
@@ -71,15 +71,15 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
                       const quern__worker *caller);
 
 /* What one participant did of a loop. */
-typedef struct quern__part {
+typedef struct quern__loop_share {
     uint64_t item_count; /* 0 when it was asked to stop */
     uint64_t time_ns;
-} quern__part;
+} quern__loop_share;
 
 /* Works on items until there are none to claim, inviting others before. Returns how many of the offers that
  * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references.
- * part may be NULL. */
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part);
+ * share may be NULL. */
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_share *share);
 
 /* Works on items until there are none to claim, without inviting others. False when there were none. It
  * must not stop earlier: what it has stolen and not begun lies in its own slot, and when all others have
@@ -90,7 +90,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker);
  * member of whatever else that needs. False when it is known that items were left out. */
 typedef struct quern__sharing {
     bool (*share)(struct quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                  bool wake, quern__part *own);
+                  bool wake, quern__loop_share *own);
 } quern__sharing;
 
 /* Runs a range that is not plain on this worker alone, or shares it, as is likely to be quicker: see
@@ -99,6 +99,7 @@ bool quern__range_run_or_share(quern__worker *worker, const quern__range *range,
 
 /* Shares it, and waits for the last who takes part. False when items were left out. own: what the caller
  * did itself; may be NULL. */
-bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own);
+bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake,
+                        quern__loop_share *own);
 
 #endif

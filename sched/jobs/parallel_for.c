@@ -9,7 +9,7 @@
  * which is longer than very small loops run. So a worker remembers how long an item of a function took
  * last: alone, and in a shared loop from beginning to end. A loop that is expected to take less than
  * INLINE_NS, or less than sharing it would, runs here. One that is expected to be over before a sleeper
- * arrives (QUIET_NS) wakes nobody, unless others went before it in a row; workers that are awake may
+ * arrives (LOOP_QUIET_NS) wakes nobody, unless others went before it in a row; workers that are awake may
  * help. What a shared loop teaches is the time of its caller's own items, with the price of sharing in
  * it; so a short one is tried alone once. As time goes by the other way gets another try. In builds
  * with QUERN_CHECKS every loop is shared: there, finding races matters more than time. docs/jobs.md
@@ -26,7 +26,7 @@ enum {
     SLEEPING_REFERENCE = 1 << 30, /* added to references: the caller sleeps until no other is left */
     INLINE_NS = 500,
     TRY_INLINE_NS = 20000,
-    QUIET_NS = 50000,
+    LOOP_QUIET_NS = 50000,
     FORGET_SHARE = 64,
     FIRST_SHARE = 8
 };
@@ -82,7 +82,7 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
 /* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. The flag
  * is read relaxed: all_left has acquired it. */
 static bool run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
-                       quern__part *own)
+                       quern__loop_share *own)
 {
     awaited_loop awaited;
     quern__loop *loop = &awaited.loop;
@@ -101,20 +101,20 @@ static bool run_shared(quern__worker *caller, const quern__range *range, quern__
 
 /* Not inlined, so that each caller pays for the slots it needs. */
 __attribute__((noinline)) static bool run_shared_few(quern__worker *caller, const quern__range *range,
-                                                     bool wake, quern__part *own)
+                                                     bool wake, quern__loop_share *own)
 {
     quern__slot slots[QUERN__FEW_WORKERS];
     return run_shared(caller, range, slots, wake, own);
 }
 
 __attribute__((noinline)) static bool run_shared_many(quern__worker *caller, const quern__range *range,
-                                                      bool wake, quern__part *own)
+                                                      bool wake, quern__loop_share *own)
 {
     quern__slot slots[QUERN_MAX_THREADS];
     return run_shared(caller, range, slots, wake, own);
 }
 
-bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
+bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake, quern__loop_share *own)
 {
     quern__worker_note_processor(caller);
     if (caller->jobs->worker_count <= QUERN__FEW_WORKERS) return run_shared_few(caller, range, wake, own);
@@ -154,8 +154,8 @@ static bool is_for_one(const quern__cost *cost, double count)
 /* A row of short loops, one soon after the other, is as good as a long one. */
 static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now_ns)
 {
-    if (now_ns - worker->loop_end_ns > QUIET_NS) worker->quiet_ns = 0;
-    bool wake = known_ns == 0 || known_ns + (double)worker->quiet_ns >= QUIET_NS;
+    if (now_ns - worker->loop_end_ns > LOOP_QUIET_NS) worker->quiet_ns = 0;
+    bool wake = known_ns == 0 || known_ns + (double)worker->quiet_ns >= LOOP_QUIET_NS;
     if (wake) worker->quiet_ns = 0;
     return wake;
 }
@@ -189,17 +189,17 @@ static bool run_shared_timed(quern__worker *worker, const quern__range *range, q
 {
     uint32_t count = range->count - range->first;
     uint64_t start_ns = quern__clock_ns();
-    quern__part own = {0};
+    quern__loop_share own = {0};
     bool wake = is_worth_waking(worker, cost->alone_ns * count, start_ns);
     bool is_whole = sharing->share(sharing, worker, range, wake, &own);
     worker->loop_end_ns = quern__clock_ns();
     double took_ns = (double)(worker->loop_end_ns - start_ns);
     if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
-    if (own.item_count == count && took_ns >= 2 * QUIET_NS) quern__worker_let_others_come(worker);
+    if (own.item_count == count && took_ns >= 2 * LOOP_QUIET_NS) quern__worker_let_others_come(worker);
     if (cost->function != range->function || own.item_count == 0 || !is_whole) return is_whole;
     mix(&cost->shared_ns, took_ns / count);
     double own_ns = (double)own.time_ns / (double)own.item_count;
-    bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * QUIET_NS || cost->alone_ns == 0;
+    bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * LOOP_QUIET_NS || cost->alone_ns == 0;
     if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
     if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
     cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
@@ -253,7 +253,7 @@ bool quern__range_run_or_share(quern__worker *worker, const quern__range *range,
 /* ------------------------------------------------------------------------------------------- the calls */
 
 static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                           bool wake, quern__part *own)
+                           bool wake, quern__loop_share *own)
 {
     (void)sharing;
     return quern__range_share(worker, range, wake, own);

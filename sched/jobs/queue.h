@@ -8,7 +8,7 @@
  * them. Nodes come from a store that keeps them, so that memory is taken only when more jobs wait than ever
  * before. One lock for all; whoever only looks does not take it. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "sched/jobs/deque.h"
 
 #include <quern/jobs.h>

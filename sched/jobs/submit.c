@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 
 /* Jobs that are submitted, or run as they are by the call that gives them. Where a submitted job goes is a
  * matter of who submits it: a worker puts it into its own deque, all others into a queue. */

@@ -118,10 +118,10 @@ static bool try_enter(quern__kept_loop *kept, uint32_t generation)
 /* What the worker wrote is released; the last one acquires what all wrote, and hands it on with the
  * counter. Each subtraction pairs with those of the others. work has begun; it ends before the loop can, with
  * which its name may go. */
-static void participate(quern__kept_loop *kept, quern__worker *worker, quern__part *part,
+static void participate(quern__kept_loop *kept, quern__worker *worker, quern__loop_share *share,
                         const quern__named_work *work)
 {
-    (void)quern__loop_join(&kept->loop, worker, part);
+    (void)quern__loop_join(&kept->loop, worker, share);
     quern__worker_end_named(worker, work);
     const quern__job end = {.scope = kept->scope};
     uint64_t before = atomic_fetch_sub_explicit(&kept->state, 1, memory_order_acq_rel);
@@ -152,7 +152,7 @@ typedef struct beginning {
 } beginning;
 
 static bool share_kept(quern__sharing *sharing, quern__worker *worker, const quern__range *range, bool wake,
-                       quern__part *own)
+                       quern__loop_share *own)
 {
     beginning *of = (beginning *)(void *)sharing;
     quern__kept_loop *kept = take_loop(worker->jobs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 
 /* What a pool tells of its workers: where their time goes, and what they do between jobs.
  *
@@ -89,7 +89,7 @@ void quern__worker_show(const quern__worker *worker, quern__job_event event, uin
 
 /* -------------------------------------------------------------------------------------- named work */
 
-/* Relaxed: the worker alone writes it, and who reads it (describe.c) sees about now. */
+/* Relaxed: the worker alone writes it, and who reads it (describe_jobs.c) sees about now. */
 quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
 {
     const quern__named_work work = {.name = name,

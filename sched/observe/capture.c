@@ -44,7 +44,7 @@ void quern_capture_destroy(quern_capture *capture)
         return;
     }
     const quern_allocator allocator = capture->allocator;
-    quern__array_release(&allocator, &capture->sections);
+    quern__array_release(&allocator, &capture->segments);
     quern__array_release(&allocator, &capture->tasks);
     quern__array_release(&allocator, &capture->items_ns);
     quern__array_release(&allocator, &capture->waits);
@@ -54,27 +54,27 @@ void quern_capture_destroy(quern_capture *capture)
 
 void quern__capture_start(quern_capture *capture, uint32_t thread_count)
 {
-    capture->sections.count = capture->tasks.count = 0;
+    capture->segments.count = capture->tasks.count = 0;
     capture->items_ns.count = capture->waits.count = capture->loops.count = 0;
     capture->thread_count = thread_count;
-    capture->frame_ns = capture->serial_ns = capture->sections_ns = 0;
+    capture->frame_ns = capture->serial_ns = capture->segments_ns = 0;
     capture->is_out_of_memory = false;
 }
 
-void quern__capture_start_section(quern_capture *capture, bool is_sync, uint64_t now_ns)
+void quern__capture_start_segment(quern_capture *capture, bool is_sync, uint64_t now_ns)
 {
-    capture->section_start_ns = capture->mark_ns = now_ns;
-    if (!quern__array_reserve(&capture->allocator, &capture->sections, capture->sections.count + 1)) {
+    capture->segment_start_ns = capture->mark_ns = now_ns;
+    if (!quern__array_reserve(&capture->allocator, &capture->segments, capture->segments.count + 1)) {
         capture->is_out_of_memory = true;
         return;
     }
-    capture->sections.items[capture->sections.count++] = (quern__section){
+    capture->segments.items[capture->segments.count++] = (quern__captured_segment){
         .first_task = capture->tasks.count, .end_task = capture->tasks.count, .is_sync = is_sync};
 }
 
-void quern__capture_finish_section(quern_capture *capture, uint64_t now_ns)
+void quern__capture_finish_segment(quern_capture *capture, uint64_t now_ns)
 {
-    capture->sections_ns += now_ns - capture->section_start_ns;
+    capture->segments_ns += now_ns - capture->segment_start_ns;
 }
 
 static bool reserve_task(quern_capture *capture, uint32_t item_count)
@@ -99,7 +99,7 @@ uint32_t quern__capture_add_task(quern_capture *capture, const char *name, uint3
     snprintf(task->name, sizeof task->name, "%s", name);
     for (uint32_t i = 0; i < item_count; i++)
         capture->items_ns.items[capture->items_ns.count++] = 0;
-    capture->sections.items[capture->sections.count - 1].end_task++;
+    capture->segments.items[capture->segments.count - 1].end_task++;
     return capture->tasks.count++;
 }
 
@@ -125,7 +125,7 @@ static quern__task *add_link(quern_capture *capture, uint32_t item_count)
 {
     const uint32_t number = quern__capture_add_task(capture, "sync point", item_count);
     if (number == UINT32_MAX) return NULL;
-    const uint32_t first = capture->sections.items[capture->sections.count - 1].first_task;
+    const uint32_t first = capture->segments.items[capture->segments.count - 1].first_task;
     capture->tasks.items[number].is_sync = true;
     if (number > first) quern__capture_add_wait(capture, number - 1);
     return &capture->tasks.items[number];

@@ -3,13 +3,13 @@
 #ifndef QUERN_SCHED_OBSERVE_CAPTURE_H
 #define QUERN_SCHED_OBSERVE_CAPTURE_H
 
-/* What a frame consisted of: sections, one after another, each of tasks that wait for each other. A task is
+/* What a frame consisted of: segments, one after another, each of tasks that wait for each other. A task is
  * a pass or a part of a sync point: something before, items in any order on any thread, something after.
  * The item of a serial task, and what comes before and after items, may have run loops on the pool, which
  * several threads would share. */
 
 #include "core/base/array.h"
-#include "sched/jobs/observer.h"
+#include "sched/jobs/job_observer.h"
 
 #include <quern/profile.h>
 
@@ -43,28 +43,28 @@ typedef struct quern__inner_loop {
 
 #define QUERN__NO_LOOP UINT32_MAX
 
-typedef struct quern__section {
+typedef struct quern__captured_segment {
     uint32_t first_task, end_task;
     bool is_sync;
-} quern__section;
+} quern__captured_segment;
 
 struct quern_capture {
     quern__loop_watch loop_watch; /* first: who tells it of loops tells the capture */
     quern_allocator allocator;
     uint64_t frame_ns;
-    uint64_t serial_ns; /* of it, outside the sections */
+    uint64_t serial_ns; /* of it, outside the segments */
     uint32_t thread_count;
-    QUERN__ARRAY(quern__section) sections;
+    QUERN__ARRAY(quern__captured_segment) segments;
     QUERN__ARRAY(quern__task) tasks;
     QUERN__ARRAY(uint64_t) items_ns;
-    QUERN__ARRAY(uint32_t) waits; /* tasks of the same section, that come earlier */
+    QUERN__ARRAY(uint32_t) waits; /* tasks of the same segment, that come earlier */
     QUERN__ARRAY(quern__inner_loop) loops;
 
     /* while it is made */
     bool is_in_use; /* a frame runs that is captured in it */
     bool is_out_of_memory;
-    uint64_t section_start_ns, mark_ns;
-    uint64_t sections_ns;
+    uint64_t segment_start_ns, mark_ns;
+    uint64_t segments_ns;
     uint32_t looping_task; /* what runs, and may run loops */
     quern__task_part looping_part;
     _Atomic uint32_t part_count; /* of the loop that runs */
@@ -72,16 +72,16 @@ struct quern_capture {
 
 /* By the caller. What there is no memory for is left out, and is_out_of_memory says so. */
 void quern__capture_start(quern_capture *capture, uint32_t thread_count);
-void quern__capture_start_section(quern_capture *capture, bool is_sync, uint64_t now_ns);
-void quern__capture_finish_section(quern_capture *capture, uint64_t now_ns);
+void quern__capture_start_segment(quern_capture *capture, bool is_sync, uint64_t now_ns);
+void quern__capture_finish_segment(quern_capture *capture, uint64_t now_ns);
 
 /* Adds a task with items that take no time yet. Returns its number, or UINT32_MAX. */
 uint32_t quern__capture_add_task(quern_capture *capture, const char *name, uint32_t item_count);
 
-/* Of the task that was added last. before: a number that add_task returned in this section. */
+/* Of the task that was added last. before: a number that add_task returned in this segment. */
 void quern__capture_add_wait(quern_capture *capture, uint32_t before);
 
-/* Of a sync point: what worker 0 did since the section began, or the last loop ended. */
+/* Of a sync point: what worker 0 did since the segment began, or the last loop ended. */
 void quern__capture_add_gap(quern_capture *capture, uint64_t now_ns);
 /* A loop of at most so many parts; each part, on any worker; and its end. */
 void quern__capture_start_loop(quern_capture *capture, uint32_t part_count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/thread.h"
-#include "sched/observe/profile.h"
+#include "sched/observe/profile_internal.h"
 
 /* What a frame tells a capture. */
 
@@ -35,7 +35,7 @@ static void capture_pass(quern_capture *capture, const quern__segment *segment, 
 
 void quern__capture_begin_segment(quern_capture *capture, const quern__segment *segment)
 {
-    quern__capture_start_section(capture, false, quern__clock_ns());
+    quern__capture_start_segment(capture, false, quern__clock_ns());
     for (uint32_t i = 0; i < segment->passes.count; i++)
         capture_pass(capture, segment, segment->passes.items[i]);
 }
@@ -69,7 +69,7 @@ void quern__capture_end_part(quern_capture *capture, uint64_t took_ns)
 void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns)
 {
     capture->frame_ns = frame_ns;
-    if (frame_ns > capture->sections_ns) capture->serial_ns = frame_ns - capture->sections_ns;
+    if (frame_ns > capture->segments_ns) capture->serial_ns = frame_ns - capture->segments_ns;
 }
 
 quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,

@@ -3,14 +3,14 @@
 #ifndef QUERN_SCHED_OBSERVE_COUNTERS_H
 #define QUERN_SCHED_OBSERVE_COUNTERS_H
 
-/* Hardware counters in a profile: read before and after the calls that are sampled anyway (profile.h), by
+/* Hardware counters in a profile: read before and after the calls that are sampled anyway (profile_internal.h), by
  * each worker for its own thread.
  *
  * What is found is a rate, events by the time in which they were counted: an event may have had its turn in
  * some samples and not in others, and each system is sampled for a part of its time alone. The rate times
  * what the system takes is what the profile tells. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "sched/jobs/atomic.h"
 
 #include <quern/hardware.h>

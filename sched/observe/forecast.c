@@ -42,7 +42,7 @@ typedef struct simulation {
     task_state *tasks;
     double free_ns[QUERN_MAX_THREADS]; /* when the worker is done with what it has claimed */
     double memory_free_ns;             /* when it is done with what tasks that have ended asked of it */
-    int64_t latest[QUERN_MAX_THREADS]; /* the task of this section that it claimed from last */
+    int64_t latest[QUERN_MAX_THREADS]; /* the task of this segment that it claimed from last */
 } simulation;
 
 /* --------------------------------------------------------------------------------------------- times */
@@ -191,10 +191,10 @@ static void consider(const simulation *run, uint32_t number, choice *best)
     }
 }
 
-static choice choose(const simulation *run, const quern__section *section)
+static choice choose(const simulation *run, const quern__captured_segment *segment)
 {
     choice best = {.task = NO_TASK};
-    for (uint32_t number = section->first_task; number < section->end_task; number++)
+    for (uint32_t number = segment->first_task; number < segment->end_task; number++)
         if (!run->tasks[number].is_finished && update_ready(run, number)) consider(run, number, &best);
     return best;
 }
@@ -238,33 +238,33 @@ static void make_claim(simulation *run, const choice *chosen)
 }
 
 /* As if its work could be divided at will. */
-static double ideal_ns(const simulation *run, const quern__section *section)
+static double ideal_ns(const simulation *run, const quern__captured_segment *segment)
 {
     double sum_ns = 0;
-    for (uint32_t i = section->first_task; i < section->end_task; i++)
+    for (uint32_t i = segment->first_task; i < segment->end_task; i++)
         sum_ns += work_ns(run->capture, &run->capture->tasks.items[i]);
     return sum_ns / run->thread_count;
 }
 
-static double section_end_ns(const simulation *run, const quern__section *section, double end_ns)
+static double segment_end_ns(const simulation *run, const quern__captured_segment *segment, double end_ns)
 {
-    for (uint32_t i = section->first_task; i < section->end_task; i++)
+    for (uint32_t i = segment->first_task; i < segment->end_task; i++)
         if (run->tasks[i].end_ns > end_ns) end_ns = run->tasks[i].end_ns;
     return end_ns;
 }
 
-/* Returns when the section ends that begins at now_ns. */
-static double run_section(simulation *run, const quern__section *section, double now_ns)
+/* Returns when the segment ends that begins at now_ns. */
+static double run_segment(simulation *run, const quern__captured_segment *segment, double now_ns)
 {
-    if (section->is_sync && run->without == QUERN_FORECAST_SYNC) return now_ns + ideal_ns(run, section);
-    for (uint32_t i = section->first_task; i < section->end_task; i++)
+    if (segment->is_sync && run->without == QUERN_FORECAST_SYNC) return now_ns + ideal_ns(run, segment);
+    for (uint32_t i = segment->first_task; i < segment->end_task; i++)
         run->tasks[i] = (task_state){.ready_ns = now_ns, .end_ns = now_ns};
     for (uint32_t i = 0; i < run->thread_count; i++)
         run->latest[i] = NO_TASK;
     run->free_ns[0] = now_ns;
     for (;;) {
-        const choice next = choose(run, section);
-        if (next.task == NO_TASK) return section_end_ns(run, section, now_ns);
+        const choice next = choose(run, segment);
+        if (next.task == NO_TASK) return segment_end_ns(run, segment, now_ns);
         make_claim(run, &next);
     }
 }
@@ -275,9 +275,9 @@ static double run_frame(simulation *run)
     run->memory_free_ns = 0;
     for (uint32_t i = 0; i < run->thread_count; i++)
         run->free_ns[i] = 0;
-    for (uint32_t i = 0; i < run->capture->sections.count; i++) {
-        const quern__section *section = &run->capture->sections.items[i];
-        now_ns = run_section(run, section, now_ns);
+    for (uint32_t i = 0; i < run->capture->segments.count; i++) {
+        const quern__captured_segment *segment = &run->capture->segments.items[i];
+        now_ns = run_segment(run, segment, now_ns);
     }
     return now_ns;
 }
@@ -308,16 +308,16 @@ static double path_ns(const simulation *run)
 {
     const quern_capture *capture = run->capture;
     double now_ns = (double)capture->serial_ns;
-    for (uint32_t s = 0; s < capture->sections.count; s++) {
-        const quern__section *section = &capture->sections.items[s];
-        for (uint32_t i = section->first_task; i < section->end_task; i++) {
+    for (uint32_t s = 0; s < capture->segments.count; s++) {
+        const quern__captured_segment *segment = &capture->segments.items[s];
+        for (uint32_t i = segment->first_task; i < segment->end_task; i++) {
             const quern__task *task = &capture->tasks.items[i];
             double begin_ns = now_ns;
             for (uint32_t k = 0; k < task->wait_count; k++)
                 begin_ns = later(begin_ns, run->tasks[capture->waits.items[task->first_wait + k]].end_ns);
             run->tasks[i].end_ns = begin_ns + task_path_ns(capture, task);
         }
-        now_ns = section_end_ns(run, section, now_ns);
+        now_ns = segment_end_ns(run, segment, now_ns);
     }
     return now_ns;
 }
@@ -357,9 +357,9 @@ static const char *find_culprit(const quern_capture *capture, quern_forecast_lim
 {
     const quern__task *culprit = NULL;
     double most_ns = 0;
-    for (uint32_t s = 0; s < capture->sections.count; s++) {
-        const quern__section *section = &capture->sections.items[s];
-        for (uint32_t i = section->first_task; i < section->end_task && !section->is_sync; i++) {
+    for (uint32_t s = 0; s < capture->segments.count; s++) {
+        const quern__captured_segment *segment = &capture->segments.items[s];
+        for (uint32_t i = segment->first_task; i < segment->end_task && !segment->is_sync; i++) {
             const quern__task *task = &capture->tasks.items[i];
             const double task_ns = limiting_ns(capture, task, limit);
             if (task_ns <= most_ns) continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/base.h"
-#include "sched/jobs/jobs.h"
+#include "core/base/base_internal.h"
+#include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/thread.h"
 
 #include <quern/jobs.h>

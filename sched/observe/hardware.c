@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/hardware.h"
+#include "sched/observe/hardware_internal.h"
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <errno.h>
 #include <math.h>

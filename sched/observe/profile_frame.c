@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/thread.h"
-#include "sched/observe/profile.h"
+#include "sched/observe/profile_internal.h"
 
 /* What a frame comes to: where the time of workers went, and what of the passes' time is whose. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/thread.h"
-#include "sched/observe/profile.h"
+#include "sched/observe/profile_internal.h"
 
 #include <inttypes.h>
 
@@ -139,7 +139,7 @@ void quern__profile_end_segment(quern__frame_observer *observer, const quern__se
         if (profiler->is_learning || pass->chunk_ns == 0) learn(profiler, pass, &times);
     }
     profiler->frame.critical_path_ns += longest_path_ns(segment);
-    if (profiler->capture != NULL) quern__capture_finish_section(profiler->capture, quern__clock_ns());
+    if (profiler->capture != NULL) quern__capture_finish_segment(profiler->capture, quern__clock_ns());
 }
 
 /* --------------------------------------------------------------------------------------- sync points */
@@ -182,7 +182,7 @@ void quern__profile_begin_sync(quern__frame_observer *observer)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     profiler->stage = QUERN__STAGE_SYNC;
-    if (profiler->capture != NULL) quern__capture_start_section(profiler->capture, true, quern__clock_ns());
+    if (profiler->capture != NULL) quern__capture_start_segment(profiler->capture, true, quern__clock_ns());
 }
 
 void quern__profile_begin_stage(quern__frame_observer *observer, quern__sync_stage stage)
@@ -205,7 +205,7 @@ void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns,
     show_stage(profiler, QUERN__STAGE_SYNC, profiler->caller_index, begin_ns, now_ns, command_count);
     if (profiler->capture == NULL) return;
     quern__capture_add_gap(profiler->capture, now_ns);
-    quern__capture_finish_section(profiler->capture, now_ns);
+    quern__capture_finish_segment(profiler->capture, now_ns);
 }
 
 void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/printer.h"
-#include "sched/observe/profile.h"
+#include "sched/observe/profile_internal.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/profile.h"
+#include "sched/observe/profile_internal.h"
 
 /* The observer of a schedule: what it wants to know of the next frame, and its memory. */
 
-enum { WORKER_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
+enum { OBSERVED_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
 
 /* ------------------------------------------------------------------------------------------- memory */
 
 /* Workers and times lie in one block of memory. */
 static size_t times_offset(uint32_t worker_count)
 {
-    return quern__align_up(worker_count * sizeof(quern__observed_worker), WORKER_ALIGNMENT_BYTES);
+    return quern__align_up(worker_count * sizeof(quern__observed_worker), OBSERVED_ALIGNMENT_BYTES);
 }
 
 static size_t block_bytes(uint32_t worker_count, uint32_t time_stride)
@@ -22,7 +22,7 @@ static size_t block_bytes(uint32_t worker_count, uint32_t time_stride)
 static void release_workers(const quern__profiler *profiler)
 {
     quern__release(quern__plan_allocator(profiler->plan), profiler->workers,
-                   block_bytes(profiler->worker_count, profiler->time_stride), WORKER_ALIGNMENT_BYTES);
+                   block_bytes(profiler->worker_count, profiler->time_stride), OBSERVED_ALIGNMENT_BYTES);
 }
 
 /* For every worker, with a time for every system. What was told of workers comes along. */
@@ -33,7 +33,7 @@ static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_c
     if (worker_count <= profiler->worker_count && stride <= profiler->time_stride) return QUERN_OK;
     if (worker_count < profiler->worker_count) worker_count = profiler->worker_count;
     const size_t bytes = block_bytes(worker_count, stride);
-    char *memory = quern__allocate(quern__plan_allocator(profiler->plan), bytes, WORKER_ALIGNMENT_BYTES);
+    char *memory = quern__allocate(quern__plan_allocator(profiler->plan), bytes, OBSERVED_ALIGNMENT_BYTES);
     if (memory == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the times of %u workers",
                            worker_count);

@@ -20,7 +20,7 @@
 
 #include "core/base/array.h"
 #include "sched/jobs/atomic.h"
-#include "sched/jobs/observer.h"
+#include "sched/jobs/job_observer.h"
 
 #include <quern/profile.h>
 

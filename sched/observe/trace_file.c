@@ -4,7 +4,7 @@
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
  * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/base/executor.h"
-#include "core/base/json.h"
+#include "core/base/json_printer.h"
 #include "sched/observe/trace.h"
 
 #include <errno.h>

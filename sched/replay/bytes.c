@@ -6,13 +6,13 @@
 
 #include <inttypes.h>
 
-enum { LEAST_BYTES = 1024, STEP_BYTES = 64 * 1024, ALIGNMENT_BYTES = 64 };
+enum { LEAST_BYTES = 1024, STEP_BYTES = 64 * 1024, REPLAY_ALIGNMENT_BYTES = 64 };
 
 /* ----------------------------------------------------------------------------------------- writing */
 
 void quern__bytes_release(quern__bytes *bytes)
 {
-    quern__release(bytes->allocator, bytes->items, bytes->capacity, ALIGNMENT_BYTES);
+    quern__release(bytes->allocator, bytes->items, bytes->capacity, REPLAY_ALIGNMENT_BYTES);
     bytes->items = NULL;
     bytes->count = bytes->capacity = 0;
 }
@@ -22,10 +22,10 @@ static bool grow(quern__bytes *bytes, size_t wanted)
     size_t capacity = bytes->capacity > 0 ? 2 * bytes->capacity : LEAST_BYTES;
     while (capacity < wanted)
         capacity *= 2;
-    char *items = quern__allocate(bytes->allocator, capacity, ALIGNMENT_BYTES);
+    char *items = quern__allocate(bytes->allocator, capacity, REPLAY_ALIGNMENT_BYTES);
     if (items == NULL) return false;
     if (bytes->count > 0) memcpy(items, bytes->items, bytes->count);
-    quern__release(bytes->allocator, bytes->items, bytes->capacity, ALIGNMENT_BYTES);
+    quern__release(bytes->allocator, bytes->items, bytes->capacity, REPLAY_ALIGNMENT_BYTES);
     bytes->items = items;
     bytes->capacity = capacity;
     return true;

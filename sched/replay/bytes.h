@@ -6,8 +6,8 @@
 /* Bytes that grow while they are written, bytes that are read with care, and blocks of them on their way to
  * a sink and from a source. */
 
-#include "core/base/source.h"
-#include "sched/replay/format.h"
+#include "core/base/source_internal.h"
+#include "sched/replay/replay_format.h"
 
 #include <quern/sink.h>
 

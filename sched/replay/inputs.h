@@ -6,7 +6,7 @@
 /* Resources that are inputs, and their values as bytes of a FRAME: described fields one after another, with
  * handles as index and life, or the bytes as they are. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "sched/replay/bytes.h"
 
 #include <quern/replay.h>

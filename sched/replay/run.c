@@ -4,7 +4,7 @@
  * all the same, since it may be the one in which the recorded program crashed; then the recording is
  * refused. */
 
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 #include "sched/replay/compare.h"
 #include "sched/replay/inputs.h"
 

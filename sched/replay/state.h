@@ -3,9 +3,9 @@
 #ifndef QUERN_SCHED_REPLAY_STATE_H
 #define QUERN_SCHED_REPLAY_STATE_H
 
-/* What a world is like, as bytes of a STATE (see format.h): how they are written, and how they are read. */
+/* What a world is like, as bytes of a STATE (see replay_format.h): how they are written, and how they are read. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "sched/replay/bytes.h"
 
 /* How many types states have told of up to now. */

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
-#include "core/world/query.h"
-#include "core/world/world.h"
+#include "core/world/query_internal.h"
+#include "core/world/world_internal.h"
 
 /* Where a component can be disabled, to match it is to look at who has it so. */
 static void add_terms(quern__access *access, const quern_world *world, const quern_system_def *def,

@@ -14,7 +14,7 @@
  * The graph of a pass is begin -> run -> end, with the parts it does not have left out. Run is a node for
  * each of its stages, one after another. */
 
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 /* Compiles whatever is not compiled: everything after systems were added, else the conflicts that new
  * archetypes bring. Costs nothing when nothing is new. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,

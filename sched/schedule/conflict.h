@@ -7,7 +7,7 @@
  * order (access.h). What depends on archetypes is judged as they appear, between the systems that match
  * them and their *partners*: those whose declared accesses could meet theirs. */
 
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 /* Judges what does not depend on archetypes, and notes each system's partners. The order is there, with the
  * conflicts that were declared. Errors: OUT_OF_MEMORY. */

@@ -14,7 +14,7 @@
  * Systems are taken in their order. Of the passes that one may join it joins the one that it shares the
  * most components with, the last of equals; if there is none, it starts a new one. */
 
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 /* Groups the systems of a RUN or EXCLUSIVE segment, whose conflicts are known, into new passes; those of
  * before are destroyed. Their order respects all edges. Errors: OUT_OF_MEMORY; the segment may then have no

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/levels.h"
 
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 static quern_result fail_memory(const quern__pass *pass)
 {

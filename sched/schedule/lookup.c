@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/lookup.h"
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 static bool is_end_of_lookups(const void *list, uint32_t i)
 {

@@ -5,7 +5,7 @@
 
 /* The order of execution: by phase, then before/after, then registration. */
 
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 /* Orders the systems and starts the table of conflicts with what before and after ask for.
  * Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY. */

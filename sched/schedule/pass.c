@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/target.h"
 #include "sched/schedule/levels.h"
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 void quern__pass_destroy(quern__pass *pass)
 {

@@ -140,7 +140,7 @@ typedef struct quern__pass {
     QUERN__ARRAY(quern__reacting_call) reacting_calls;
     QUERN__ARRAY(quern_entity) reacting_handles; /* of the rows of an exclusive one, in order */
 
-    /* observed: see sched/observe/profile.h */
+    /* observed: see sched/observe/profile_internal.h */
     QUERN__ARRAY(uint32_t)
     waits_for; /* places in the segment of passes that must come before, less what follows */
     bool is_named;

@@ -19,7 +19,7 @@
  * An exclusive reaction changes the world while it is called. So its views have copies of the handles, made
  * before, and no columns but those of what is gone. */
 
-#include "sched/schedule/plan.h"
+#include "sched/schedule/schedule_plan.h"
 
 /* Whether something may have happened that a system of the segment reacts to. */
 bool quern__reacting_is_due(const quern__plan *plan, const quern__segment *segment);

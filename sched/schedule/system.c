@@ -3,7 +3,7 @@
 #include "sched/schedule/system.h"
 
 #include "core/world/up.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <float.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/schedule.h"
-#include "sched/jobs/jobs.h"
+#include "sched/frame/schedule_internal.h"
+#include "sched/jobs/jobs_internal.h"
 #include "sched/observe/capture.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"

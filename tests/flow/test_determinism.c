@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_commands.h"
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"

@@ -3,9 +3,9 @@
 /* Random programs that relate, unrelate and destroy by commands: as in a model that does one command after
  * another, and the same at every thread count, with passes fused or not, in any order that is open. */
 
-#include "core/world/world.h"
 #include "core/world/world_commands.h"
-#include "sched/frame/schedule.h"
+#include "core/world/world_internal.h"
+#include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 #include "tests/support/random.h"

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/graph.h>
 
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 #include "tests/support/random.h"
 #include "tests/support/watchdog.h"
 

@@ -5,7 +5,7 @@
 
 /* Reactions as the storage knows them, without a schedule that runs them: what each is told, row by row. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <quern/query.h>
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 
 #include <criterion/criterion.h>
 

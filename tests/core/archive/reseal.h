@@ -6,8 +6,8 @@
 /* Puts right the checksums of an archive that was changed, so that what reads it comes to what lies behind
  * them. Bytes that are no archive stay as they are, from where they are none. */
 
+#include "core/archive/archive_format.h"
 #include "core/archive/checksum.h"
-#include "core/archive/format.h"
 
 static inline void reseal(char *bytes, size_t size)
 {

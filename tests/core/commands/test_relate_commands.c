@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Commands that relate, unrelate and destroy what is related, one by one. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 

@@ -5,7 +5,7 @@
 #include <quern/event.h>
 #include <quern/reflect.h>
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "core/storage/entity.h"
 #include "tests/support/setup.h"
 

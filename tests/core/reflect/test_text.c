@@ -4,7 +4,7 @@
 #include <quern/query.h>
 #include <quern/reflect.h>
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 

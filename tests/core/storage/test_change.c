@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/change.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>

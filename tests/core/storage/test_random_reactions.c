@@ -4,8 +4,8 @@
  * who matched before each change with who does so afterwards, at every number of threads. */
 
 #include "core/storage/change.h"
-#include "core/world/world.h"
-#include "sched/frame/schedule.h"
+#include "core/world/world_internal.h"
+#include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/change.h"
-#include "core/world/query.h"
+#include "core/world/query_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/reacting.h"
 #include "tests/support/setup.h"

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* What becomes of sources when targets are destroyed. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 

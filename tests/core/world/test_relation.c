@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Relations of a few entities, by immediate calls. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>

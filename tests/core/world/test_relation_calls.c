@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Where relations meet the other calls: creating, bulk, stats, trim, validation; and bad use of them all. */
 
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 

@@ -6,7 +6,7 @@
 #include "core/base/pages.h"
 #include "core/storage/chunk.h"
 #include "core/storage/entity.h"
-#include "core/world/world.h"
+#include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 

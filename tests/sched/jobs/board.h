@@ -5,7 +5,7 @@
 
 /* What tests of single jobs have in common: a board that the jobs share, and jobs that write on it. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 
 #include <quern/jobs.h>
 

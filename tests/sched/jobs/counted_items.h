@@ -5,7 +5,7 @@
 
 /* Loops that are submitted, whose items are counted one by one. */
 
-#include "sched/jobs/jobs.h"
+#include "sched/jobs/jobs_internal.h"
 #include "tests/sched/jobs/board.h"
 
 #include <criterion/criterion.h>

@@ -6,7 +6,7 @@
 /* What tests of graphs have in common: short ways to make them, and random ones that check their order
  * themselves. */
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "tests/support/random.h"
 
 #include <quern/graph.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/graph.h>
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "tests/sched/jobs/graph_program.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"

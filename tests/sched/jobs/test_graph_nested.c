@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/graph.h>
 
-#include "core/base/base.h"
+#include "core/base/base_internal.h"
 #include "tests/sched/jobs/planned_graph.h"
 
 #include <criterion/criterion.h>

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/jobs.h>
 
-#include "core/base/base.h"
-#include "sched/jobs/jobs.h"
+#include "core/base/base_internal.h"
+#include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
 #include "sched/observe/trace.h"
 #include "tests/support/failing_allocator.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/hardware.h"
+#include "sched/observe/hardware_internal.h"
 
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 #include "sched/jobs/thread.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"

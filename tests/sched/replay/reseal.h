@@ -7,7 +7,7 @@
  * comes to what lies behind them. */
 
 #include "core/base/hash.h"
-#include "sched/replay/format.h"
+#include "sched/replay/replay_format.h"
 
 typedef struct replay_block {
     uint32_t kind, bytes;

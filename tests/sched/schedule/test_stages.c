@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/schedule.h"
+#include "sched/frame/schedule_internal.h"
 #include "sched/schedule/levels.h"
 #include "tests/flow/flow_setup.h"
 

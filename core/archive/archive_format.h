@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_ARCHIVE_ARCHIVE_FORMAT_H
+#define QUERN_CORE_ARCHIVE_ARCHIVE_FORMAT_H
+
+/* What an archive is, byte by byte. All numbers are little-endian.
+ *
+ *   archive:  | head | block | block | ... | last block |
+ *   block:    | block head | sections, perhaps compressed |           each with a checksum
+ *   section:   | kind, bytes | payload | 0 to 7 bytes of zero |       never in two blocks
+ *
+ * Sections, in this order:
+ *
+ *   WORLD      1     how many slots, rows, free slots; the first generation
+ *   TYPE       n     a component: name, size, fields, what the world does with it. Numbered from 0
+ *   RESOURCE   n     name, size, fields; then its VALUE sections, pieces of one value
+ *   LINKS      n     children of targets in their order, by slots
+ *   ARCHETYPE  n     a set of types, and how many rows; then its ROWS sections
+ *   ROWS             handles | column | column | ... | disabled bits
+ *   FREE       n     free slots with the life that comes next, in the order in which they are taken
+ *   RETIRED    n     slots that are free for ever
+ *   NAMES      n     slots and names
+ *   END        1
+ *
+ * An archive is whole in itself: each slot below the count is in one row, or free, or retired; targets are
+ * in rows, and levels follow from targets. The archive of a few entities is one in which these have the
+ * slots 0, 1, 2 ... and nothing is free. Handles stand as they were in the world, whose first generation
+ * and tag the section WORLD knows: so columns need not be touched when they are written.
+ *
+ * Links come before rows, since what rows say of targets is compared with them. */
+
+#include "core/base/base_internal.h"
+
+#include <quern/type.h>
+
+#define QUERN__ARCHIVE_MAGIC "QUERNARC"
+enum {
+    QUERN__ARCHIVE_VERSION = 1,
+    QUERN__BLOCK_MARK = 0x4B4C4251,   /* "QBLK" */
+    QUERN__BLOCK_BYTES = 128 * 1024,  /* the most a block's sections have */
+    QUERN__SECTION_BYTES = 64 * 1024, /* the most a section has */
+    QUERN__SECTION_ALIGNMENT_BYTES = 8
+};
+
+#define QUERN__ARCHIVE_IS_NATIVE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
+typedef struct quern__archive_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t zero[3];
+    uint64_t checksum; /* of what is before it */
+} quern__archive_head;
+
+typedef enum quern__block_flag {
+    QUERN__BLOCK_IS_LAST = 1,
+    QUERN__BLOCK_IS_COMPRESSED = 2 /* by zstd */
+} quern__block_flag;
+
+typedef struct quern__block_head {
+    uint32_t mark;
+    uint32_t number;         /* from 0 */
+    uint32_t stored_bytes;   /* in the archive */
+    uint32_t sections_bytes; /* the same, unless it is compressed */
+    uint32_t flags;
+    uint32_t zero;
+    uint64_t checksum; /* of what is before it, and of what is stored */
+} quern__block_head;
+
+typedef enum quern__section_kind {
+    QUERN__SECTION_WORLD = 1,
+    QUERN__SECTION_TYPE,
+    QUERN__SECTION_RESOURCE,
+    QUERN__SECTION_VALUE,
+    QUERN__SECTION_LINKS,
+    QUERN__SECTION_ARCHETYPE,
+    QUERN__SECTION_ROWS,
+    QUERN__SECTION_FREE,
+    QUERN__SECTION_RETIRED,
+    QUERN__SECTION_NAMES,
+    QUERN__SECTION_END
+} quern__section_kind;
+
+typedef struct quern__section_head {
+    uint32_t kind;
+    uint32_t bytes; /* of the payload */
+} quern__section_head;
+
+typedef struct quern__world_section {
+    uint32_t first_handle_high;
+    uint32_t slot_count;
+    uint32_t row_count;
+    uint32_t free_count;
+    uint32_t retired_count;
+    uint32_t next_visit; /* of archetypes without rows: see core/world/reclaim.c */
+    uint64_t visit_count;
+} quern__world_section;
+
+/* What the world does with a component. */
+typedef enum quern__archived_role {
+    QUERN__ROLE_VALUE,         /* nothing */
+    QUERN__ROLE_RELATION,      /* it is a relation; levels follow right after it, if it has them */
+    QUERN__ROLE_LEVEL,         /* the tag of a level, of the relation before it */
+    QUERN__ROLE_DISABLED,      /* the built-in tag of entities that are off */
+    QUERN__ROLE_OFF_BY_PARENT, /* the hidden one after it */
+    QUERN__ROLE_COUNT
+} quern__archived_role;
+
+typedef enum quern__archived_flag {
+    QUERN__ARCHIVED_CAN_DISABLE = 1,
+    QUERN__ARCHIVED_HAS_LEVELS = 2,
+    QUERN__ARCHIVED_IS_ORDERED = 4
+} quern__archived_flag;
+
+typedef struct quern__type_section {
+    uint32_t size_bytes;
+    uint32_t alignment_bytes;
+    uint32_t role;
+    uint32_t flags;
+    uint32_t relation; /* type number, of a LEVEL */
+    uint32_t level;    /* of a LEVEL */
+    uint32_t policy;   /* of a RELATION */
+    uint32_t field_count;
+    /* follows: the name; and for each field its name and a quern__field_section. A name is a byte that
+     * counts, and its bytes */
+} quern__type_section;
+
+typedef struct quern__field_section {
+    uint32_t type;
+    uint32_t offset_bytes;
+    uint32_t count;
+} quern__field_section;
+
+typedef struct quern__archetype_section {
+    uint64_t empty_since;
+    uint32_t row_count;
+    uint32_t type_count;
+    /* follows: type numbers, 32 bits each */
+} quern__archetype_section;
+
+typedef struct quern__rows_section {
+    uint32_t row_count;
+    uint32_t zero;
+    /* follows: handles; a column for each type with a size; for each type that can be disabled a 64-bit
+     * count of rows where it is, and, unless that is 0, a bit for each row in 64-bit words */
+} quern__rows_section;
+
+typedef struct quern__links_section {
+    uint32_t relation; /* type number */
+    uint32_t zero;
+    /* follows: target, count of children, children; again and again */
+} quern__links_section;
+
+typedef struct quern__free_section {
+    uint32_t slot;
+    uint32_t life; /* of the entity that comes next there */
+} quern__free_section;
+
+/* A NAMES section is slot, 32 bits, and name; again and again. */
+
+/* The bytes of an array of rows in a section. */
+static inline size_t quern__archived_plane_bytes(uint32_t row_count)
+{
+    return ((size_t)row_count + 63) / 64 * sizeof(uint64_t);
+}
+
+/* -------------------------------------------------------------------------------- reading a payload */
+
+/* What is left of a payload. After one thing that was not there, nothing is. */
+typedef struct quern__parser {
+    const char *at, *end;
+    bool failed;
+} quern__parser;
+
+/* Bytes that lie there, or NULL. */
+static inline const char *quern__parse_bytes(quern__parser *parser, size_t count)
+{
+    if (parser->failed || (size_t)(parser->end - parser->at) < count) {
+        parser->failed = true;
+        return NULL;
+    }
+    const char *bytes = parser->at;
+    parser->at += count;
+    return bytes;
+}
+
+/* Copies `count` bytes out; zeros where they are not there. */
+static inline void quern__parse(quern__parser *parser, void *out, size_t count)
+{
+    const char *bytes = quern__parse_bytes(parser, count);
+    if (bytes != NULL)
+        memcpy(out, bytes, count);
+    else
+        memset(out, 0, count);
+}
+
+static inline uint32_t quern__parse_u32(quern__parser *parser)
+{
+    uint32_t value;
+    quern__parse(parser, &value, sizeof value);
+    return value;
+}
+
+/* A name, with a zero behind it; max_bytes without that. */
+static inline void quern__parse_name(quern__parser *parser, char *out, uint32_t max_bytes)
+{
+    uint8_t bytes = 0;
+    quern__parse(parser, &bytes, 1);
+    if (bytes == 0 || bytes > max_bytes) parser->failed = true;
+    const char *text = quern__parse_bytes(parser, bytes);
+    if (text != NULL && memchr(text, '\0', bytes) != NULL) parser->failed = true;
+    out[0] = '\0';
+    if (parser->failed || text == NULL) return;
+    memcpy(out, text, bytes);
+    out[bytes] = '\0';
+}
+
+static inline bool quern__parse_is_done(const quern__parser *parser)
+{
+    return !parser->failed && parser->at == parser->end;
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Links of all relations in a snapshot, in groups of slots. A relation that is newer than the snapshot has
+ * no links there. */
+
+#include "core/history/history_internal.h"
+
+enum {
+    GROUPS_IN_PAGE = QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP,
+    GROUP_BYTES = QUERN__LINK_GROUP * sizeof(quern__kin)
+};
+
+static quern__saved_links *saved_links(const quern__history *history, const quern__snapshot *snapshot)
+{
+    return (quern__saved_links *)(void *)quern__page_memory(&history->store, snapshot->relations);
+}
+
+/* What a snapshot has of the i-th relation. */
+static quern__saved_links links_of(const quern__history *history, const quern__snapshot *snapshot,
+                                   uint32_t i)
+{
+    return i < snapshot->relation_count ? saved_links(history, snapshot)[i] : (quern__saved_links){0};
+}
+
+static quern__page group_of(const quern__history *history, const quern__saved_links *saved, uint32_t group)
+{
+    return group < saved->page_count * GROUPS_IN_PAGE ? quern__pages_in(history, saved->groups)[group] : 0;
+}
+
+static bool is_touched(const quern__links *links, uint32_t group)
+{
+    return (links->touched.items[group / GROUPS_IN_PAGE] >> group % GROUPS_IN_PAGE & 1) != 0;
+}
+
+static quern__kin *group_at(const quern__links *links, uint32_t group)
+{
+    return quern__links_at(links, group * QUERN__LINK_GROUP);
+}
+
+/* ------------------------------------------------------------------------------------------ saving */
+
+/* For builds with checks: whether links that nobody has touched are as they were. */
+static inline bool is_group(const quern__history *history, const quern__links *links, uint32_t group,
+                            quern__page page)
+{
+    const void *now = group_at(links, group);
+    return memcmp(quern__page_memory(&history->store, page), now, GROUP_BYTES) == 0;
+}
+
+static quern_result build_group(quern__history *history, const quern__links *links,
+                                const quern__saved_links *live, uint32_t group, quern__page *out_page)
+{
+    if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
+    const quern__page known = group_of(history, live, group);
+    if (known != 0 && !is_touched(links, group)) {
+        assert(is_group(history, links, group, known));
+        *out_page = quern__page_hold(&history->store, known);
+        return QUERN_OK;
+    }
+    *out_page = quern__page_take(&history->store, GROUP_BYTES);
+    if (*out_page == 0) return quern__history_fail_memory("links of entities");
+    memcpy(quern__page_memory(&history->store, *out_page), group_at(links, group), GROUP_BYTES);
+    return QUERN_OK;
+}
+
+static quern_result build_relation(quern__history *history, uint32_t i, quern__snapshot *snapshot)
+{
+    const quern__links *links = &history->world->storage.relations.list.items[i]->links;
+    const quern__saved_links live = links_of(history, &history->live, i);
+    const uint32_t count = links->pages.count * GROUPS_IN_PAGE;
+    const quern__page groups = quern__page_take(&history->store, count * sizeof(quern__page));
+    if (groups == 0) return quern__history_fail_memory("a list of links");
+    memset(quern__pages_in(history, groups), 0, count * sizeof(quern__page));
+    saved_links(history, snapshot)[i] = (quern__saved_links){links->pages.count, groups};
+    quern_result result = QUERN_OK;
+    for (uint32_t group = 0; group < count && result == QUERN_OK; group++) {
+        quern__page page = 0;
+        result = build_group(history, links, &live, group, &page);
+        quern__pages_in(history, groups)[group] = page;
+    }
+    return result;
+}
+
+quern_result quern__build_links(quern__history *history, quern__snapshot *snapshot)
+{
+    const uint32_t count = history->world->storage.relations.list.count;
+    if (count == 0) return QUERN_OK;
+    snapshot->relations = quern__page_take(&history->store, count * sizeof(quern__saved_links));
+    if (snapshot->relations == 0) return quern__history_fail_memory("a list of relations");
+    memset(saved_links(history, snapshot), 0, count * sizeof(quern__saved_links));
+    snapshot->relation_count = count;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = build_relation(history, i, snapshot);
+    return result;
+}
+
+void quern__let_go_links(quern__history *history, const quern__snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->relation_count; i++) {
+        const quern__saved_links saved = saved_links(history, snapshot)[i];
+        for (uint32_t group = 0; group < saved.page_count * GROUPS_IN_PAGE; group++)
+            quern__page_let_go(&history->store, quern__pages_in(history, saved.groups)[group]);
+        quern__page_let_go(&history->store, saved.groups);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- putting back */
+
+quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot)
+{
+    quern__storage *storage = &history->world->storage;
+    for (uint32_t i = 0; i < snapshot->relation_count; i++) {
+        const quern__saved_links saved = saved_links(history, snapshot)[i];
+        for (uint32_t group = 0; group < saved.page_count * GROUPS_IN_PAGE; group += GROUPS_IN_PAGE)
+            if (group_of(history, &saved, group) != 0 &&
+                !quern__links_reserve(&storage->relations.list.items[i]->links, &storage->allocator,
+                                      group * QUERN__LINK_GROUP))
+                return quern__history_fail_memory("the links of entities");
+    }
+    return QUERN_OK;
+}
+
+static void put_back_group(const quern__history *history, const quern__links *links, uint32_t group,
+                           quern__page page)
+{
+    quern__kin *kin = group_at(links, group);
+    if (page != 0) memcpy(kin, quern__page_memory(&history->store, page), GROUP_BYTES);
+    for (uint32_t i = 0; page == 0 && i < QUERN__LINK_GROUP; i++)
+        kin[i] = quern__no_kin;
+}
+
+static bool put_back_relation(const quern__history *history, const quern__links *links,
+                              const quern__saved_links *saved, const quern__saved_links *live)
+{
+    bool is_other = false;
+    for (uint32_t group = 0; group < links->pages.count * GROUPS_IN_PAGE; group++) {
+        if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) continue;
+        const quern__page page = group_of(history, saved, group);
+        if (page == group_of(history, live, group) && !is_touched(links, group)) continue;
+        put_back_group(history, links, group, page);
+        is_other = true;
+    }
+    return is_other;
+}
+
+void quern__put_back_links(quern__history *history, const quern__snapshot *snapshot)
+{
+    const quern__relations *relations = &history->world->storage.relations;
+    for (uint32_t i = 0; i < relations->list.count; i++) {
+        quern__links *links = &relations->list.items[i]->links;
+        const quern__saved_links saved = links_of(history, snapshot, i);
+        const quern__saved_links live = links_of(history, &history->live, i);
+        if (put_back_relation(history, links, &saved, &live)) links->version++;
+    }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_WORLD_WORLD_INTERNAL_H
+#define QUERN_CORE_WORLD_WORLD_INTERNAL_H
+
+/* The world: storage, resources, and whether a frame is running on it. */
+
+#include "core/storage/resource.h"
+#include "core/storage/storage.h"
+
+#include <quern/world.h>
+
+#include <stdatomic.h>
+
+enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
+
+/* Where entities of a list go. */
+typedef struct quern__create_place {
+    quern__archetype *archetype; /* NULL: not known yet */
+    quern__place columns[QUERN__CREATE_LIST_COMPONENTS];
+} quern__create_place;
+
+/* A list of components that quern_entity_create_with was given, and what came of it. A loop that makes many
+ * entities of one kind, or of a few kinds in turn, finds their archetypes here, without sorting and hashing
+ * the list each time. */
+typedef struct quern__create_list {
+    bool is_known;  /* otherwise the rest is zero */
+    uint32_t count; /* at most QUERN__CREATE_LIST_COMPONENTS */
+    quern_component components[QUERN__CREATE_LIST_COMPONENTS];
+    const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL: copied as plain bytes */
+    uint32_t relation_position;                              /* of the component of a relation */
+    quern__relation *relation;                               /* NULL: none in the list */
+    quern__create_place places[QUERN__LEVEL_COUNT]; /* by the level of the relation, otherwise the first */
+} quern__create_list;
+
+/* The last few lists. Taking archetypes out forgets them. */
+typedef struct quern__create_lists {
+    quern__create_list items[QUERN__CREATE_LISTS];
+    quern__create_list *latest; /* the one that was used last; NULL before the first */
+    uint32_t next;              /* where the next one is noted */
+} quern__create_lists;
+
+struct quern_world {
+    quern__storage storage;
+    quern__resources resources;
+    quern__create_lists create_lists;
+    uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
+    struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
+    struct quern__events *events;           /* NULL: no event was registered yet */
+    uint64_t waiting_event_run_count;       /* of all channels: see core/world/event_internal.h */
+    bool has_history;                       /* one saves it: see core/history */
+    uint64_t restore_count;                 /* how often that has taken it back */
+    uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
+    struct quern_schedule *first_schedule; /* in the order of creation; not looked into here */
+
+    /* Archetypes taken out at sync points: see core/world/reclaim.c. */
+    uint32_t empty_archetype_checks_per_sync; /* of the definition */
+    uint32_t next_visit;  /* the archetype to be looked at next, in the order; 0: a new round begins */
+    uint64_t visit_count; /* sync points that have looked */
+
+    bool locked; /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
+
+    /* In builds with QUERN_CHECKS: whose calls are changing the world right now. */
+    _Atomic(const void *) changer;          /* the thread, or NULL */
+    _Atomic(const char *) changer_function; /* its outermost call */
+    uint32_t changer_depth; /* how many calls of its, for hooks may call in; the changer's own */
+};
+
+/* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY. */
+quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
+                                    quern__archetype **out_archetype);
+
+/* The same where components of relations may stand in the list, with values that are targets: on the levels
+ * that follow. Further errors: those of quern__world_check_target. */
+quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t count,
+                                            quern__archetype **out_archetype);
+
+/* What is wrong with the value of a relation's component. Errors: NULL_ARGUMENT, those of handles. */
+quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
+                                       const quern_entity *value);
+
+/* Relating and unrelating, by the call that is named: see relation_calls.c. Errors: as of quern_entity_relate and
+ * quern_entity_unrelate. */
+quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
+                                 quern_entity target, const char *function);
+quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
+                                   const char *function);
+
+/* INVALID_ARGUMENT, and which call does it, for a managed component where that cannot be. */
+quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
+
+/* What may have locked a world, for messages. */
+#define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for, quern_world_flush or a fill callback"
+
+quern_result quern__world_fail_locked(const char *function);
+
+/* For a history: these archetypes and no others, in this order. Those that go are without rows and
+ * is_removed; those that are in no list yet were made by quern__storage_make_archetype, and there is room
+ * for them. */
+void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
+
+/* What a sync point of a world with empty_archetype_checks_per_sync does when commands have been applied.
+ * */
+void quern__world_remove_some_archetypes(quern_world *world);
+
+/* WORLD_LOCKED, naming the call, while the world is locked. */
+static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
+{
+    return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
+}
+
+/* The bit of a getter's number that no ref has: its refs are good for nothing now. */
+#define QUERN__GETTER_CLOSED 0x80000000u
+
+/* Refs are looked at without a call, so they are told by the number of their getter. */
+static inline void quern__world_set_locked(quern_world *world, bool locked)
+{
+    world->locked = locked;
+    for (quern_getter *getter = world->storage.slabs.departures.first_reader;
+         QUERN__UNLIKELY(getter != NULL); getter = getter->next)
+        getter->number =
+            locked ? getter->number | QUERN__GETTER_CLOSED : getter->number & ~QUERN__GETTER_CLOSED;
+}
+
+/* --------------------------------------------------------------------------------- one thread at a time */
+
+bool quern__world_enter_checked(quern_world *world, const char *function);
+void quern__world_leave_checked(quern_world *world);
+
+/* To be called first by everything that changes a world at once. In builds with QUERN_CHECKS false, and
+ * said, while another thread is in such a call: then the call is refused with WORLD_LOCKED. world may be
+ * NULL. */
+static inline bool quern__world_enter(quern_world *world, const char *function)
+{
+    return !QUERN_CHECKS || world == NULL || quern__world_enter_checked(world, function);
+}
+
+/* The end of such a call, with what it returns. */
+static inline quern_result quern__world_left(quern_world *world, quern_result result)
+{
+    if (QUERN_CHECKS && world != NULL) quern__world_leave_checked(world);
+    return result;
+}
+
+#endif

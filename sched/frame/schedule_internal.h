@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_FRAME_SCHEDULE_INTERNAL_H
+#define QUERN_SCHED_FRAME_SCHEDULE_INTERNAL_H
+
+/* The schedule: its plan, and what frames keep from one to the next (frame.h). */
+
+#include "core/commands/playback.h"
+#include "core/world/event_internal.h"
+#include "sched/frame/guard.h"
+#include "sched/schedule/frame_observer.h"
+#include "sched/schedule/schedule_plan.h"
+
+#include <quern/schedule.h>
+
+struct quern_context;
+
+struct quern_schedule {
+    quern__plan plan;
+    bool timing;
+    quern__frame_observer *observer;
+
+    /* frames */
+    bool is_running;
+    bool is_observed;        /* this frame: the observer is looking */
+    bool has_command_counts; /* of systems, from the last frame */
+    bool has_history;        /* which saves it: see sched/history */
+    uint64_t frame_index;    /* of the frame that runs, or the next one */
+    double delta_seconds;
+    quern_jobs *jobs;
+    uint32_t caller_index;     /* the worker that runs the frame */
+    uint64_t serial_base;      /* of the segment that runs: see frame.h */
+    uint64_t version_base;     /* likewise: what a system writes has this version plus its position */
+    quern_commands *recorders; /* one per worker */
+    struct quern_context *contexts;
+    uint32_t worker_count; /* entries of both */
+    uint32_t up_count;     /* up-terms for which each worker has addresses */
+
+    /* Events (event_frame.h): an emitter for each worker and each of the first channels, by worker. */
+    quern__emitter *emitters;
+    uint32_t emitter_row_count, emitter_channel_count;
+    _Atomic bool has_emitted;     /* some callback has asked for an emitter since the last sync point */
+    quern_result emit_result;     /* of this frame: an event could not be emitted */
+    quern__event_loss event_loss; /* of this frame */
+
+    quern__playback playback;
+    quern__guards guards; /* in builds with QUERN_CHECKS */
+    quern_frame_stats stats;
+
+    /* rounds of reactions: see react.h */
+    bool has_reacted;         /* in this frame, or the last */
+    bool is_reaction_cut;     /* there were too many, in this frame */
+    char reaction_trail[512]; /* who ran in the last of these: "'a' -> 'b' -> 'a'" */
+
+    quern_schedule *next_schedule; /* of the world's */
+};
+
+/* quern_schedule_compile, for another public function, which messages name. */
+quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);
+
+/* The system of a handle, or NULL. */
+quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
+
+#endif

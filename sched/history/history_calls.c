@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of quern/history.h: a history of a world, with its schedules. */
+
+#include "sched/history/history_calls.h"
+
+#include "core/world/world_commands.h"
+#include "sched/history/saved_schedule.h"
+#include "sched/jobs/jobs_internal.h"
+
+enum { DEFAULT_FRAMES = 16 };
+
+/* ----------------------------------------------------------------------------------------- life cycle */
+
+static bool is_end_of_schedules(const void *list, uint32_t i)
+{
+    return ((quern_schedule *const *)list)[i] == NULL;
+}
+
+static quern_result check_schedules(const quern_world *world, const quern_history_def *def,
+                                    uint32_t *out_count)
+{
+    quern_result result = quern__list_count(def->schedules, QUERN_MAX_HISTORY_SCHEDULES,
+                                            is_end_of_schedules, "schedule", NULL, out_count);
+    for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++) {
+        if (def->schedules[i]->plan.world != world)
+            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "schedule %u is of another world", i);
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (def->schedules[k] == def->schedules[i])
+                result =
+                    quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "schedule %u stands in the list twice", i);
+    }
+    return result;
+}
+
+static quern_result create(quern_world *world, const quern_history_def *def, quern_history **out_history)
+{
+    static const quern_history_def zero;
+    if (def == NULL) def = &zero;
+    uint32_t schedule_count = 0;
+    quern_allocator allocator;
+    quern_result result = quern__choose_allocator(&def->allocator, "quern_history_create", &allocator);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_history_create");
+    if (result == QUERN_OK) result = check_schedules(world, def, &schedule_count);
+    if (result != QUERN_OK) return result;
+    quern_history *history = quern__allocate(&allocator, sizeof *history, _Alignof(quern_history));
+    if (history == NULL) return quern__history_fail_memory("a history");
+    *history = (quern_history){.schedule_count = schedule_count};
+    memcpy(history->schedules, def->schedules, schedule_count * sizeof(quern_schedule *));
+    result = quern__history_init(&history->core, world, &allocator,
+                                 def->frame_count > 0 ? def->frame_count : DEFAULT_FRAMES);
+    if (result != QUERN_OK) {
+        quern__release(&allocator, history, sizeof *history, _Alignof(quern_history));
+        return result;
+    }
+    for (uint32_t i = 0; i < schedule_count; i++)
+        history->schedules[i]->has_history = true;
+    *out_history = history;
+    return QUERN_OK;
+}
+
+quern_result quern_history_create(quern_world *world, const quern_history_def *def,
+                                  quern_history **out_history)
+{
+    static const char function[] = "quern_history_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_history == NULL) return quern__fail_null(function, "out_history");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, quern__in_call(create(world, def, out_history), function));
+}
+
+void quern_history_destroy(quern_history *history)
+{
+    if (history == NULL) return;
+    if (history->core.world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED, "quern_history_destroy: " QUERN__WORLD_LOCKERS
+                                                   " is running on the history's world");
+        return;
+    }
+    if (history->core.delta_count > 0) {
+        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                         "quern_history_destroy: %u deltas still hold frames of the history: destroy them "
+                         "first (quern_delta_destroy)",
+                         history->core.delta_count);
+        return;
+    }
+    const quern_allocator allocator = history->core.store.allocator;
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        history->schedules[i]->has_history = false;
+    quern__history_release(&history->core);
+    quern__release(&allocator, history, sizeof *history, _Alignof(quern_history));
+}
+
+/* ------------------------------------------------------------------------------------------- threads */
+
+static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                        void *argument)
+{
+    quern_jobs_parallel_for(context, count, grain, function, argument);
+}
+
+static quern__executor executor_of(quern_jobs *jobs)
+{
+    return (quern__executor){.thread_count = jobs->thread_count,
+                             .worker_count = jobs->worker_count,
+                             .context = jobs,
+                             .parallel_for = run_on_jobs};
+}
+
+/* A call begins that may copy much. */
+static quern_result enter(quern_history *history, quern_jobs *jobs, const char *function)
+{
+    const quern_result result = quern__world_check_unlocked(history->core.world, function);
+    if (result != QUERN_OK || jobs == NULL || quern__jobs_current_worker(jobs) != NULL) return result;
+    return quern__jobs_enter(jobs, function);
+}
+
+/* --------------------------------------------------------------------------------- saving, restoring */
+
+static void put_schedules(const quern_history *history, quern__tape *tape)
+{
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        quern__schedule_put(history->schedules[i], tape);
+}
+
+static bool is_ours(const quern_history *history, const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        if (history->schedules[i] == schedule) return true;
+    return false;
+}
+
+/* Commands that our schedules keep are saved; what others keep would be lost. */
+static quern_result check_waiting(const quern_history *history)
+{
+    quern_result result = QUERN_OK;
+    for (const quern_schedule *schedule = history->core.world->first_schedule;
+         schedule != NULL && result == QUERN_OK; schedule = schedule->next_schedule)
+        result = is_ours(history, schedule) ? quern__schedule_check_published(schedule)
+                                            : quern__schedule_check_unsaved(schedule);
+    return result;
+}
+
+static quern_result save(quern_history *history, uint64_t frame)
+{
+    quern_result result = check_waiting(history);
+    if (result != QUERN_OK) return result;
+    quern__tape tape = {0};
+    put_schedules(history, &tape);
+    quern__snapshot snapshot;
+    result = quern__history_build(&history->core, frame, tape.length_bytes, &snapshot);
+    if (result != QUERN_OK) return result;
+    tape = (quern__tape){.bytes = quern__page_memory(&history->core.store, snapshot.outside)};
+    put_schedules(history, &tape);
+    quern__history_keep(&history->core, &snapshot);
+    return QUERN_OK;
+}
+
+quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame)
+{
+    uint64_t oldest = 0, newest = 0;
+    if (!quern_history_frames(history, &oldest, &newest))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "frame %llu is not kept: no frame was saved",
+                           (unsigned long long)frame);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "frame %llu is not kept: the oldest is %llu, the newest %llu, of at most %u",
+                       (unsigned long long)frame, (unsigned long long)oldest, (unsigned long long)newest,
+                       history->core.frame_capacity);
+}
+
+static quern_result check_schedules_saved(const quern_history *history, const quern__snapshot *snapshot)
+{
+    quern__tape tape = {.bytes = quern__page_memory(&history->core.store, snapshot->outside)};
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < history->schedule_count && result == QUERN_OK; i++)
+        result = quern__schedule_check_tape(history->schedules[i], &tape);
+    return result;
+}
+
+static void take_schedules(const quern_history *history, const quern__snapshot *snapshot)
+{
+    quern__tape tape = {.bytes = quern__page_memory(&history->core.store, snapshot->outside)};
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        quern__schedule_take(history->schedules[i], &tape);
+    for (quern_schedule *schedule = history->core.world->first_schedule; QUERN_CHECKS && schedule != NULL;
+         schedule = schedule->next_schedule)
+        quern__guards_break(schedule);
+}
+
+static quern_result take_back(quern_history *history, uint64_t frame)
+{
+    const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
+    if (snapshot == NULL) return quern__history_fail_frame(history, frame);
+    quern_result result = check_schedules_saved(history, snapshot);
+    if (result == QUERN_OK) result = check_waiting(history);
+    if (result == QUERN_OK) result = quern__history_take_back(&history->core, snapshot);
+    if (result == QUERN_OK) take_schedules(history, snapshot);
+    return result;
+}
+
+/* They may have become more since the last call. */
+static void list_recorders(quern_history *history)
+{
+    history->core.outside_count = history->schedule_count;
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        history->core.outside[i] =
+            (quern__recorders){history->schedules[i]->recorders, history->schedules[i]->worker_count};
+}
+
+_Static_assert(QUERN_MAX_HISTORY_SCHEDULES <= QUERN__MAX_RECORDER_LISTS, "each schedule has a list");
+
+typedef quern_result history_call(quern_history *history, uint64_t frame);
+
+static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs *jobs, history_call *call,
+                             const char *function)
+{
+    if (history == NULL) return quern__fail_null(function, "history");
+    const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
+    quern_result result = enter(history, jobs, function);
+    if (result != QUERN_OK) return result;
+    const quern__executor executor = jobs != NULL ? executor_of(jobs) : (quern__executor){0};
+    history->core.executor = jobs != NULL ? &executor : NULL;
+    list_recorders(history);
+    result = quern__in_call(call(history, frame), function);
+    history->core.executor = NULL;
+    if (is_outside) quern__jobs_leave(jobs);
+    return result;
+}
+
+quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs)
+{
+    return run_call(history, frame, jobs, save, "quern_history_save");
+}
+
+quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs)
+{
+    return run_call(history, frame, jobs, take_back, "quern_history_restore");
+}
+
+/* -------------------------------------------------------------------------------------------- looking */
+
+bool quern_history_frames(const quern_history *history, uint64_t *out_oldest, uint64_t *out_newest)
+{
+    if (history == NULL) {
+        quern__fail_null("quern_history_frames", "history");
+        return false;
+    }
+    const uint32_t count = history->core.frame_count;
+    if (count == 0) return false;
+    if (out_oldest != NULL) *out_oldest = history->core.frames[0].frame;
+    if (out_newest != NULL) *out_newest = history->core.frames[count - 1].frame;
+    return true;
+}
+
+quern_result quern_history_get_stats(const quern_history *history, quern_history_stats *out_stats)
+{
+    if (history == NULL) return quern__fail_null("quern_history_get_stats", "history");
+    if (out_stats == NULL) return quern__fail_null("quern_history_get_stats", "out_stats");
+    const quern__history *core = &history->core;
+    *out_stats = (quern_history_stats){.frame_count = core->frame_count,
+                                       .page_count = core->store.used_count,
+                                       .used_bytes = core->store.used_bytes,
+                                       .held_bytes = core->store.held_bytes,
+                                       .copied_bytes = core->copied_bytes,
+                                       .copied_count = core->copied_count};
+    return QUERN_OK;
+}
+
+uint64_t quern_world_restore_count(const quern_world *world)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_world_restore_count", "world");
+        return 0;
+    }
+    return world->restore_count;
+}

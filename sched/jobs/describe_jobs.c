@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs_internal.h"
+
+#include "core/base/printer.h"
+
+/* A picture of a pool in words, taken while it works: every read is relaxed, and shows about now. */
+
+static bool has_bit(const quern__mask *mask, uint32_t index)
+{
+    return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
+}
+
+static bool is_inside(const quern_jobs *jobs, const quern__worker *guest)
+{
+    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> quern__guest_place(guest) & 1) !=
+           0;
+}
+
+static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
+{
+    if (quern__worker_is_guest(worker) && !is_inside(jobs, worker))
+        return quern__jobs_is_registered(jobs, worker) ? "outside, registered" : "outside";
+    if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
+    if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
+    if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
+    if (atomic_load_explicit(&worker->serving, memory_order_relaxed) != NULL) return "in a job";
+    return "awake";
+}
+
+static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
+{
+    return atomic_load_explicit(&jobs->queues.queues[index].count, memory_order_relaxed);
+}
+
+static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
+{
+    const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    quern__print(
+        printer,
+        "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, "
+        "%u for the caller\n",
+        jobs->name, (unsigned)jobs->thread_count, (unsigned)__builtin_popcount(inside),
+        (unsigned)jobs->guest_count,
+        (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
+}
+
+static void describe_worker(quern__printer *printer, const quern_jobs *jobs, const quern__worker *worker)
+{
+    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
+    int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
+    const char *work = atomic_load_explicit(&worker->work, memory_order_relaxed);
+    quern__print(printer,
+                 "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; gave way %u times\n",
+                 (unsigned)worker->index, state_of(jobs, worker), work != NULL ? ", in '" : "",
+                 work != NULL ? work : "", work != NULL ? "'" : "", (long long)top, (long long)bottom,
+                 (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),
+                 (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed),
+                 (unsigned)atomic_load_explicit(&worker->place.given_way_count, memory_order_relaxed));
+}
+
+quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
+{
+    if (jobs == NULL) return quern__fail_null("quern_jobs_describe", "jobs");
+    quern_result result = quern__check_sink(sink, "quern_jobs_describe");
+    if (result != QUERN_OK) return result;
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    describe_pool(&printer, jobs);
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        describe_worker(&printer, jobs, &jobs->workers[index]);
+    return quern__printer_close(&printer, "quern_jobs_describe");
+}

@@ -308,6 +308,16 @@ void quern__events_end_sync(quern_schedule *schedule)
     atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
 }
 
+/* Relaxed: no frame runs. */
+void quern__events_discard(quern_schedule *schedule)
+{
+    const quern__emitter_rows rows = rows_of(schedule);
+    if (!atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed)) return;
+    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++)
+        quern__emitter_release(&rows.emitters[i]);
+    atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
+}
+
 /* What an event is told of the creates of the callback that has emitted it. */
 typedef struct handles {
     const quern__gathered *gathered;

@@ -55,6 +55,10 @@ void quern__events_end_sync(quern_schedule *schedule);
  * argument is the schedule. */
 void quern__events_make_real(void *argument, const quern__gathered *gathered, const quern_entity *created);
 
+/* Destroys the events that callbacks emitted and no sync point has published yet, and forgets that an event
+ * could not be emitted. No frame runs. Cannot fail. */
+void quern__events_discard(quern_schedule *schedule);
+
 /* The creates that they stand for are discarded: provisional handles in what is kept become null. */
 void quern__events_forget_handles(const quern_schedule *schedule);
 

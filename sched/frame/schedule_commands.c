@@ -40,13 +40,18 @@ uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule)
     return count;
 }
 
+void quern__schedule_discard_kept(quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        quern__commands_reset(&schedule->recorders[i]);
+}
+
 quern_result quern_schedule_discard_commands(quern_schedule *schedule)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_discard_commands", "schedule");
     quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_discard_commands");
     if (result != QUERN_OK) return result;
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        quern__commands_reset(&schedule->recorders[i]);
+    quern__schedule_discard_kept(schedule);
     quern__events_forget_handles(schedule);
     return QUERN_OK;
 }

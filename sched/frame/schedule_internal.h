@@ -58,6 +58,9 @@ struct quern_schedule {
 /* quern_schedule_compile, for another public function, which messages name. */
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);
 
+/* Destroys the commands that failed frames have left. No frame runs. */
+void quern__schedule_discard_kept(quern_schedule *schedule);
+
 /* The system of a handle, or NULL. */
 quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
 

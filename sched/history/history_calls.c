@@ -5,6 +5,7 @@
 #include "sched/history/history_calls.h"
 
 #include "core/world/world_commands.h"
+#include "sched/frame/event_frame.h"
 #include "sched/history/saved_schedule.h"
 #include "sched/jobs/jobs_internal.h"
 
@@ -33,6 +34,15 @@ static quern_result check_schedules(const quern_world *world, const quern_histor
     return result;
 }
 
+static quern_result check_frame_count(uint32_t frame_count)
+{
+    if (frame_count <= QUERN_MAX_HISTORY_FRAMES) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LIMIT,
+                       "frame_count is %u, and a history keeps at most %d frames "
+                       "(QUERN_MAX_HISTORY_FRAMES): keep fewer, or save less often",
+                       frame_count, QUERN_MAX_HISTORY_FRAMES);
+}
+
 static quern_result create(quern_world *world, const quern_history_def *def, quern_history **out_history)
 {
     static const quern_history_def zero;
@@ -41,6 +51,7 @@ static quern_result create(quern_world *world, const quern_history_def *def, que
     quern_allocator allocator;
     quern_result result = quern__choose_allocator(&def->allocator, "quern_history_create", &allocator);
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_history_create");
+    if (result == QUERN_OK) result = check_frame_count(def->frame_count);
     if (result == QUERN_OK) result = check_schedules(world, def, &schedule_count);
     if (result != QUERN_OK) return result;
     quern_history *history = quern__allocate(&allocator, sizeof *history, _Alignof(quern_history));
@@ -130,7 +141,8 @@ static bool is_ours(const quern_history *history, const quern_schedule *schedule
     return false;
 }
 
-/* Commands that our schedules keep are saved; what others keep would be lost. */
+/* Commands that the history's schedules keep are saved. Commands of other schedules, and events that are not
+ * published, cannot be saved. */
 static quern_result check_waiting(const quern_history *history)
 {
     quern_result result = QUERN_OK;
@@ -177,14 +189,24 @@ static quern_result check_schedules_saved(const quern_history *history, const qu
     return result;
 }
 
+/* What a failed frame has left in any schedule of the world belongs to the frames that are undone: no frame
+ * is saved while a schedule has unpublished events, or while one that is not saved keeps commands. The
+ * commands of saved schedules were exchanged with the snapshot's before. */
+static void discard_left(const quern_history *history, quern_schedule *schedule)
+{
+    if (!is_ours(history, schedule)) quern__schedule_discard_kept(schedule);
+    quern__events_discard(schedule);
+    if (QUERN_CHECKS) quern__guards_break(schedule);
+}
+
 static void take_schedules(const quern_history *history, const quern__snapshot *snapshot)
 {
     quern__tape tape = {.bytes = quern__page_memory(&history->core.store, snapshot->outside)};
     for (uint32_t i = 0; i < history->schedule_count; i++)
         quern__schedule_take(history->schedules[i], &tape);
-    for (quern_schedule *schedule = history->core.world->first_schedule; QUERN_CHECKS && schedule != NULL;
+    for (quern_schedule *schedule = history->core.world->first_schedule; schedule != NULL;
          schedule = schedule->next_schedule)
-        quern__guards_break(schedule);
+        discard_left(history, schedule);
 }
 
 static quern_result take_back(quern_history *history, uint64_t frame)
@@ -192,7 +214,6 @@ static quern_result take_back(quern_history *history, uint64_t frame)
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
     if (snapshot == NULL) return quern__history_fail_frame(history, frame);
     quern_result result = check_schedules_saved(history, snapshot);
-    if (result == QUERN_OK) result = check_waiting(history);
     if (result == QUERN_OK) result = quern__history_take_back(&history->core, snapshot);
     if (result == QUERN_OK) take_schedules(history, snapshot);
     return result;
@@ -247,8 +268,8 @@ bool quern_history_frames(const quern_history *history, uint64_t *out_oldest, ui
     }
     const uint32_t count = history->core.frame_count;
     if (count == 0) return false;
-    if (out_oldest != NULL) *out_oldest = history->core.frames[0].frame;
-    if (out_newest != NULL) *out_newest = history->core.frames[count - 1].frame;
+    if (out_oldest != NULL) *out_oldest = quern__history_frame(&history->core, 0)->frame;
+    if (out_newest != NULL) *out_newest = quern__history_frame(&history->core, count - 1)->frame;
     return true;
 }
 

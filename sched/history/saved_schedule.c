@@ -30,7 +30,7 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule)
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "the schedule with the system '%s' has events that its last frame could not publish: run "
-        "a frame first",
+        "a frame first, or restore one",
         name_of(schedule));
 }
 

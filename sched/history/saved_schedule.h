@@ -8,11 +8,11 @@
 #include "core/history/tape.h"
 #include "sched/frame/schedule_internal.h"
 
-/* Whether events wait to be published. Errors: INVALID_ARGUMENT (they do). */
+/* Fails with INVALID_ARGUMENT if a failed frame of the schedule has left events that are not published. */
 quern_result quern__schedule_check_published(const quern_schedule *schedule);
 
-/* Whether one that is not saved keeps nothing that would be lost. Errors: INVALID_ARGUMENT (commands wait,
- * or events to be published). */
+/* For a schedule that the history does not save: fails with INVALID_ARGUMENT if a failed frame has left
+ * commands that are not applied, or events that are not published. */
 quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
 void quern__schedule_put(const quern_schedule *schedule, quern__tape *tape);

@@ -2,10 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
+#include "tests/support/failing_allocator.h"
 
 #include <quern/history.h>
 
 #include <criterion/criterion.h>
+
+#include <string.h>
 
 /* Random programs that are taken back again and again: each frame comes out as in a world that never went
  * back, at any number of threads. */
@@ -28,6 +31,8 @@ static flow_plan plan;
 static flow_subject subject;
 static outcome expected[FRAMES + 1];
 static outside outsides[FRAMES + 1];
+static failing_allocator *memory;
+static uint32_t failed_count; /* frames that failed for memory, and were undone */
 
 static outcome look(void)
 {
@@ -84,19 +89,30 @@ static void run_straight(const quern_world_def *def, quern_jobs *jobs)
     flow_subject_close(&subject);
 }
 
-/* The same, with frames taken back at random; now and then several frames have passed since the last save,
- * or a later frame is restored. */
+/* A frame in which memory is refused once, early or late. What it leaves is undone by a restore. */
+static void run_failing_frame(quern_jobs *jobs, random_source *random)
+{
+    const uint32_t most = 1u << random_below(random, 8);
+    failing_allocator_fail_at(memory,
+                              failing_allocator_call_count(memory) + 1 + random_below(random, most));
+    const quern_result result = flow_subject_run(&subject, jobs);
+    failing_allocator_heal(memory);
+    cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+    failed_count += result != QUERN_OK;
+}
+
+/* The frames of the straight run, with restores at random: of earlier and later frames, after several
+ * frames without a save, and after frames that failed. */
 static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
 {
     quern_history *history;
     random_source random = {plan.seed + 7};
     flow_subject_open(&subject, &plan, def);
-    must(quern_history_create(
-        subject.world,
-        &(quern_history_def){.schedules = {subject.schedule},
-                             .frame_count = KEPT,
-                             .allocator = def != NULL ? def->allocator : (quern_allocator){0}},
-        &history));
+    must(quern_history_create(subject.world,
+                              &(quern_history_def){.schedules = {subject.schedule},
+                                                   .frame_count = KEPT,
+                                                   .allocator = def->allocator},
+                              &history));
     uint64_t frame = 0;
     for (uint32_t turn = 0; frame < FRAMES && turn < MAX_TURNS; turn++) {
         if (turn == 0 || random_below(&random, 5) != 0) {
@@ -106,9 +122,18 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
         }
         uint64_t oldest, newest;
         cr_assert(quern_history_frames(history, &oldest, &newest));
-        while (random_below(&random, 4) == 0) {
+        bool must_go_back = false;
+        while (must_go_back || random_below(&random, 4) == 0) {
+            if (!must_go_back && random_below(&random, 2) == 0) run_failing_frame(jobs, &random);
+            must_go_back = true;
             const uint64_t to = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
-            if (quern_history_restore(history, to, jobs) != QUERN_OK) continue;
+            const quern_result result = quern_history_restore(history, to, jobs);
+            if (result != QUERN_OK) {
+                cr_assert(strstr(quern_error_message(), "is not kept") != NULL, "%s",
+                          quern_error_message());
+                continue;
+            }
+            must_go_back = false;
             frame = to;
             take_outside(&outsides[frame]);
             expect(frame, "restored");
@@ -121,8 +146,11 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
     flow_subject_close(&subject);
 }
 
-static void try_seeds(uint64_t first, uint32_t count, bool has_filters, const quern_world_def *def)
+static void try_seeds(uint64_t first, uint32_t count, bool has_filters, quern_world_def def)
 {
+    memory = failing_allocator_create();
+    def.allocator = failing_allocator_interface(memory);
+    failed_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         flow_plan_make(&plan, first + i, ENTITIES);
         if (has_filters) {
@@ -133,25 +161,27 @@ static void try_seeds(uint64_t first, uint32_t count, bool has_filters, const qu
             plan.call_count = 0; /* their filters see everything once more */
         }
         quern_jobs *jobs = setup_jobs(pool_threads[i % POOL_COUNT]);
-        run_straight(def, jobs);
+        run_straight(&def, jobs);
         quern_jobs_destroy(jobs);
         jobs = setup_jobs(pool_threads[(i / 2 + 1) % POOL_COUNT]);
-        run_back_and_forth(def, jobs);
+        run_back_and_forth(&def, jobs);
         quern_jobs_destroy(jobs);
     }
+    cr_assert_gt(failed_count, count);
+    failing_allocator_close(memory);
 }
 
 Test(history_frames, a_random_program_does_the_same_after_it_was_taken_back)
 {
-    try_seeds(100, 6, false, NULL);
+    try_seeds(100, 6, false, (quern_world_def){0});
 }
 
 Test(history_frames, filters_of_systems_have_seen_what_they_had_seen)
 {
-    try_seeds(200, 4, true, NULL);
+    try_seeds(200, 4, true, (quern_world_def){0});
 }
 
 Test(history_frames, archetypes_come_and_go_as_they_did)
 {
-    try_seeds(300, 4, false, &(quern_world_def){.empty_archetype_checks_per_sync = 5});
+    try_seeds(300, 4, false, (quern_world_def){.empty_archetype_checks_per_sync = 5});
 }

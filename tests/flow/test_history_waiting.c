@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
 #include <quern/commands.h>
@@ -50,6 +52,7 @@ static void emit_some(quern_context *context, const quern_view *view)
         if ((numbers[i].value + frame) % 7 == 0) quern_emit_copy(emitter, &numbers[i]);
 }
 
+/* A command that cannot be recorded fails the frame. */
 static void change_some(quern_context *context, const quern_view *view)
 {
     const number *numbers = quern_view_read(view, 0);
@@ -58,11 +61,11 @@ static void change_some(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++) {
         const uint64_t choice = (numbers[i].value * 31 + frame) % 40;
         const number next = {numbers[i].value + frame + 1};
-        if (choice == 0) must(quern_commands_destroy(commands, view->entities[i]));
+        if (choice == 0) (void)quern_commands_destroy(commands, view->entities[i]);
         if (choice == 1) quern_commands_create_with(commands, &it.number, (const void *[]){&next}, 1);
-        if (choice == 2) must(quern_commands_set(commands, view->entities[i], it.number, &next));
-        if (choice == 3) must(quern_commands_add(commands, view->entities[i], it.tag, NULL));
-        if (choice == 4) must(quern_commands_remove(commands, view->entities[i], it.tag));
+        if (choice == 2) (void)quern_commands_set(commands, view->entities[i], it.number, &next);
+        if (choice == 3) (void)quern_commands_add(commands, view->entities[i], it.tag, NULL);
+        if (choice == 4) (void)quern_commands_remove(commands, view->entities[i], it.tag);
     }
 }
 
@@ -115,9 +118,10 @@ static void add_systems(void)
     must(quern_schedule_set_fixed_step(it.schedule, 1, 0.05, 4));
 }
 
-static void open_world(void)
+static void open_world(const quern_world_def *def)
 {
-    it = (waiting){.world = setup_world()};
+    it = (waiting){.world = NULL};
+    must(quern_world_create(def, &it.world));
     it.number = setup_component(it.world, "number", sizeof(number), 8);
     it.tag = setup_tag(it.world, "tag");
     must(quern_event_register(it.world, &(quern_event_def){QUERN_TYPE(number)}, &it.note));
@@ -179,7 +183,7 @@ static void call(uint64_t frame)
 
 static void run_straight(quern_jobs *jobs)
 {
-    open_world();
+    open_world(NULL);
     for (uint64_t frame = 0; frame <= FRAMES; frame++) {
         call(frame);
         expected[frame] = quern_world_hash(it.world);
@@ -189,13 +193,30 @@ static void run_straight(quern_jobs *jobs)
     close_world();
 }
 
-static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
+/* Runs a frame in which one allocation fails, the n-th from now. Returns whether the frame failed. */
+static bool run_failing_frame(failing_allocator *memory, uint64_t n, quern_jobs *jobs)
 {
-    open_world();
-    random_source random = {seed};
+    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+    const quern_result result = quern_schedule_run(it.schedule, jobs, 0.04);
+    failing_allocator_heal(memory);
+    cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+    return result != QUERN_OK;
+}
+
+static quern_history *open_history(void)
+{
     quern_history *history;
     must(quern_history_create(
         it.world, &(quern_history_def){.schedules = {it.schedule}, .frame_count = KEPT}, &history));
+    return history;
+}
+
+static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
+{
+    failing_allocator *memory = failing_allocator_create();
+    open_world(&(quern_world_def){.allocator = failing_allocator_interface(memory)});
+    random_source random = {seed};
+    quern_history *history = open_history();
     uint64_t frame = 0;
     for (uint32_t turn = 0; frame <= FRAMES && turn < 300; turn++) {
         call(frame); /* reactions have it all before them */
@@ -204,6 +225,8 @@ static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
         must(quern_history_save(history, frame, jobs));
         while (random_below(&random, 3) == 0) {
             uint64_t oldest, newest;
+            if (random_below(&random, 2) == 0)
+                run_failing_frame(memory, 1 + random_below(&random, 20), jobs);
             cr_assert(quern_history_frames(history, &oldest, &newest));
             frame = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
             must(quern_history_restore(history, frame, jobs));
@@ -217,6 +240,7 @@ static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
     }
     quern_history_destroy(history);
     close_world();
+    failing_allocator_close(memory);
 }
 
 Test(history_waiting, events_reactions_and_steps_are_taken_back_too)
@@ -227,4 +251,37 @@ Test(history_waiting, events_reactions_and_steps_are_taken_back_too)
         run_back_and_forth(jobs, i + 3);
         quern_jobs_destroy(jobs);
     }
+}
+
+/* Whatever allocation of a frame fails: the frame is taken back, and runs again as if it had never failed. */
+Test(history_waiting, a_frame_that_fails_at_any_allocation_is_taken_back)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+    uint32_t failed_count = 0, unpublished_count = 0;
+    bool reaches_allocation = true;
+    run_straight(NULL);
+    for (uint64_t n = 1; reaches_allocation; n++) {
+        open_world(&def);
+        quern_history *history = open_history();
+        call(0);
+        must(quern_history_save(history, 0, NULL));
+        const uint64_t calls = failing_allocator_call_count(memory);
+        failed_count += run_failing_frame(memory, n, NULL);
+        reaches_allocation = failing_allocator_call_count(memory) >= calls + n;
+        unpublished_count += atomic_load(&it.schedule->has_emitted);
+        must(quern_history_restore(history, 0, NULL));
+        must(quern_world_validate(it.world));
+        cr_assert_eq(quern_world_hash(it.world), expected[0]);
+        for (uint64_t frame = 1; frame < 4; frame++) {
+            must(quern_schedule_run(it.schedule, NULL, 0.04));
+            call(frame);
+            cr_assert_eq(quern_world_hash(it.world), expected[frame]);
+            cr_assert_eq(it.read, expected_read[frame]);
+        }
+        quern_history_destroy(history);
+        close_world();
+    }
+    cr_assert(failed_count > 10 && unpublished_count > 3, "%u, %u", failed_count, unpublished_count);
+    failing_allocator_close(memory);
 }

@@ -360,6 +360,94 @@ Test(kept, events_that_cannot_be_kept_twice_are_refused_by_name)
     many_close_world();
 }
 
+/* ------------------------------------------------------------------------------ what failed frames leave */
+
+enum { SCHEDULES = 2 }; /* of which the history saves the first */
+
+static quern_event noted;
+static failing_allocator *refusing; /* NULL: no callback makes the allocator fail */
+
+/* Emits and records, and then lets memory run out, so that the sync point fails and keeps both. */
+static void emit_and_create(quern_context *context)
+{
+    quern_emitter *emitter = quern_context_emitter(context, noted);
+    for (uint64_t i = 0; i < 3; i++)
+        quern_emit_copy(emitter, &i);
+    quern_commands_create_with(quern_context_commands(context), &many_it.amount, NULL, 1);
+    if (refusing != NULL) failing_allocator_fail_from(refusing, 1);
+}
+
+static void open_failing_schedules(quern_schedule *schedules[SCHEDULES])
+{
+    must(quern_event_register(many_it.world,
+                              &(quern_event_def){.name = "noted", .size_bytes = sizeof(uint64_t)}, &noted));
+    for (uint32_t i = 0; i < SCHEDULES; i++) {
+        const quern_system_def def = {.name = "emit", .begin = emit_and_create, .emits = {noted}};
+        quern_system system;
+        must(quern_schedule_create(many_it.world, NULL, &schedules[i]));
+        must(quern_schedule_add_system(schedules[i], &def, &system));
+    }
+    must(quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedules[0]}},
+                              &many_it.history));
+}
+
+static void close_failing_schedules(quern_schedule *schedules[SCHEDULES])
+{
+    quern_history_destroy(many_it.history);
+    many_it.history = NULL;
+    for (uint32_t i = 0; i < SCHEDULES; i++)
+        quern_schedule_destroy(schedules[i]);
+}
+
+static void fail_frame(quern_schedule *schedule, failing_allocator *allocator)
+{
+    refusing = allocator;
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0.1), QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(allocator);
+    refusing = NULL;
+    cr_assert_gt(quern_schedule_kept_command_count(schedule), 0);
+    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_history_save(many_it.history, 1, NULL));
+}
+
+static uint64_t count_noted(quern_event_reader *reader)
+{
+    uint64_t count = 0;
+    quern_event_block block;
+    while (quern_event_reader_next(reader, &block))
+        count += block.count;
+    return count;
+}
+
+Test(kept, a_restore_discards_what_failed_frames_of_any_schedule_left)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
+    quern_schedule *schedules[SCHEDULES];
+    quern_event_reader *reader;
+    open_failing_schedules(schedules);
+    must(quern_event_reader_create(many_it.world, &(quern_event_reader_def){noted, "test"}, &reader));
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t before = many_hash();
+    for (uint32_t i = 0; i < SCHEDULES; i++)
+        fail_frame(schedules[i], allocator);
+    must(quern_history_restore(many_it.history, 0, NULL));
+    cr_assert_eq(many_hash(), before);
+    for (uint32_t i = 0; i < SCHEDULES; i++)
+        cr_assert_eq(quern_schedule_kept_command_count(schedules[i]), 0);
+    must(quern_history_save(many_it.history, 1, NULL));
+    for (uint32_t i = 0; i < SCHEDULES; i++) {
+        const uint64_t entity_count = stats_of_world(many_it.world).entity_count;
+        must(quern_schedule_run(schedules[i], NULL, 0.1));
+        cr_assert_eq(stats_of_world(many_it.world).entity_count, entity_count + 1);
+        cr_assert_eq(count_noted(reader), 3);
+    }
+    quern_event_reader_destroy(reader);
+    close_failing_schedules(schedules);
+    many_close_world();
+    failing_allocator_close(allocator);
+}
+
 /* ------------------------------------------------------------------------------------------ failure */
 
 Test(kept, what_cannot_be_kept_twice_is_refused_by_name)

@@ -144,6 +144,18 @@ void quern__history_follow(quern__history *history, const quern__snapshot *snaps
     clear_touched(&history->world->storage);
 }
 
+static void drop_oldest(quern__history *history)
+{
+    quern__snapshot_let_go(history, quern__history_frame(history, 0));
+    history->first_frame = (history->first_frame + 1) % history->frame_capacity;
+    history->frame_count--;
+}
+
+static void drop_newest(quern__history *history)
+{
+    quern__snapshot_let_go(history, quern__history_frame(history, --history->frame_count));
+}
+
 /* ----------------------------------------------------------------------------------------- life cycle */
 
 static size_t frames_bytes(const quern__history *history)
@@ -177,7 +189,7 @@ void quern__history_release(quern__history *history)
 {
     const quern_allocator allocator = history->store.allocator;
     while (history->frame_count > 0)
-        quern__snapshot_let_go(history, &history->frames[--history->frame_count]);
+        drop_newest(history);
     quern__snapshot_let_go(history, &history->live);
     stop_noting(history->world);
     quern__array_release(&allocator, &history->transfers);
@@ -220,25 +232,27 @@ quern_result quern__history_build(quern__history *history, uint64_t frame, size_
     return result;
 }
 
-static void drop_first(quern__history *history)
-{
-    quern__snapshot_let_go(history, &history->frames[0]);
-    history->frame_count--;
-    memmove(history->frames, history->frames + 1, history->frame_count * sizeof *history->frames);
-}
-
 void quern__history_keep(quern__history *history, const quern__snapshot *snapshot)
 {
     quern__history_follow(history, snapshot);
-    while (history->frame_count > 0 && history->frames[history->frame_count - 1].frame >= snapshot->frame)
-        quern__snapshot_let_go(history, &history->frames[--history->frame_count]);
-    if (history->frame_count == history->frame_capacity) drop_first(history);
-    history->frames[history->frame_count++] = *snapshot;
+    while (history->frame_count > 0 &&
+           quern__history_frame(history, history->frame_count - 1)->frame >= snapshot->frame)
+        drop_newest(history);
+    if (history->frame_count == history->frame_capacity) drop_oldest(history);
+    *quern__history_frame(history, history->frame_count++) = *snapshot;
 }
 
 const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame)
 {
-    for (uint32_t i = history->frame_count; i-- > 0;)
-        if (history->frames[i].frame == frame) return &history->frames[i];
+    uint32_t first = 0, end = history->frame_count;
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        const quern__snapshot *snapshot = quern__history_frame(history, middle);
+        if (snapshot->frame == frame) return snapshot;
+        if (snapshot->frame < frame)
+            first = middle + 1;
+        else
+            end = middle;
+    }
     return NULL;
 }

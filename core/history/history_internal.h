@@ -137,7 +137,8 @@ typedef struct quern__delta_scratch {
 typedef struct quern__history {
     quern_world *world;
     quern__page_store store;
-    quern__snapshot *frames; /* ascending by frame */
+    quern__snapshot *frames; /* ring: see quern__history_frame */
+    uint32_t first_frame;    /* index of the oldest frame in the ring */
     uint32_t frame_count, frame_capacity;
     quern__snapshot live; /* holds pages of its own; archetypes 0: there was none yet */
     uint64_t base_version;
@@ -171,6 +172,12 @@ void quern__history_release(quern__history *history);
 quern_result quern__history_build(quern__history *history, uint64_t frame, size_t outside_bytes,
                                   quern__snapshot *out_snapshot);
 void quern__history_keep(quern__history *history, const quern__snapshot *snapshot);
+
+/* The i-th kept frame, from the oldest on; numbers of frames ascend. */
+static inline quern__snapshot *quern__history_frame(const quern__history *history, uint32_t i)
+{
+    return &history->frames[(history->first_frame + i) % history->frame_capacity];
+}
 
 /* The kept frame of a number, or NULL. */
 const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame);

@@ -54,7 +54,8 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_HISTORY_SCHEDULES 8 /**< Schedules that one history saves. */
+#define QUERN_MAX_HISTORY_SCHEDULES 8     /**< Schedules that one history saves. */
+#define QUERN_MAX_HISTORY_FRAMES    65536 /**< Frames that one history keeps. */
 
 /** Keeps the last frames of a world; see quern_history_create. */
 typedef struct quern_history quern_history;
@@ -64,7 +65,9 @@ typedef struct quern_history_def {
     /** Those whose state belongs to the frames: a list that ends at the first NULL, or when it is full. All
      * are of the history's world. They must outlive the history. */
     quern_schedule *schedules[QUERN_MAX_HISTORY_SCHEDULES] QUERN__ZERO;
-    uint32_t frame_count QUERN__ZERO;      /**< How many frames are kept, at most; 0 means 16. */
+    /** Frames that are kept at most, up to QUERN_MAX_HISTORY_FRAMES; 0 means 16. Creating the history
+     * allocates about 112 bytes for each; what a frame holds is allocated when it is saved. */
+    uint32_t frame_count QUERN__ZERO;
     quern_allocator allocator QUERN__ZERO; /**< For what is kept. All zero: quern_allocator_default(). */
 } quern_history_def;
 
@@ -78,10 +81,10 @@ typedef struct quern_history_stats {
     uint64_t copied_count; /**< Columns of chunks that were copied, likewise. */
 } quern_history_stats;
 
-/** Makes a history without frames. A world has at most one. Until the history is destroyed, all chunks of
+/** Creates a history without frames. A world has at most one. Until the history is destroyed, all chunks of
  * the world keep change versions. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (a schedule of
- * another world, or one twice), LIMIT (the world has a history already), OUT_OF_MEMORY. Threads: main,
- * between frames. */
+ * another world, or one twice), LIMIT (frame_count is above QUERN_MAX_HISTORY_FRAMES, or the world has a
+ * history already), OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_history_create(quern_world *world, const quern_history_def *def,
                                             quern_history **out_history);
 
@@ -101,10 +104,11 @@ QUERN_API void quern_history_destroy(quern_history *history);
  * with QUERN_CHECKS values were written through a pointer that was kept. Threads: main, between frames. */
 QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs);
 
-/** Takes world and schedules back, or forth, to a frame that is kept. All frames stay. Commands that wait,
- * and events that were emitted and not published, belong to what never was, and are discarded; the commands
- * that waited when the frame was saved wait again. jobs may be NULL. Takes memory of the world where it had
- * more, of these or of commands.
+/** Restores the world and the schedules of the history to a kept frame, earlier or later than the present
+ * state. All kept frames stay. The present state may be what a failed frame has left: commands that are not
+ * applied, and events that are not published, are discarded in all schedules of the world. The commands that
+ * waited when the frame was saved wait again. jobs may be NULL. Allocates from the world's allocator only
+ * where the frame has more rows, records, events or commands than the world has room for.
  *
  * Errors, with everything as it was: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT: the
  * frame is not kept, or systems were added to a schedule since. Threads: main, between frames. */

@@ -256,6 +256,7 @@ Test(history, what_cannot_be_saved_is_refused_by_name)
     many_open_history(NULL);
     quern_history *other;
     assert_refused(many_it.world, QUERN_ERROR_LIMIT, quern_history_create(many_it.world, NULL, &other));
+    cr_assert(strstr(quern_error_message(), "has a history already") != NULL);
     assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_history_create(NULL, NULL, &other));
     assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_history_save(NULL, 0, NULL));
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
@@ -272,6 +273,28 @@ Test(history, what_cannot_be_saved_is_refused_by_name)
     must(quern_history_restore(many_it.history, 0, NULL));
     cr_assert_eq(live_count, 0);
     many_close_world();
+}
+
+Test(history, the_number_of_frames_has_a_limit)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_allocator interface = failing_allocator_interface(allocator);
+    quern_history_def def = {.frame_count = QUERN_MAX_HISTORY_FRAMES + 1, .allocator = interface};
+    many_open_world(NULL);
+    assert_refused(many_it.world, QUERN_ERROR_LIMIT,
+                   quern_history_create(many_it.world, &def, &many_it.history));
+    cr_assert(strstr(quern_error_message(), "QUERN_MAX_HISTORY_FRAMES") != NULL);
+    def.frame_count = UINT32_MAX;
+    assert_refused(many_it.world, QUERN_ERROR_LIMIT,
+                   quern_history_create(many_it.world, &def, &many_it.history));
+    cr_assert_eq(failing_allocator_call_count(allocator), 0);
+    def.frame_count = QUERN_MAX_HISTORY_FRAMES;
+    must(quern_history_create(many_it.world, &def, &many_it.history));
+    for (uint64_t frame = 0; frame < 40; frame++)
+        must(quern_history_save(many_it.history, frame, NULL));
+    must(quern_history_restore(many_it.history, 0, NULL));
+    many_close_world();
+    failing_allocator_close(allocator);
 }
 
 Test(history, a_pointer_that_was_kept_is_found)

@@ -263,6 +263,16 @@ static uint64_t find_needed(const quern__channel *channel)
     return needed;
 }
 
+/* Counts the blocks that readers hold as seen. Called before a publication, which ends the validity of their
+ * values, so that no loss is reported of events that a reader was given. */
+static void end_given_blocks(const quern__channel *channel)
+{
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        if (reader->is_given) reader->cursor++;
+        reader->is_given = false;
+    }
+}
+
 /* Frees what all readers have seen. What is left comes to the front when it is the smaller part, so that
  * each run is moved once at most on average. */
 static void drop_seen(quern__channel *channel)
@@ -301,7 +311,8 @@ static uint64_t find_kept(const quern__channel *channel, uint64_t first_new)
     return kept;
 }
 
-/* Drops the oldest runs while too much waits, for those readers that have not seen them. */
+/* Drops the oldest runs while more waits than the limit allows. Each reader that has not seen a dropped run
+ * loses its events. No reader holds a block: see end_given_blocks. */
 static void keep_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
@@ -313,7 +324,6 @@ static void keep_limit(quern__channel *channel, uint64_t first_new, quern__event
         if (reader->cursor >= first) continue;
         const uint64_t count = quern__channel_count(channel, reader->cursor, first);
         reader->cursor = first;
-        reader->is_given = false;
         reader->lost_count += count;
         channel->lost_count += count;
         note_loss(loss, channel, reader, count);
@@ -425,7 +435,10 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
     quern__events *events = world->events;
     for (uint32_t i = 0; i < events->channels.count; i++) {
         quern__channel *channel = events->channels.items[i];
-        if (channel->head < channel->runs.count) drop_seen(channel);
+        if (channel->head < channel->runs.count) {
+            end_given_blocks(channel);
+            drop_seen(channel);
+        }
         if (i < rows->channel_count && channel->order.count > 0) count += publish_channel(channel, loss);
         quern__emitter_settle(&channel->emitter);
     }
@@ -447,6 +460,7 @@ bool quern__channel_reserve(quern__channel *channel, uint32_t run_count)
 
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
 {
+    end_given_blocks(channel);
     drop_seen(channel);
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < emitter->segments.count; i++)

@@ -32,7 +32,7 @@ struct quern_event_reader {
     uint64_t cursor;   /* the number of the first run that it has not seen */
     uint64_t end;      /* of a system that runs: it sees the runs before this one */
     bool is_running;   /* a system that runs: nothing is dropped for it meanwhile */
-    bool is_given;     /* of code between frames: it has the run at the cursor in hand */
+    bool is_given; /* of code between frames: it holds the run at the cursor until the next publication */
     uint64_t lost_count;
     quern_event_reader *previous, *next; /* in the channel's list */
 };

@@ -54,9 +54,11 @@ typedef struct quern_event_def {
     /** None: plain bytes. A value is copied when it is emitted (with destroy and without copy: handed over)
      * and destroyed when it is freed; construct and move are not used. */
     quern_hooks hooks QUERN__ZERO;
-    /** When more than this waits for readers, with 32 bytes for each block, the oldest events are dropped
-     * for those who have not seen them; the events of the last publication always stay. 0:
-     * QUERN_EVENT_LIMIT_BYTES. */
+    /** Limit for the events that wait for readers; 0 means QUERN_EVENT_LIMIT_BYTES. A waiting block costs the
+     * bytes of its values (1 for each event of 0 bytes) and 32 bytes; see quern_event_block for its length.
+     * When a publication exceeds the limit, the oldest blocks are dropped, also for readers that have not seen
+     * them, until the rest is within the limit. The events of the last publication and those that a running
+     * system reads are never dropped. */
     uint64_t limit_bytes QUERN__ZERO;
     bool is_hidden QUERN__ZERO; /**< Tools should not show it. Not part of the layout. */
 } quern_event_def;
@@ -97,9 +99,9 @@ QUERN_API const char *quern_event_name(const quern_world *world, quern_event eve
 /** What is known of an event now. */
 typedef struct quern_event_stats {
     uint64_t waiting_count; /**< Events published and not freed. */
-    uint64_t waiting_bytes; /**< What they count towards the limit. */
+    uint64_t waiting_bytes; /**< Their cost towards quern_event_def.limit_bytes. */
     uint32_t reader_count;  /**< Systems, of all schedules, and readers of code between frames. */
-    /** Events dropped for a reader that had not seen them; an event counts for each such reader. */
+    /** Events dropped before a reader had seen them; an event counts once for each such reader. */
     uint64_t lost_count;
 } quern_event_stats;
 
@@ -194,7 +196,9 @@ QUERN_API bool quern_emit_copy(quern_emitter *emitter, const void *value);
 QUERN_API bool quern_context_emit(quern_context *context, quern_event event, const void *values,
                                   uint32_t count);
 
-/** A block of events. */
+/** A block of events: what one callback, or one call of quern_world_emit, emitted in a row. It ends after as
+ * many values as fit 16,368 bytes, and where that callback or call ends. A block is freed, and costs nothing
+ * any more, in the first publication of the event after all readers have seen it. */
 typedef struct quern_event_block {
     const void *values; /**< Not NULL; count values of the event's type next to each other. */
     uint32_t count;     /**< At least 1. */
@@ -276,11 +280,12 @@ QUERN_API quern_result quern_event_reader_create(quern_world *world, const quern
 
 /** Gets the next block of events that the reader has not seen, and returns true; false, with a block of no
  * events, when it has seen all, and, with a message, while the world is locked. Values are valid until the
- * next call on the reader, quern_world_emit or frame. Threads: main, between frames and in exclusive
- * systems. */
+ * next call on the reader, quern_world_emit or frame; from then on the reader has seen the block. Threads: main,
+ * between frames and in exclusive systems. */
 QUERN_API bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_block);
 
-/** Returns how many events were dropped for this reader, which had not seen them. */
+/** Returns how many events were dropped before this reader had seen them. Events of a block that
+ * quern_event_reader_next returned are never among them. */
 QUERN_API uint64_t quern_event_reader_lost_count(const quern_event_reader *reader);
 
 /** Destroys a reader. NULL is allowed. Threads: main, between frames. */

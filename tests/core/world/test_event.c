@@ -344,6 +344,118 @@ Test(event, one_publication_may_be_more_than_the_limit)
     quern_event_reader_destroy(reader);
 }
 
+static void expect_message(const char *part)
+{
+    cr_assert_not_null(strstr(quern_error_message(), part), "%s", quern_error_message());
+}
+
+/* An event of 16 bytes: a block of n values costs 16 n + 32 bytes. */
+static quern_event register_limited(uint64_t limit_bytes)
+{
+    quern_event event;
+    const quern_event_def def = {.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = limit_bytes};
+    must(quern_event_register(world, &def, &event));
+    return event;
+}
+
+Test(event, block_given_to_a_reader_is_not_lost)
+{
+    const quern_event spark = register_limited(100 * 16 + 32 + 100); /* a block of 100, and a little */
+    quern_event_reader *reader = open_reader(spark, "a"), *other = open_reader(spark, "b");
+    quern_event_block block;
+    must(emit_numbers(spark, 0, 100));
+    cr_assert(quern_event_reader_next(reader, &block));
+    cr_assert(quern_event_reader_next(other, &block));
+    must(emit_numbers(spark, 100, 100));
+    cr_assert_eq(stats_of(spark).waiting_count, 100u, "both readers have seen the first block");
+    cr_assert(quern_event_reader_next(reader, &block));
+    cr_assert_eq(emit_numbers(spark, 200, 100), QUERN_ERROR_LIMIT);
+    expect_message("100 events 'spark'");
+    expect_message("'b'");
+    cr_assert_null(strstr(quern_error_message(), "other readers"), "%s", quern_error_message());
+    cr_assert_eq(quern_event_reader_lost_count(reader), 0u);
+    cr_assert_eq(quern_event_reader_lost_count(other), 100u);
+    expect_numbers(reader, 200, 100);
+    expect_numbers(other, 200, 100);
+    quern_event_reader_destroy(reader);
+    quern_event_reader_destroy(other);
+}
+
+Test(event, block_given_to_a_reader_outlives_a_trim)
+{
+    quern_event_reader *reader = open_reader(hit, "a");
+    quern_event_block block;
+    must(emit_numbers(hit, 5, 100));
+    cr_assert(quern_event_reader_next(reader, &block));
+    must(quern_world_trim(world));
+    cr_assert_eq(stats_of(hit).waiting_count, 100u);
+    cr_assert_eq(((const Hit *)block.values)[99].number, 104u);
+    cr_assert_not(quern_event_reader_next(reader, &block));
+    must(quern_world_trim(world));
+    cr_assert_eq(stats_of(hit).waiting_count, 0u);
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, each_waiting_block_costs_its_values_and_32_bytes)
+{
+    quern_event_reader *reader = open_reader(hit, "a");
+    must(emit_numbers(hit, 0, 1));
+    cr_assert_eq(stats_of(hit).waiting_bytes, sizeof(Hit) + 32);
+    must(emit_numbers(hit, 0, 500));
+    cr_assert_eq(stats_of(hit).waiting_bytes, 501 * sizeof(Hit) + 64);
+    Hit many[2000] = {{.number = 0}};
+    must(quern_world_emit(world, hit, many, 2000));
+    const uint64_t fitting = 16368 / sizeof(Hit), block_count = (2000 + fitting - 1) / fitting;
+    cr_assert_eq(stats_of(hit).waiting_bytes, 2501 * sizeof(Hit) + (2 + block_count) * 32);
+    quern_event_block block;
+    for (uint64_t left = 2501, last = 0; quern_event_reader_next(reader, &block); last++) {
+        const uint64_t expected = last == 0 ? 1 : last == 1 ? 500 : left < fitting ? left : fitting;
+        cr_assert_eq(block.count, expected);
+        left -= expected;
+    }
+    quern_event_reader_destroy(reader);
+    quern_event tick;
+    must(quern_event_register(world, &(quern_event_def){.name = "tick"}, &tick));
+    reader = open_reader(tick, "a");
+    must(quern_world_emit(world, tick, NULL, 10));
+    cr_assert_eq(stats_of(tick).waiting_bytes, 42u);
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, as_much_as_the_limit_may_wait)
+{
+    const quern_event spark = register_limited(2 * (10 * 16 + 32));
+    quern_event_reader *reader = open_reader(spark, "a");
+    must(emit_numbers(spark, 0, 10));
+    must(emit_numbers(spark, 10, 10));
+    cr_assert_eq(stats_of(spark).waiting_bytes, 2u * (10 * 16 + 32));
+    cr_assert_eq(emit_numbers(spark, 20, 10), QUERN_ERROR_LIMIT);
+    cr_assert_eq(stats_of(spark).waiting_bytes, 2u * (10 * 16 + 32), "one block went");
+    cr_assert_eq(quern_event_reader_lost_count(reader), 10u);
+    expect_numbers(reader, 10, 20);
+    must(emit_numbers(spark, 30, 1));
+    cr_assert_eq(stats_of(spark).waiting_bytes, 16u + 32, "what was seen costs nothing");
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, message_counts_the_losses_of_other_readers)
+{
+    const quern_event spark = register_limited(10 * 16 + 32);
+    quern_event_reader *first = open_reader(spark, "x"), *second = open_reader(spark, "y"),
+                       *third = open_reader(spark, "z");
+    must(emit_numbers(spark, 0, 10));
+    cr_assert_eq(emit_numbers(spark, 10, 10), QUERN_ERROR_LIMIT);
+    expect_message("10 events 'spark'");
+    expect_message("2 times");
+    cr_assert_eq(stats_of(spark).lost_count, 30u, "each event once for each reader");
+    quern_event_reader_destroy(second); /* in the middle of the list */
+    cr_assert_eq(stats_of(spark).reader_count, 2u);
+    expect_numbers(first, 10, 10);
+    expect_numbers(third, 10, 10);
+    quern_event_reader_destroy(third);
+    quern_event_reader_destroy(first);
+}
+
 /* ---------------------------------------------------------------------------------------------- hooks */
 
 static void construct_tracked(void *values, uint32_t count, void *user_data);

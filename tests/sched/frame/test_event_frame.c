@@ -439,6 +439,76 @@ Test(event_frame, exclusive_systems_emit_and_read)
     cr_assert_eq(a_seen->hits[1].number, 1u);
 }
 
+/* Emits three blocks of the event that it reads, and goes on reading after each. */
+static void read_while_emitting(quern_context *context)
+{
+    static const Hit none[3];
+    quern_event_iterator it;
+    uint32_t seen_count = 0;
+    a_seen->run_count++;
+    cr_assert(quern_context_events(context, hit, &it));
+    for (uint32_t i = 0; i < 3; i++) {
+        const quern_result result = quern_world_emit(quern_context_world(context), hit, none, 3);
+        cr_assert_eq(result, QUERN_OK, "nothing is lost while the system reads");
+        if (!quern_event_next(&it)) continue;
+        seen_count += it.block.count;
+        see(a_seen, it.block.values, it.block.count);
+    }
+    cr_assert_eq(quern_context_event_count(context, hit), seen_count);
+}
+
+Test(event_frame, limit_spares_what_an_exclusive_system_reads_while_it_emits)
+{
+    const quern_event_def def = {.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 1};
+    must(quern_event_register(world, &def, &hit));
+    schedule = setup_schedule(world);
+    quern_system_def exclusive = system_def("exclusive", NULL);
+    exclusive.begin = read_while_emitting;
+    exclusive.flags = QUERN_SYSTEM_EXCLUSIVE;
+    exclusive.reads_events[0] = hit;
+    setup_system(schedule, &exclusive);
+    for (uint32_t i = 0; i < 4; i++)
+        must_run(schedule, NULL);
+    cr_assert_eq(a_seen->run_count, 4u);
+    cr_assert_eq(a_seen->count, 3u * 9, "each run reads what the run before it emitted");
+    quern_event_stats stats;
+    must(quern_event_get_stats(world, hit, &stats));
+    cr_assert_eq(stats.lost_count, 0u);
+    cr_assert_eq(stats.waiting_count, 9u);
+}
+
+/* A reader of plain code in an exclusive system that emits. */
+static quern_event_reader *held_reader;
+
+static void take_and_emit(quern_context *context)
+{
+    quern_event_block block;
+    a_seen->run_count++;
+    if (quern_event_reader_next(held_reader, &block)) see(a_seen, block.values, block.count);
+    cr_assert(quern_context_emit(context, hit, &(Hit){.number = a_seen->run_count}, 1));
+}
+
+Test(event_frame, block_given_to_plain_code_before_a_frame_is_not_lost_in_it)
+{
+    const quern_event_def def = {
+        .name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = sizeof(Hit) + 32};
+    must(quern_event_register(world, &def, &hit));
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = hit}, &held_reader));
+    schedule = setup_schedule(world);
+    quern_system_def exclusive = system_def("exclusive", NULL);
+    exclusive.begin = take_and_emit;
+    exclusive.flags = QUERN_SYSTEM_EXCLUSIVE;
+    exclusive.emits[0] = hit;
+    setup_system(schedule, &exclusive);
+    for (uint32_t i = 0; i < 5; i++)
+        must_run(schedule, NULL);
+    cr_assert_eq(a_seen->count, 4u);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(a_seen->hits[i].number, i + 1);
+    cr_assert_eq(quern_event_reader_lost_count(held_reader), 0u);
+    quern_event_reader_destroy(held_reader);
+}
+
 Test(event_frame, plain_code_reads_what_systems_emit_and_the_other_way_round)
 {
     schedule = setup_schedule(world);
@@ -578,6 +648,80 @@ Test(event_frame, provisional_handles_in_described_fields_become_real)
         quern_schedule_destroy(schedule);
         schedule = NULL;
         if (before > ROWS) break;
+    }
+}
+
+/* Events of two types, each of which names an entity that the callback creates; the second one also names the
+ * first entity of the view. */
+static quern_event birth;
+
+static void create_two_and_tell(quern_context *context, const quern_view *view)
+{
+    const uint64_t *numbers = quern_view_read(view, 0);
+    quern_commands *commands = quern_context_commands(context);
+    quern_emitter *hits = quern_context_emitter(context, hit),
+                  *births = quern_context_emitter(context, birth);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const uint64_t values[] = {2 * numbers[i], 2 * numbers[i] + 1};
+        quern_entity made[2];
+        for (uint32_t k = 0; k < 2; k++)
+            made[k] = quern_commands_create_with(commands, &number, (const void *const[]){&values[k]}, 1);
+        cr_assert(quern_emit(births, &(Hit){.target = made[1], .number = values[1]}));
+        cr_assert(quern_emit(hits, &(Hit){.target = made[0], .number = values[0]}));
+    }
+}
+
+static void expect_real(const seen *what, uint32_t count, uint32_t odd)
+{
+    cr_assert_eq(what->count, count);
+    for (uint32_t i = 0; i < what->count; i++) {
+        const uint64_t *value = quern_entity_get(world, what->hits[i].target, number);
+        cr_assert_not_null(value, "%u: %s", i, quern_error_message());
+        cr_assert_eq(*value, what->hits[i].number);
+        cr_assert_eq(*value % 2, odd);
+    }
+}
+
+static void read_births(quern_context *context)
+{
+    quern_event_iterator it;
+    cr_assert(quern_context_events(context, birth, &it));
+    while (quern_event_next(&it))
+        see(b_seen, it.block.values, it.block.count);
+}
+
+Test(event_frame, provisional_handles_of_two_event_types_become_real_in_one_sync_point)
+{
+    enum { ROWS = 700 };
+    must(quern_event_register(world,
+                              &(quern_event_def){.name = "birth",
+                                                 .size_bytes = sizeof(Hit),
+                                                 .alignment_bytes = 8,
+                                                 .fields = QUERN_FIELDS(Hit, target, number)},
+                              &birth));
+    add_rows(ROWS);
+    for (uint32_t pool = 0; pool < 2; pool++) {
+        const uint32_t before = (uint32_t)stats_of_world(world).entity_count;
+        quern_jobs *jobs = setup_jobs(1 + 2 * pool);
+        schedule = setup_phases(world, 2);
+        quern_system_def maker = system_def("maker", create_two_and_tell),
+                         reader = reader_def("reader", a_seen), births = system_def("births", NULL);
+        maker.terms[0] = quern_term_read(number);
+        maker.emits[0] = hit;
+        maker.emits[1] = birth;
+        births.begin = read_births;
+        births.reads_events[0] = birth;
+        reader.phase = births.phase = 1;
+        setup_system(schedule, &maker);
+        setup_system(schedule, &reader);
+        setup_system(schedule, &births);
+        a_seen->count = b_seen->count = 0;
+        must_run(schedule, jobs);
+        expect_real(a_seen, before, 0);
+        expect_real(b_seen, before, 1);
+        quern_schedule_destroy(schedule);
+        schedule = NULL;
+        quern_jobs_destroy(jobs);
     }
 }
 

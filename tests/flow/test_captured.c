@@ -174,8 +174,8 @@ static history play_captured(uint32_t thread_count)
         played.hashes[frame] = quern_world_hash(world);
         played.parts[frame] = links_of(capture);
         assert_alternating(&played.parts[frame]);
-        if (thread_count < 2) cr_assert_leq(sum_of_links_ns(capture), capture->sections_ns);
-        cr_assert_leq(capture->sections_ns, capture->frame_ns);
+        if (thread_count < 2) cr_assert_leq(sum_of_links_ns(capture), capture->segments_ns);
+        cr_assert_leq(capture->segments_ns, capture->frame_ns);
     }
     quern_capture_destroy(capture);
     quern_jobs_destroy(jobs);

@@ -8,7 +8,6 @@
  * ends, also where nodes are for one thread alone. */
 
 /* What several of the sources have by one name. */
-#define QUIET_NS    QUIET_GRAPH_NS
 #define run_task    run_task_alone
 #define tell_others tell_others_of_graph
 #include "sched/jobs/graph_alone.c" /* NOLINT(bugprone-suspicious-include) */

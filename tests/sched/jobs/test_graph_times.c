@@ -76,7 +76,7 @@ Test(graph_times, a_graph_that_took_no_time_is_shared_once_it_is_long)
 {
     quern__graph_forget_times(&graph);
     run_often(100, 0, 0);
-    cr_assert_geq(run_often(200, 10 * (uint64_t)QUIET_NS, 5 * (uint64_t)QUIET_NS), 50u);
+    cr_assert_geq(run_often(200, 10 * (uint64_t)GRAPH_QUIET_NS, 5 * (uint64_t)GRAPH_QUIET_NS), 50u);
 }
 
 Test(graph_times, one_run_that_was_interrupted_changes_little)
@@ -97,5 +97,5 @@ Test(graph_times, a_tiny_graph_is_not_shared)
 Test(graph_times, a_long_graph_is_always_shared)
 {
     quern__graph_forget_times(&graph);
-    cr_assert_eq(run_often(1000, 10 * QUIET_NS, 20 * QUIET_NS), 1000u);
+    cr_assert_eq(run_often(1000, 10 * GRAPH_QUIET_NS, 20 * GRAPH_QUIET_NS), 1000u);
 }

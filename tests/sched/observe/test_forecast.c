@@ -55,7 +55,7 @@ static void assert_about(double value, double expected, double share)
 Test(forecast, one_thread_takes_the_sum_of_all)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 100, 1000);
     add_task(capture, "b", 1, 5000);
     capture->serial_ns = 700;
@@ -69,7 +69,7 @@ Test(forecast, one_thread_takes_the_sum_of_all)
 Test(forecast, many_chunks_are_as_many_times_faster)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 6400, 1000);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 64);
     assert_about(forecast.frame_ns, 100000, 0.03);
@@ -83,7 +83,7 @@ Test(forecast, many_chunks_are_as_many_times_faster)
 Test(forecast, few_chunks_leave_threads_without_work)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 4, 1000);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 16);
     assert_about(forecast.frame_ns, 1000, 1e-9);
@@ -96,7 +96,7 @@ Test(forecast, few_chunks_leave_threads_without_work)
 Test(forecast, a_serial_system_is_what_remains)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "wide", 800, 1000);
     add_task(capture, "alone", 1, 100000)->is_serial = true;
     quern__capture_add_wait(capture, 0);
@@ -112,7 +112,7 @@ Test(forecast, a_serial_system_is_what_remains)
 Test(forecast, tasks_that_do_not_wait_for_each_other_run_side_by_side)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 50000)->is_serial = true;
     add_task(capture, "b", 1, 50000)->is_serial = true;
     assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 50000, 1e-9);
@@ -124,7 +124,7 @@ Test(forecast, tasks_that_do_not_wait_for_each_other_run_side_by_side)
 Test(forecast, tasks_of_the_caller_alone_take_turns)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     for (int i = 0; i < 2; i++) {
         quern__task *task = add_task(capture, "a", 1, 50000);
         task->is_serial = task->caller_only = true;
@@ -136,7 +136,7 @@ Test(forecast, tasks_of_the_caller_alone_take_turns)
 Test(forecast, what_comes_before_and_after_is_not_shared)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 1000, 100);
     task->before_ns = 3000;
     task->after_ns = 2000;
@@ -147,9 +147,9 @@ Test(forecast, what_comes_before_and_after_is_not_shared)
 Test(forecast, a_sync_point_limits_a_frame)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1000, 100);
-    quern__capture_start_section(capture, true, 0);
+    quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, 60000);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
     assert_about(forecast.frame_ns, 70000, 0.02);
@@ -161,14 +161,14 @@ Test(forecast, a_sync_point_limits_a_frame)
 Test(forecast, loops_of_a_sync_point_are_shared)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, true, 0);
+    quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, 1000);
     quern__capture_start_loop(capture, 100);
     for (int i = 0; i < 100; i++)
         quern__capture_add_part(capture, 400);
     quern__capture_finish_loop(capture, 41000);
     quern__capture_add_gap(capture, 43000);
-    quern__capture_finish_section(capture, 43000);
+    quern__capture_finish_segment(capture, 43000);
     capture->frame_ns = 43000;
     assert_about(forecast_with(capture, &no_costs, 1).frame_ns, 43000, 1e-9);
     assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 13000, 0.01);
@@ -178,7 +178,7 @@ Test(forecast, loops_of_a_sync_point_are_shared)
 Test(forecast, memory_does_not_get_faster_with_threads)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1000, 1000)->bytes = 10000000; /* 10 bytes per nanosecond */
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 40};
     assert_about(forecast_with(capture, &costs, 4).frame_ns, 250000, 0.02);
@@ -191,7 +191,7 @@ Test(forecast, memory_does_not_get_faster_with_threads)
 Test(forecast, others_come_late_and_later_when_they_sleep)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 200, 1000);
     const quern_forecast_costs costs = {.steal_ns = 10000, .wake_ns = 40000};
     assert_about(forecast_with(capture, &costs, 2).frame_ns, 105000, 0.01);
@@ -216,7 +216,7 @@ static void assert_frame(const quern_capture *capture, const quern_forecast_cost
 Test(forecast, claims_get_smaller_toward_the_end)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 16, 1000);
     const quern_forecast_costs costs = {.steal_ns = 500, .wake_ns = 9000};
     assert_frame(capture, &costs, 2, 8500);
@@ -227,7 +227,7 @@ Test(forecast, claims_get_smaller_toward_the_end)
 Test(forecast, a_long_chunk_is_waited_for)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     const quern__task *task = add_task(capture, "a", 51, 1000);
     capture->items_ns.items[task->first_item] = 50000;
     assert_frame(capture, &no_costs, 2, 55000);
@@ -243,7 +243,7 @@ Test(forecast, a_long_chunk_is_waited_for)
 Test(forecast, workers_come_in_a_growing_tree)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 16, 100000);
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 20000};
     assert_frame(capture, &costs, 16, 104000);
@@ -252,7 +252,7 @@ Test(forecast, workers_come_in_a_growing_tree)
     quern_capture_destroy(capture);
 
     capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 7, 100000);
     assert_frame(capture, &costs, 16, 102000);
     quern_capture_destroy(capture);
@@ -263,7 +263,7 @@ Test(forecast, workers_come_in_a_growing_tree)
 Test(forecast, who_makes_a_task_ready_begins_it_at_once)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 3000);
     add_task(capture, "b", 1, 1000);
     add_task(capture, "c", 1, 2000);
@@ -283,7 +283,7 @@ Test(forecast, who_makes_a_task_ready_begins_it_at_once)
 Test(forecast, others_hear_of_items_when_the_beginning_is_over)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 2, 1000);
     task->before_ns = 3000;
     task->after_ns = 500;
@@ -296,7 +296,7 @@ Test(forecast, others_hear_of_items_when_the_beginning_is_over)
 Test(forecast, stealing_limits_short_passes)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     for (uint32_t i = 0; i < 10; i++) {
         add_task(capture, "a", 2, 1000);
         if (i > 0) quern__capture_add_wait(capture, i - 1);
@@ -313,7 +313,7 @@ Test(forecast, stealing_limits_short_passes)
 Test(forecast, the_callers_own_task_waits_until_it_comes_by)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "wide", 8, 1000);
     quern__task *own = add_task(capture, "own", 1, 2000);
     own->is_serial = own->caller_only = true;
@@ -325,7 +325,7 @@ Test(forecast, the_callers_own_task_waits_until_it_comes_by)
 Test(forecast, only_as_many_threads_as_there_are_items_ask_for_memory)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 2, 1000)->bytes = 20000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
     assert_frame(capture, &costs, 1, 2000);
@@ -340,7 +340,7 @@ Test(forecast, only_as_many_threads_as_there_are_items_ask_for_memory)
 Test(forecast, memory_serves_one_task_after_another)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 4, 1000)->bytes = 40000;
     add_task(capture, "b", 4, 1000)->bytes = 40000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
@@ -354,7 +354,7 @@ Test(forecast, memory_serves_one_task_after_another)
 Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 101, 1000);
     capture->items_ns.items[task->first_item] = 50000;
     task->bytes = 1000000;
@@ -368,14 +368,14 @@ Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
 static quern_capture *record_sync_point(uint64_t first_gap_ns)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, true, 0);
+    quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, first_gap_ns);
     quern__capture_start_loop(capture, 4);
     for (int i = 0; i < 4; i++)
         quern__capture_add_part(capture, 10000);
     quern__capture_finish_loop(capture, first_gap_ns + 40000);
     quern__capture_add_gap(capture, first_gap_ns + 45000);
-    quern__capture_finish_section(capture, first_gap_ns + 45000);
+    quern__capture_finish_segment(capture, first_gap_ns + 45000);
     capture->frame_ns = first_gap_ns + 45000;
     return capture;
 }
@@ -402,7 +402,7 @@ Test(forecast, the_caller_begins_each_section)
 {
     quern_capture *capture = open_capture();
     for (int i = 0; i < 2; i++) {
-        quern__capture_start_section(capture, false, 0);
+        quern__capture_start_segment(capture, false, 0);
         add_task(capture, "a", 2, 1000);
     }
     const quern_forecast_costs costs = {.steal_ns = 300, .wake_ns = 300};
@@ -413,7 +413,7 @@ Test(forecast, the_caller_begins_each_section)
 Test(forecast, as_many_threads_as_a_pool_can_have)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", QUERN_MAX_THREADS, 1000);
     assert_frame(capture, &no_costs, QUERN_MAX_THREADS, 1000);
     quern_forecast forecast;
@@ -430,7 +430,7 @@ static void add_loop(quern_capture *capture, uint32_t piece_count, uint64_t took
 Test(forecast, loops_of_a_serial_system_are_shared)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 1000);
     capture->tasks.items[0].is_serial = true;
     quern__capture_expect_loops(capture, 0, QUERN__TASK_ITEM);
@@ -451,7 +451,7 @@ Test(forecast, loops_of_a_serial_system_are_shared)
 Test(forecast, loops_before_and_after_items_are_shared)
 {
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 100, 10);
     task->before_ns = 300;
     task->after_ns = 1000;
@@ -495,7 +495,7 @@ static void check_captured(uint32_t thread_count)
     must(quern_schedule_run_captured(schedule, jobs, 0.1, capture));
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
-    cr_assert_eq(capture->sections.count, 1);
+    cr_assert_eq(capture->segments.count, 1);
     cr_assert_eq(capture->tasks.count, 1);
     cr_assert_str_eq(capture->tasks.items[0].name, "count");
     cr_assert_eq(capture->items_ns.count, stats.view_count);
@@ -605,7 +605,7 @@ Test(forecast, costs_that_are_none_are_refused)
                                     offsetof(quern_forecast_costs, bytes_per_ns_limit)};
     static const char *const names[] = {"steal_ns", "wake_ns", "bytes_per_ns_limit"};
     quern_capture *capture = open_capture();
-    quern__capture_start_section(capture, false, 0);
+    quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 100, 1000);
     quern_forecast forecast = {.thread_count = 77};
     for (uint32_t i = 0; i < COUNT_OF(fields); i++)

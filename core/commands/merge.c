@@ -263,7 +263,16 @@ static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode
         begin_edit(it, row, item);
 }
 
-/* Members of instances have edits that say nothing: spawned.h does all. */
+/* The edit of a member, or of a create, which no other command has written before. */
+static inline quern__edit *begin_created(const walk *it, uint32_t number)
+{
+    assert(it->created != NULL && number < it->gathered->stream->create_count);
+    quern__edit *edit = &it->created[number];
+    assert(!QUERN_CHECKS || edit->item == NULL);
+    return edit;
+}
+
+/* Members of folded instances get edits without commands: spawned.h puts these members into the world. */
 static void merge_spawns(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
@@ -271,10 +280,12 @@ static void merge_spawns(const walk *it)
     quern__item *item = quern__run_item(it->run, 0);
     for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
         for (uint32_t k = 0; k < member_count && !quern_entity_is_null(item->entity); k++)
-            it->created[quern_entity_index(item->entity) + k] = (quern__edit){
+            *begin_created(it, quern_entity_index(item->entity) + k) = (quern__edit){
                 .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
 }
 
+/* The numbers of a run's creates need not be consecutive: creates of instances that a later command has
+ * opened (spawn_fold.c) join the run that is open at that moment. */
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
@@ -283,10 +294,8 @@ static void merge_creates(const walk *it)
     quern__item *item = quern__run_item(it->run, 0);
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
     if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
-    uint32_t first = quern_entity_index(item->entity);
-    assert(it->created != NULL);
     for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
-        it->created[first + i] =
+        *begin_created(it, quern_entity_index(item->entity)) =
             (quern__edit){.item = (char *)item, .sequence = sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
@@ -375,11 +384,19 @@ static bool find_group(const quern__chunk_edits *edits, uint32_t number, uint32_
     return true;
 }
 
+/* For builds with QUERN_CHECKS: each entity that the stream creates has got its edit. */
+static void check_created(const quern__chunk_edits *edits)
+{
+    for (uint32_t i = 0; i < edits->row_count && edits->chunk == NULL; i++)
+        assert(edits->rows[i].item != NULL);
+}
+
 /* Lists runs of neighbouring rows with the same sequence, and groups, in the order of their first rows. */
 static void group_edits(const quern__merged *merged, quern__chunk_edits *edits)
 {
     quern__scratch *scratch = edits->scratch;
     const uint32_t number = (uint32_t)(edits - merged->edits.items);
+    if (QUERN_CHECKS) check_created(edits);
     edits->first_group = scratch->groups.count;
     edits->first_run = scratch->runs.count;
     for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
@@ -571,7 +588,8 @@ static bool reserve(quern__merged *merged, const quern__storage *storage, uint32
     return true;
 }
 
-/* Lists streams, and edits for what they create. False: no memory. */
+/* Lists the streams and reserves edits for the entities that they create. Builds with QUERN_CHECKS clear these
+ * edits, to see that each of them is written exactly once. False: no memory. */
 static bool list_streams(quern__merged *merged, const quern_allocator *allocator,
                          const quern__gathered *gathered)
 {
@@ -581,7 +599,10 @@ static bool list_streams(quern__merged *merged, const quern_allocator *allocator
         const uint32_t create_count = gathered->streams.items[i].stream->create_count;
         merged->streams.items[merged->streams.count++] = (quern__merged_stream){
             .create_edits = create_count > 0 ? merged->edits.count : QUERN__EDITS_NONE};
-        if (create_count > 0 && add_edits(merged, allocator, NULL, create_count) == NULL) return false;
+        if (create_count == 0) continue;
+        const quern__chunk_edits *edits = add_edits(merged, allocator, NULL, create_count);
+        if (edits == NULL) return false;
+        if (QUERN_CHECKS) memset(edits->rows, 0, create_count * sizeof *edits->rows);
     }
     merged->create_edits_count = merged->edits.count;
     return true;

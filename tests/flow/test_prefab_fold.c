@@ -268,6 +268,121 @@ Test(prefab_fold, values_accumulate_in_what_was_just_spawned)
     close_scene(&it);
 }
 
+/* --------------------------------------------------------------- opened instances of a prefab with one member */
+
+/* Spawns stone `number` by command. */
+static quern_entity spawn_stone(const scene *in, quern_commands *commands, uint64_t number)
+{
+    quern_entity root;
+    must(quern_commands_spawn(commands, in->stone,
+                              &(quern_spawn_def){.overrides = {{in->number, 0, &number}}}, &root));
+    return root;
+}
+
+/* The only entity with this number; null if there is none. */
+static quern_entity find_number(const scene *in, uint64_t number)
+{
+    const quern_term terms[] = {quern_term_read(in->number)};
+    quern_query *query = setup_query(in->world, terms, 1);
+    quern_entity found = quern_entity_null();
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const uint64_t *numbers = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            if (numbers[i] != number) continue;
+            cr_assert(quern_entity_is_null(found), "number %llu twice", (unsigned long long)number);
+            found = it.view.entities[i];
+        }
+    }
+    quern_query_destroy(query);
+    return found;
+}
+
+/* Relating opens both instances, the source first. Their creates follow one another in the stream, in the order
+ * of opening and not of spawning, with instances in between that stay folded. */
+Test(prefab_fold, instances_may_be_opened_in_any_order)
+{
+    enum { STONES = 4 };
+    for (uint32_t way = 0; way < STONES * STONES * 2; way++) {
+        const uint32_t source = way % STONES, target = way / STONES % STONES;
+        const bool creates_between = way / STONES / STONES == 1;
+        if (source == target) continue;
+        scene it;
+        open_scene(&it, NULL);
+        quern_entity stones[STONES];
+        quern_commands *commands = quern_world_commands(it.world);
+        for (uint32_t i = 0; i < STONES; i++) {
+            stones[i] = spawn_stone(&it, commands, 100 + i);
+            if (creates_between)
+                quern_commands_create_with(commands, &it.number, (const void *[]){&(uint64_t){200 + i}}, 1);
+        }
+        must(quern_commands_relate(commands, stones[source], it.parent, stones[target]));
+        must(quern_world_flush(it.world));
+        for (uint32_t i = 0; i < STONES; i++) {
+            const quern_entity stone = find_number(&it, 100 + i);
+            const quern_entity expected =
+                i == source ? find_number(&it, 100 + target) : quern_entity_null();
+            cr_assert(quern_entity_is_alive(it.world, stone));
+            cr_assert_eq(quern_entity_target(it.world, stone, it.parent).bits, expected.bits, "way %u",
+                         way);
+            cr_assert_eq(quern_entity_is_null(find_number(&it, 200 + i)), !creates_between);
+        }
+        close_scene(&it);
+    }
+}
+
+/* A create joins the run of creates that is open, in which an instance spawned before it comes last. */
+Test(prefab_fold, a_create_may_stand_before_an_instance_that_is_opened_later)
+{
+    scene it;
+    open_scene(&it, NULL);
+    quern_commands *commands = quern_world_commands(it.world);
+    const quern_entity stone = spawn_stone(&it, commands, 100);
+    const quern_entity made =
+        quern_commands_create_with(commands, &it.number, (const void *[]){&(uint64_t){200}}, 1);
+    must(quern_commands_relate(commands, made, it.parent, stone));
+    must(quern_world_flush(it.world));
+    const quern_entity parent = quern_entity_target(it.world, find_number(&it, 200), it.parent);
+    cr_assert_eq(parent.bits, find_number(&it, 100).bits);
+    close_scene(&it);
+}
+
+/* An override with a described handle is recorded as a create at once; the instance before it is opened later. */
+Test(prefab_fold, an_instance_may_be_opened_behind_one_that_was_open_at_once)
+{
+    scene it;
+    open_scene(&it, NULL);
+    quern_prefab prefab;
+    quern_entity root, first, second;
+    const quern_entity known = make(&it, 7);
+    must(quern_entity_create_with(it.world, &it.knows, (const void *[]){&(knows){known}}, 1, &root));
+    must(quern_prefab_capture(it.world, root, &prefab));
+    quern_commands *commands = quern_world_commands(it.world);
+    must(quern_commands_spawn(commands, prefab, NULL, &first));
+    must(quern_commands_spawn(commands, prefab,
+                              &(quern_spawn_def){.overrides = {{it.knows, 0, &(knows){first}}}}, &second));
+    must(quern_commands_set(commands, first, it.knows, &(knows){second}));
+    must(quern_world_flush(it.world));
+    const quern_term terms[] = {quern_term_read(it.knows)};
+    quern_query *query = setup_query(it.world, terms, 1);
+    cr_assert_eq(quern_query_count(query), 3u);
+    quern_query_iterator walk = quern_query_iterate(query);
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            const quern_entity entity = walk.view.entities[i];
+            const knows *own = quern_entity_get(it.world, entity, it.knows);
+            if (entity.bits == root.bits) {
+                cr_assert_eq(own->who.bits, known.bits);
+                continue;
+            }
+            const knows *other = quern_entity_get(it.world, own->who, it.knows);
+            cr_assert_neq(own->who.bits, entity.bits);
+            cr_assert_eq(other->who.bits, entity.bits, "each of the two knows the other one");
+        }
+    quern_query_destroy(query);
+    close_scene(&it);
+}
+
 /* ---------------------------------------------------------------------------------- while they wait */
 
 Test(prefab_fold, prefabs_stay_while_their_commands_wait)

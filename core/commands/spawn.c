@@ -54,12 +54,18 @@ static quern_result find_create(quern_commands *commands, const create_list *lis
     return result;
 }
 
-static void count_bytes(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+/* Adds the bytes of `count` items of an open instance, each in a run of its own. */
+static void add_room(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
 {
     const uint32_t bytes = quern__run_bytes(operation);
     kind->bytes += count * bytes;
-    kind->command_count += (uint32_t)count * operation->command_count;
     if (kind->largest_bytes < bytes) kind->largest_bytes = bytes;
+}
+
+static void add_commands(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+{
+    add_room(kind, operation, count);
+    kind->command_count += (uint32_t)count * operation->command_count;
 }
 
 static quern_result fill_kind(quern_commands *commands, const quern__prefab *prefab,
@@ -71,7 +77,7 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
     for (uint32_t i = 0; i < kind->group_count && result == QUERN_OK; i++) {
         list_creates(storage, prefab, &prefab->groups.items[i], &list);
         result = find_create(commands, &list, &kind->operations[i]);
-        if (result == QUERN_OK) count_bytes(kind, kind->operations[i], prefab->groups.items[i].width);
+        if (result == QUERN_OK) add_commands(kind, kind->operations[i], prefab->groups.items[i].width);
     }
     for (uint32_t i = 0; i < prefab->links.count && result == QUERN_OK; i++) {
         const quern__relation *relation = prefab->links.items[i].relation;
@@ -79,15 +85,15 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
         if (relation == storage->relations.parent) continue;
         result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
                                           relation->component_index, QUERN__VARIANT_SET, &operation);
-        if (result == QUERN_OK) count_bytes(kind, operation, 1);
+        if (result == QUERN_OK) add_commands(kind, operation, 1);
     }
-    if (prefab->name_count > 0) count_bytes(kind, &quern__operation_name, prefab->name_count);
+    if (prefab->name_count > 0) add_commands(kind, &quern__operation_name, prefab->name_count);
     for (uint32_t i = 0; i < prefab->toggles.count && result == QUERN_OK; i++) {
         const quern__operation *operation = NULL;
         result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
                                           prefab->toggles.items[i].component_index, QUERN__VARIANT_DISABLE,
                                           &operation);
-        if (result == QUERN_OK) count_bytes(kind, operation, 1);
+        if (result == QUERN_OK) add_commands(kind, operation, 1);
     }
     return result;
 }
@@ -141,7 +147,8 @@ static inline quern_result find_kind(quern_commands *commands, quern_prefab hand
     return make_kind(commands, handle, prefab, out_kind);
 }
 
-/* The root's create with a parent, made when one is asked for. */
+/* The root's create with a parent, made when one is asked for. It takes the place of the create without a
+ * parent, so it adds no command to kind->command_count: that counts folded instances, which have no parent. */
 static quern_result find_related_root(quern_commands *commands, const quern__prefab *prefab,
                                       quern__spawn_kind *kind)
 {
@@ -157,7 +164,7 @@ static quern_result find_related_root(quern_commands *commands, const quern__pre
     list.components[list.count] = quern__component_handle(&storage->components, parent->component_index);
     list.values[list.count++] = &any;
     const quern_result result = find_create(commands, &list, &kind->operations[kind->group_count]);
-    if (result == QUERN_OK) count_bytes(kind, kind->operations[kind->group_count], 1);
+    if (result == QUERN_OK) add_room(kind, kind->operations[kind->group_count], 1);
     return result;
 }
 

@@ -29,7 +29,7 @@ typedef struct quern__spawn_kind {
     struct quern__spawn_form *forms; /* that have been asked for, the last one first */
     struct quern__spawn_kind *next_old;
     bool is_held;           /* by folded instances */
-    uint32_t command_count; /* of an instance */
+    uint32_t command_count; /* commands that a folded instance counts as */
     uint32_t group_count;
     uint32_t largest_bytes; /* of a run of one item, and of the items of an open instance together */
     uint64_t bytes;

@@ -383,6 +383,38 @@ Test(prefab_fold, an_instance_may_be_opened_behind_one_that_was_open_at_once)
     close_scene(&it);
 }
 
+/* What a flush counts after one instance of the tower was spawned, and named if so. */
+static uint64_t count_of_spawn(const scene *in, const quern_spawn_def *def, bool is_named)
+{
+    quern_entity root;
+    quern_flush_stats stats;
+    quern_commands *commands = quern_world_commands(in->world);
+    must(quern_commands_spawn(commands, in->tower, def, &root));
+    if (is_named) must(quern_commands_add(commands, root, in->marked, NULL));
+    must(quern_world_flush(in->world));
+    must(quern_world_get_flush_stats(in->world, &stats));
+    return stats.command_count;
+}
+
+/* Three creates; number, knows, value, and the parents of two members; a name. */
+Test(prefab_fold, an_instance_counts_as_as_many_commands_whatever_was_recorded_before)
+{
+    enum { PLAIN = 3 + (3 + 1 + 1) + 2 + 1 };
+    const uint64_t number = 100;
+    scene it;
+    open_scene(&it, NULL);
+    const quern_entity parent = make(&it, 0);
+    for (uint32_t i = 0; i < 3; i++) { /* no override, then one of each of two members */
+        quern_spawn_def def = {.parent = quern_entity_null()};
+        if (i > 0) def.overrides[0] = (quern_spawn_override){it.number, i - 1, &number};
+        cr_assert_eq(count_of_spawn(&it, &def, false), (uint64_t)PLAIN, "overrides: %u", i);
+        cr_assert_eq(count_of_spawn(&it, &def, true), (uint64_t)PLAIN + 1, "overrides: %u", i);
+        def.parent = parent;
+        cr_assert_eq(count_of_spawn(&it, &def, false), (uint64_t)PLAIN + 1, "overrides: %u", i);
+    }
+    close_scene(&it);
+}
+
 /* ---------------------------------------------------------------------------------- while they wait */
 
 Test(prefab_fold, prefabs_stay_while_their_commands_wait)

@@ -225,12 +225,13 @@ quern_result quern_entity_add_by_name(quern_world *world, quern_entity entity, c
                            "%s: '%s' is a relation and needs a target: set '%s.target' by "
                            "quern_entity_set_text",
                            function, name, name);
-    return quern_entity_add(world, entity, component, NULL);
+    return quern__world_add(world, entity, component, function);
 }
 
 quern_result quern_entity_remove_by_name(quern_world *world, quern_entity entity, const char *name)
 {
+    static const char function[] = "quern_entity_remove_by_name";
     quern_component component;
-    const quern_result result = find_by_name(world, name, "quern_entity_remove_by_name", &component);
-    return result == QUERN_OK ? quern_entity_remove(world, entity, component) : result;
+    const quern_result result = find_by_name(world, name, function, &component);
+    return result == QUERN_OK ? quern__world_remove(world, entity, component, function) : result;
 }

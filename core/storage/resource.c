@@ -51,10 +51,6 @@ void quern__resources_release(quern__resources *resources, const quern_allocator
 
 static quern_result check_new(const quern__resources *resources, const quern_resource_def *def)
 {
-    quern_result result = quern__check_name(def->name, "resource");
-    if (result != QUERN_OK) return result;
-    if (quern__resources_find(resources, def->name).bits != 0)
-        return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the world has a resource '%s' already", def->name);
     if (def->size_bytes == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes; set size_bytes",
                            def->name);
@@ -65,17 +61,42 @@ static quern_result check_new(const quern__resources *resources, const quern_res
     return QUERN_OK;
 }
 
-quern_result quern__resources_register(quern__resources *resources, const quern_allocator *allocator,
-                                       const quern_resource_def *def, quern_resource *out_resource)
+static quern_result init_type(quern__type *type, const quern_allocator *allocator,
+                              const quern_resource_def *def)
 {
-    quern_result result = check_new(resources, def);
+    const uint32_t alignment_bytes = def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES;
+    const quern_result result =
+        quern__type_init(type, allocator, "resource", def->name, def->type_name, def->size_bytes,
+                         alignment_bytes, &def->hooks, def->fields);
+    if (result == QUERN_OK) type->is_hidden = def->is_hidden;
+    return result;
+}
+
+/* A resource has the name: registering it again succeeds if the layout is the same. */
+static quern_result check_known(const quern__type *known, const quern_allocator *allocator,
+                                const quern_resource_def *def)
+{
+    quern__type type;
+    quern_result result = init_type(&type, allocator, def);
     if (result != QUERN_OK) return result;
+    if (!quern__type_same_layout(known, &type))
+        result = quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "resource '%s' is registered with another layout (%u bytes aligned to %u, now %u "
+            "aligned to %u, or other hooks or fields): register the same definition, or take "
+            "another name",
+            known->name, known->size_bytes, known->alignment_bytes, type.size_bytes, type.alignment_bytes);
+    quern__type_release(&type, allocator);
+    return result;
+}
+
+static quern_result append(quern__resources *resources, const quern_allocator *allocator,
+                           const quern_resource_def *def)
+{
     quern__resource resource = {0};
-    result = quern__type_init(
-        &resource.type, allocator, "resource", def->name, def->type_name, def->size_bytes,
-        def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES, &def->hooks, def->fields);
+    quern_result result = check_new(resources, def);
+    if (result == QUERN_OK) result = init_type(&resource.type, allocator, def);
     if (result != QUERN_OK) return result;
-    resource.type.is_hidden = def->is_hidden;
     resource.value = quern__allocate(allocator, value_bytes(&resource.type), QUERN_MAX_ALIGNMENT_BYTES);
     if (resource.value == NULL ||
         !quern__array_reserve(allocator, &resources->list, resources->list.count + 1)) {
@@ -88,6 +109,21 @@ quern_result quern__resources_register(quern__resources *resources, const quern_
     else
         quern__type_construct(&resource.type, resource.value, 1);
     resources->list.items[resources->list.count++] = resource;
-    *out_resource = handle_of(resources, resources->list.count - 1);
     return QUERN_OK;
+}
+
+quern_result quern__resources_register(quern__resources *resources, const quern_allocator *allocator,
+                                       const quern_resource_def *def, quern_resource *out_resource)
+{
+    quern_result result = quern__check_name(def->name, "resource");
+    if (result != QUERN_OK) return result;
+    const quern_resource known = quern__resources_find(resources, def->name);
+    if (known.bits == 0) {
+        result = append(resources, allocator, def);
+        if (result == QUERN_OK) *out_resource = handle_of(resources, resources->list.count - 1);
+        return result;
+    }
+    result = check_known(&resources->list.items[quern__resource_index(known)].type, allocator, def);
+    if (result == QUERN_OK) *out_resource = known;
+    return result;
 }

@@ -227,21 +227,34 @@ static quern_result put_managed(quern_world *world, quern_entity entity, quern_c
     return quern__world_relate(world, entity, (quern_relation){component.bits}, target, function);
 }
 
+/* Adds a component by the call that is named, with all checks. */
+static quern_result add_checked(quern_world *world, quern_entity entity, quern_component component,
+                                const void *value, const char *function)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result != QUERN_OK) return result;
+    if (is_managed(world, component) && !has(world, record, component))
+        return put_managed(world, entity, component, value, function);
+    if (has(world, record, component))
+        return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
+                           "%s: entity %u:%u has '%s' already; quern_entity_set gives it a new value",
+                           function, quern_entity_index(entity), quern_entity_generation(entity),
+                           component_name(world, component));
+    return quern__in_call(add_or_remove(world, entity, record, component, value), function);
+}
+
 static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,
                                                 quern_component component, const void *value)
 {
-    quern__record *record;
-    quern_result result = check_entity_and_component(world, entity, component, "quern_entity_add", &record);
-    if (result != QUERN_OK) return result;
-    if (is_managed(world, component) && !has(world, record, component))
-        return put_managed(world, entity, component, value, "quern_entity_add");
-    if (has(world, record, component))
-        return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
-                           "quern_entity_add: entity %u:%u has '%s' already; quern_entity_set gives it a "
-                           "new value",
-                           quern_entity_index(entity), quern_entity_generation(entity),
-                           component_name(world, component));
-    return quern__in_call(add_or_remove(world, entity, record, component, value), "quern_entity_add");
+    return add_checked(world, entity, component, value, "quern_entity_add");
+}
+
+quern_result quern__world_add(quern_world *world, quern_entity entity, quern_component component,
+                              const char *function)
+{
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add_checked(world, entity, component, NULL, function));
 }
 
 static quern_result add(quern_world *world, quern_entity entity, quern_component component,
@@ -260,20 +273,33 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
     return quern__world_left(world, add(world, entity, component, value));
 }
 
+/* Removes a component by the call that is named, with all checks. */
+static quern_result remove_checked(quern_world *world, quern_entity entity, quern_component component,
+                                   const char *function)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component)) return fail_absent(world, entity, component, function);
+    if (is_relation(world, component))
+        return quern__world_unrelate(world, entity, (quern_relation){component.bits}, function);
+    if (is_managed(world, component))
+        return quern__in_call(quern__world_fail_managed(world, component), function);
+    return quern__in_call(add_or_remove(world, entity, record, component, NULL), function);
+}
+
 static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_entity entity,
                                                    quern_component component, const void *no_value)
 {
-    quern__record *record;
-    quern_result result =
-        check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
-    if (result != QUERN_OK) return result;
-    if (!has(world, record, component)) return fail_absent(world, entity, component, "quern_entity_remove");
-    if (is_relation(world, component))
-        return quern__world_unrelate(world, entity, (quern_relation){component.bits},
-                                     "quern_entity_remove");
-    if (is_managed(world, component))
-        return quern__in_call(quern__world_fail_managed(world, component), "quern_entity_remove");
-    return quern__in_call(add_or_remove(world, entity, record, component, no_value), "quern_entity_remove");
+    (void)no_value;
+    return remove_checked(world, entity, component, "quern_entity_remove");
+}
+
+quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_component component,
+                                 const char *function)
+{
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_checked(world, entity, component, function));
 }
 
 static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)

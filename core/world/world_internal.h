@@ -81,6 +81,13 @@ quern_result quern__world_archetype_related(quern_world *world, const quern_comp
 quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
                                        const quern_entity *value);
 
+/* Adds a component, constructed, or removes it, by the call that messages name. Errors: those of
+ * quern_entity_add and quern_entity_remove. */
+quern_result quern__world_add(quern_world *world, quern_entity entity, quern_component component,
+                              const char *function);
+quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_component component,
+                                 const char *function);
+
 /* Relating and unrelating, by the call that is named: see relation_calls.c. Errors: as of quern_entity_relate and
  * quern_entity_unrelate. */
 quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,

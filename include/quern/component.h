@@ -133,8 +133,10 @@ typedef struct quern_resource_def {
     bool is_hidden QUERN__ZERO;    /**< Tools should not show it. */
 } quern_resource_def;
 
-/** Registers a resource. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, DUPLICATE_NAME, LIMIT,
- * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+/** Registers a resource. The same name with the same layout (size, alignment, fields, hooks) gives the same
+ * resource again, which keeps its value: `value` is ignored then. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
+ * BAD_ALIGNMENT, LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. Threads:
+ * main, between frames. */
 QUERN_API quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
                                                quern_resource *out_resource);
 

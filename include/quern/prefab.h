@@ -100,7 +100,8 @@ QUERN_API quern_result quern_prefab_spawn(quern_world *world, quern_prefab prefa
 /** Spawns count instances: the same as count times one, in handles and rows, but faster. Handles are taken
  * in the order of instances, in each in the order of members. def may be NULL. out_roots is NULL or has
  * room for count handles. out_members is NULL or has room for count * members: member i of an instance is
- * out_members[instance * member_count + i]. With count 0 nothing happens.
+ * out_members[instance * member_count + i]. With count 0 the call spawns nothing, but it checks its arguments
+ * as with any other count: a dead parent, or a dead target outside of the tree, is an error.
  *
  * Errors: those of the parent's handle; STALE_ENTITY where a target outside of the tree is dead;
  * UNKNOWN_COMPONENT, COMPONENT_ABSENT and INVALID_ARGUMENT of overrides and fill (a member out of range, a

@@ -483,6 +483,31 @@ Test(text, targets_relate_and_unrelate)
     assert_valid(world);
 }
 
+/* A refusal names the call that the program made. */
+#define EXPECT_NAMED(call_name, call)                                                                    \
+    do {                                                                                                 \
+        cr_assert_neq((call), QUERN_OK);                                                                 \
+        cr_assert_eq(strncmp(quern_error_message(), call_name ": ", sizeof call_name ": " - 1), 0, "%s", \
+                     quern_error_message());                                                             \
+    } while (0)
+
+Test(text, refusals_by_name_name_the_call)
+{
+    const quern_entity other = setup_entity(world), dead = setup_entity(world);
+    setup_tag(world, "tag");
+    must(quern_entity_destroy(world, dead));
+    must(quern_entity_add_by_name(world, other, "tag"));
+    EXPECT_NAMED("quern_entity_add_by_name", quern_entity_add_by_name(world, other, "tag"));
+    EXPECT_NAMED("quern_entity_add_by_name", quern_entity_add_by_name(world, dead, "tag"));
+    EXPECT_NAMED("quern_entity_add_by_name", quern_entity_add_by_name(world, quern_entity_null(), "tag"));
+    EXPECT_NAMED("quern_entity_remove_by_name", quern_entity_remove_by_name(world, dead, "tag"));
+    EXPECT_NAMED("quern_entity_remove_by_name", quern_entity_remove_by_name(world, other, "Thing"));
+    EXPECT_NAMED("quern_entity_add", quern_entity_add(world, dead, component, NULL));
+    EXPECT_NAMED("quern_entity_remove", quern_entity_remove(world, dead, component));
+    must(quern_entity_remove_by_name(world, other, "tag"));
+    EXPECT_NAMED("quern_entity_remove_by_name", quern_entity_remove_by_name(world, other, "tag"));
+}
+
 Test(text, components_come_and_go_by_name)
 {
     const quern_component tag = setup_tag(world, "tag");

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 
 #include <math.h>
+#include <quern/reflect.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -406,6 +407,26 @@ Test(component, a_resource_is_found_by_its_name_apart_from_components)
     cr_assert_eq(quern_resource_find(NULL, "wind").bits, 0u);
 }
 
+/* As the same component does. */
+Test(component, registering_a_resource_again_gives_the_same_and_keeps_its_value)
+{
+    const uint32_t first = 5, second = 6;
+    quern_resource_def def = resource_def_of("score", 4);
+    def.value = &first;
+    const quern_resource score = must_resource(def);
+    const uint32_t count = quern_resource_count(world);
+    def.value = &second;
+    cr_assert_eq(must_resource(def).bits, score.bits);
+    cr_assert_eq(quern_resource_count(world), count);
+    cr_assert_eq(*(const uint32_t *)quern_resource_get(world, score), 5u);
+    def.alignment_bytes = 4;
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_resource(def));
+    cr_assert_not_null(strstr(quern_error_message(), "'score'"));
+    def.alignment_bytes = 0;
+    def.fields[0] = (quern_field){.name = "points", .type = QUERN_FIELD_U32};
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_resource(def));
+}
+
 Test(component, bad_resources_are_refused)
 {
     must_resource(resource_def_of("score", 4));
@@ -413,7 +434,8 @@ Test(component, bad_resources_are_refused)
     misaligned.alignment_bytes = 24;
     quern_resource_def over_aligned = resource_def_of("grid", 128);
     over_aligned.alignment_bytes = 128;
-    assert_refused(world, QUERN_ERROR_DUPLICATE_NAME, try_resource(resource_def_of("score", 4)));
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_resource(resource_def_of("score", 8)));
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_resource(resource_def_of("score", 0)));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_resource(resource_def_of("grid", 0)));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_resource(resource_def_of("", 4)));
     assert_refused(world, QUERN_ERROR_BAD_ALIGNMENT, try_resource(misaligned));

@@ -315,6 +315,8 @@ Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
     must(quern_entity_unrelate(it.world, captured[3], serves));
     must(quern_entity_destroy(it.world, rebel));
     assert_refused(it.world, QUERN_ERROR_STALE_ENTITY, quern_prefab_spawn(it.world, rebels, NULL, NULL));
+    assert_refused(it.world, QUERN_ERROR_STALE_ENTITY,
+                   quern_prefab_spawn_many(it.world, rebels, 0, NULL, NULL, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "serves"));
     close_scene(&it);
 }
@@ -348,6 +350,9 @@ Test(prefab, bad_use_is_refused, .init = open_scene)
     assert_refused(world, QUERN_ERROR_LIMIT,
                    quern_prefab_spawn_many(world, tower, UINT32_MAX, NULL, NULL, NULL));
     must(quern_prefab_spawn_many(world, tower, 0, NULL, NULL, NULL));
+    assert_refused(
+        world, QUERN_ERROR_STALE_ENTITY,
+        quern_prefab_spawn_many(world, tower, 0, &(quern_spawn_def){.parent = dead}, NULL, NULL));
     scene other;
     open_scene_with(&other, NULL);
     assert_refused(other.world, QUERN_ERROR_UNKNOWN_PREFAB,

@@ -207,6 +207,8 @@ typedef struct quern_transform_stats {
     uint64_t node_count;    /**< Entities with local and world. */
     uint64_t changed_count; /**< Entities in chunks that may have changed, and marked ones. */
     uint64_t moved_count;   /**< Entities that were placed anew: changed ones and all below them. */
+    /** Ancestors that were visited to find out which changed entities are below others; each counts once. */
+    uint64_t climbed_count;
 } quern_transform_stats;
 
 /** Returns what the systems did in the last frame; all 0 before the first. Errors: NULL_ARGUMENT. */

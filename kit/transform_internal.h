@@ -35,6 +35,20 @@ typedef struct quern__transform_list {
     uint32_t count, capacity;
 } quern__transform_list;
 
+/* A node that a climber has visited; see the climbers in transform_walk.c. */
+typedef struct quern__transform_visit {
+    quern_entity entity;
+    uint32_t climber; /* index of the first climber at the node */
+    uint32_t walk;    /* number of the walk that visited it */
+} quern__transform_visit;
+
+/* Climbs from a changed node. */
+typedef struct quern__transform_climber {
+    quern_entity at;
+    uint32_t verdict; /* its own index: a top, so far; the index of another climber, or BELOW_ANOTHER */
+    uint32_t next;    /* index of the next climber that has not ended */
+} quern__transform_climber;
+
 /* A part of a walk, which one job does: the entities that it has come to, in order; null for what is no
  * node. */
 typedef struct quern__transform_part {
@@ -66,8 +80,11 @@ struct quern_transform {
     uint64_t limit;              /* of what a walk of this frame may look at or place */
     /* what has changed in this frame; then those with nothing changed above, and worlds of their parents */
     quern__transform_list tops;
-    quern_entity *set;     /* the changed ones, to be found again; null: free */
-    uint32_t set_capacity; /* a power of two, or 0 */
+    quern__transform_visit *visits; /* hash table of the nodes that climbers of this walk have visited */
+    uint32_t visit_count, visit_capacity; /* capacity: a power of two, or 0 */
+    uint32_t walk_number;                 /* of this walk, never 0: visits of other walks are free slots */
+    quern__transform_climber *climbers;   /* of the changed nodes in tops, by index */
+    uint32_t climber_capacity;
     quern__transform_part parts[QUERN__TRANSFORM_PARTS];
     _Atomic uint64_t placed_count; /* by all parts of the walk so far */
     quern_transform_stats stats;

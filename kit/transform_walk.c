@@ -29,7 +29,7 @@
 #include <string.h>
 
 enum {
-    /* A walk looks at no more than one node in so many, and places no more. */
+    /* A walk tests at most one node in so many for changes, and places at most as many. */
     NODES_PER_STEP = 4,
     LEAST_CAPACITY = 64,
     LOOKUP_BATCH = 32,  /* nodes whose children are looked up together */
@@ -82,7 +82,8 @@ void quern__transform_walk_release(quern_transform *transform)
 {
     give(transform, transform->marks.entities, transform->marks.capacity, ENTRY_BYTES);
     give(transform, transform->tops.entities, transform->tops.capacity, ENTRY_BYTES);
-    give(transform, transform->set, transform->set_capacity, sizeof *transform->set);
+    give(transform, transform->visits, transform->visit_capacity, sizeof *transform->visits);
+    give(transform, transform->climbers, transform->climber_capacity, sizeof *transform->climbers);
     for (uint32_t i = 0; i < QUERN__TRANSFORM_PARTS; i++) {
         const quern__transform_list *list = &transform->parts[i].list;
         give(transform, list->entities, list->capacity, ENTRY_BYTES);
@@ -211,68 +212,174 @@ static bool find_changed(quern_transform *transform)
 
 /* ----------------------------------------------------------------------------------------------- tops */
 
+/* Which of the changed nodes are tops is found by climbing: a climber goes up from each of them, and in each round
+ * all climbers take one step. A climber ends
+ *
+ *   - at a changed node: the climber's own node is below that one, and is no top;
+ *   - at a node that another climber has visited: both have the same nodes above it, so the climber gets the
+ *     verdict of the other one;
+ *   - where there is no node above: the climber's own node is a top.
+ *
+ * So each node is visited once at most. The climbing also ends when one climber is left and none has ended in the
+ * third way. Then no changed node is above the last climber: the climber of the highest such node could have ended
+ * in no way but the third. So a node that has changed alone takes no step, and nodes that are close to each other
+ * take few, however deep they are. */
+
+#define BELOW_ANOTHER UINT32_MAX /* a verdict; other verdicts are indices of changed nodes */
+
 static uint32_t slot_of(const quern_transform *transform, quern_entity entity)
 {
     const uint64_t mixed = entity.bits * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(mixed >> 32) & (transform->set_capacity - 1);
+    return (uint32_t)(mixed >> 32) & (transform->visit_capacity - 1);
 }
 
-/* The slot that has the entity, or a free one. */
-static quern_entity *find_slot(const quern_transform *transform, quern_entity entity)
+/* The slot of an entity that was visited in this walk, or a free one. */
+static quern__transform_visit *find_visit(const quern_transform *transform, quern_entity entity)
 {
     uint32_t slot = slot_of(transform, entity);
-    while (!quern_entity_is_null(transform->set[slot]) && !quern_entity_equal(transform->set[slot], entity))
-        slot = (slot + 1) & (transform->set_capacity - 1);
-    return &transform->set[slot];
+    while (transform->visits[slot].walk == transform->walk_number &&
+           !quern_entity_equal(transform->visits[slot].entity, entity))
+        slot = (slot + 1) & (transform->visit_capacity - 1);
+    return &transform->visits[slot];
 }
 
-/* Puts all of tops into the set; what is there twice stays in tops once. */
-static bool build_set(quern_transform *transform)
+static void visit(quern_transform *transform, quern__transform_visit *slot, quern_entity entity,
+                  uint32_t climber)
+{
+    *slot = (quern__transform_visit){entity, climber, transform->walk_number};
+    transform->visit_count++;
+}
+
+/* Makes the table large enough for `more` further visits. False: no memory, and the table as it was. */
+static bool reserve_visits(quern_transform *transform, uint32_t more)
+{
+    const uint64_t wanted = 2 * ((uint64_t)transform->visit_count + more);
+    if (wanted <= transform->visit_capacity) return true;
+    const uint32_t old_capacity = transform->visit_capacity;
+    quern__transform_visit *old = transform->visits;
+    uint64_t capacity = old_capacity > 0 ? old_capacity : LEAST_CAPACITY;
+    while (capacity < wanted)
+        capacity *= 2;
+    if (capacity > UINT32_MAX) return false;
+    quern__transform_visit *visits = take(transform, (uint32_t)capacity, sizeof *visits);
+    if (visits == NULL) return false;
+    memset(visits, 0, capacity * sizeof *visits);
+    transform->visits = visits;
+    transform->visit_capacity = (uint32_t)capacity;
+    for (uint32_t i = 0; i < old_capacity; i++)
+        if (old[i].walk == transform->walk_number) *find_visit(transform, old[i].entity) = old[i];
+    give(transform, old, old_capacity, sizeof *old);
+    return true;
+}
+
+/* Forgets the visits of the last walk. */
+static void clear_visits(quern_transform *transform)
+{
+    transform->visit_count = 0;
+    if (++transform->walk_number != 0) return;
+    if (transform->visits != NULL)
+        memset(transform->visits, 0, transform->visit_capacity * sizeof *transform->visits);
+    transform->walk_number = 1;
+}
+
+static bool reserve_climbers(quern_transform *transform)
+{
+    const uint32_t capacity = transform->tops.capacity;
+    if (capacity <= transform->climber_capacity) return true;
+    quern__transform_climber *climbers = take(transform, capacity, sizeof *climbers);
+    if (climbers == NULL) return false;
+    give(transform, transform->climbers, transform->climber_capacity, sizeof *climbers);
+    transform->climbers = climbers;
+    transform->climber_capacity = capacity;
+    return true;
+}
+
+/* Starts a climber at each changed node, and leaves each of these in tops once. False: no memory. */
+static bool start_climbers(quern_transform *transform)
 {
     quern__transform_list *tops = &transform->tops;
-    uint32_t capacity = transform->set_capacity > 0 ? transform->set_capacity : LEAST_CAPACITY;
-    while (capacity / 2 < tops->count)
-        capacity *= 2;
-    if (capacity > transform->set_capacity) {
-        quern_entity *set = take(transform, capacity, sizeof *set);
-        if (set == NULL) return false;
-        give(transform, transform->set, transform->set_capacity, sizeof *set);
-        transform->set = set;
-        transform->set_capacity = capacity;
-    }
-    memset(transform->set, 0, transform->set_capacity * sizeof *transform->set);
+    clear_visits(transform);
+    if (!reserve_climbers(transform) || !reserve_visits(transform, tops->count)) return false;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < tops->count; i++) {
-        quern_entity *slot = find_slot(transform, tops->entities[i]);
-        if (!quern_entity_is_null(*slot)) continue;
-        *slot = tops->entities[i];
-        tops->entities[kept++] = *slot;
+        const quern_entity entity = tops->entities[i];
+        quern__transform_visit *slot = find_visit(transform, entity);
+        if (slot->walk == transform->walk_number) continue;
+        visit(transform, slot, entity, kept);
+        transform->climbers[kept] =
+            (quern__transform_climber){.at = entity, .verdict = kept, .next = kept + 1};
+        tops->entities[kept++] = entity;
     }
     tops->count = kept;
     return true;
 }
 
-/* Leaves those in tops that have nothing changed above them, with the worlds of their parents. Climbing
- * costs steps, too, of which there are as many at most as a walk may take. */
+typedef enum step { STEP_ON, STEP_MET, STEP_ARRIVED, STEP_NO_MEMORY } step;
+
+/* Takes a climber one step up. STEP_MET: its verdict is known. STEP_ARRIVED: no node is above it. */
+static step climb(quern_transform *transform, uint32_t index)
+{
+    quern__transform_climber *climber = &transform->climbers[index];
+    const quern_entity above = quern_entity_target(transform->owner, climber->at, transform->parent);
+    if (quern_entity_is_null(above) || !quern__transform_is_node(transform, above)) return STEP_ARRIVED;
+    if (!reserve_visits(transform, 1)) return STEP_NO_MEMORY;
+    quern__transform_visit *slot = find_visit(transform, above);
+    if (slot->walk == transform->walk_number) {
+        const bool is_changed = quern_entity_equal(transform->tops.entities[slot->climber], above);
+        climber->verdict = is_changed ? BELOW_ANOTHER : slot->climber;
+        return STEP_MET;
+    }
+    visit(transform, slot, above, index);
+    transform->stats.climbed_count++;
+    climber->at = above;
+    return STEP_ON;
+}
+
+/* Gives each climber its verdict. False: no memory. */
+static bool climb_all(quern_transform *transform)
+{
+    const uint32_t count = transform->tops.count;
+    uint32_t first = 0, left = count;
+    bool has_arrived = false;
+    while (left > 1 || (left == 1 && has_arrived)) {
+        uint32_t *link = &first;
+        for (uint32_t i = first; i < count; i = transform->climbers[i].next) {
+            const step taken = climb(transform, i);
+            if (taken == STEP_NO_MEMORY) return false;
+            has_arrived |= taken == STEP_ARRIVED;
+            if (taken == STEP_ON)
+                link = &transform->climbers[i].next;
+            else
+                *link = transform->climbers[i].next, left--;
+        }
+    }
+    return true;
+}
+
+/* The verdict of a climber, by way of the climbers whose verdicts it shares. Each climber on the way gets the
+ * verdict of the next one's next, so that all ways together are short. */
+static uint32_t verdict_of(quern__transform_climber *climbers, uint32_t index)
+{
+    while (index != BELOW_ANOTHER && climbers[index].verdict != index) {
+        const uint32_t next = climbers[index].verdict;
+        if (next != BELOW_ANOTHER) climbers[index].verdict = climbers[next].verdict;
+        index = next;
+    }
+    return index;
+}
+
+/* Leaves the changed nodes in tops that are below no other one, with the worlds of their parents. False: no
+ * memory. */
 static bool find_tops(quern_transform *transform)
 {
-    if (!build_set(transform)) return false;
     quern__transform_list *tops = &transform->tops;
+    if (!start_climbers(transform) || !climb_all(transform)) return false;
     uint32_t kept = 0;
-    uint64_t steps = 0;
     for (uint32_t i = 0; i < tops->count; i++) {
+        if (verdict_of(transform->climbers, i) == BELOW_ANOTHER) continue;
         const quern_entity entity = tops->entities[i];
-        const quern_entity parent = quern_entity_target(transform->owner, entity, transform->parent);
-        bool is_top = true;
-        quern_entity above = parent;
-        while (is_top && !quern_entity_is_null(above) && quern__transform_is_node(transform, above)) {
-            if (++steps > transform->limit) return false;
-            is_top = quern_entity_is_null(*find_slot(transform, above));
-            above = quern_entity_target(transform->owner, above, transform->parent);
-        }
-        if (!is_top) continue;
         tops->entities[kept] = entity;
-        tops->worlds[kept++] = (void *)world_of(transform, parent);
+        tops->worlds[kept++] = (void *)world_of_parent(transform, entity);
     }
     tops->count = kept;
     return true;

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/kit/transform_setup.h"
 #include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>
@@ -115,6 +116,112 @@ Test(transform, sweeps_when_much_has_changed)
     cr_assert(transform_stats(&scene).swept);
     transform_frame(&scene);
     transform_assert_moved(&scene, 0);
+    transform_close(&scene);
+}
+
+/* ------------------------------------------------------------------------------------ work of a walk */
+
+/* A chain below a root; returns the last node. */
+static quern_entity fill_chain(transform_scene *scene, quern_entity *chain, uint32_t count)
+{
+    const quern_local3 still = quern_local3_identity();
+    for (uint32_t i = 0; i < count; i++)
+        chain[i] = transform_node3(scene, &still, i > 0 ? chain[i - 1] : none);
+    return chain[count - 1];
+}
+
+static void assert_walked(transform_scene *scene, uint64_t moved_count, uint64_t climbed_count)
+{
+    transform_frame(scene);
+    transform_assert_moved(scene, moved_count);
+    const uint64_t climbed = transform_stats(scene).climbed_count;
+    cr_assert_eq(climbed, climbed_count, "%llu ancestors were visited", (unsigned long long)climbed);
+}
+
+Test(transform, changed_nodes_deep_down_take_few_steps_up)
+{
+    static quern_entity chain[CROWD];
+    transform_scene scene = transform_open(NULL, 0);
+    const quern_entity last = fill_chain(&scene, chain, CROWD);
+    const quern_local3 still = quern_local3_identity();
+    const quern_entity twig = transform_node3(&scene, &still, last);
+    const quern_entity other = transform_node3(&scene, &still, last);
+    transform_frame(&scene);
+    move_marked(&scene, twig, 1);
+    assert_walked(&scene, 1, 0);
+    move_marked(&scene, twig, 2); /* twice in one frame */
+    move_marked(&scene, twig, 3);
+    assert_walked(&scene, 1, 0);
+    for (uint32_t i = CROWD - 5; i < CROWD; i++) /* each below the one before */
+        move_marked(&scene, chain[i], i);
+    assert_walked(&scene, 7, 1);
+    move_marked(&scene, twig, 4); /* they meet at their parent */
+    move_marked(&scene, other, 5);
+    assert_walked(&scene, 2, 1);
+    move_marked(&scene, chain[CROWD - 100], 6); /* 99 nodes are between the two; each takes as many steps */
+    move_marked(&scene, twig, 7);
+    assert_walked(&scene, 102, 2 * 99 + 1);
+    transform_assert_right(&scene, twig);
+    transform_close(&scene);
+}
+
+/* A top at depth 0 ends the rule of the last climber: the other one is climbed from to the end, and the frame
+ * walks nevertheless, since few nodes are placed. */
+Test(transform, changed_root_beside_a_deep_node_is_no_reason_to_sweep)
+{
+    static quern_entity chain[CROWD];
+    transform_scene scene = transform_open(NULL, 0);
+    const quern_entity last = fill_chain(&scene, chain, CROWD);
+    const quern_local3 still = quern_local3_identity();
+    const quern_entity root = transform_node3(&scene, &still, none);
+    transform_frame(&scene);
+    for (uint32_t i = 0; i < 3; i++) {
+        move_marked(&scene, i % 2 ? root : last, 2 * i + 1);
+        move_marked(&scene, i % 2 ? last : root, 2 * i + 2);
+        assert_walked(&scene, 2, CROWD - 1);
+        transform_assert_right(&scene, last);
+    }
+    transform_close(&scene);
+}
+
+/* In deep random trees: what is placed is what is at or below a changed node, and each ancestor is visited once
+ * at most. */
+Test(transform, tops_of_random_trees)
+{
+    enum { NODES = 600 };
+    quern_entity nodes[NODES];
+    uint32_t parents[NODES], walked_count = 0;
+    random_source random = {5};
+    transform_scene scene = transform_open(NULL, 0);
+    for (uint32_t i = 0; i < NODES; i++) {
+        const quern_local3 local = quern_local3_identity();
+        parents[i] = i < 3 ? NODES : i - 1 - random_below(&random, 3);
+        nodes[i] = transform_node3(&scene, &local, i < 3 ? none : nodes[parents[i]]);
+    }
+    transform_frame(&scene);
+    for (uint32_t frame = 0; frame < 300; frame++) {
+        bool moves[NODES] = {false};
+        uint32_t moved_count = 0;
+        for (uint32_t n = 1 + random_below(&random, 8); n > 0; n--) {
+            const uint32_t reach = random_chance(&random, 50) ? 60 : NODES;
+            const uint32_t i = NODES - 1 - random_below(&random, reach);
+            move_marked(&scene, nodes[i], frame * 100 + n);
+            moves[i] = true;
+        }
+        for (uint32_t i = 0; i < NODES; i++) {
+            moves[i] |= parents[i] != NODES && moves[parents[i]];
+            moved_count += moves[i];
+        }
+        transform_frame(&scene);
+        const quern_transform_stats stats = transform_stats(&scene);
+        cr_assert_eq(stats.swept, moved_count > NODES / 4);
+        cr_assert_leq(stats.climbed_count, (uint64_t)NODES);
+        if (!stats.swept) transform_assert_moved(&scene, moved_count);
+        walked_count += !stats.swept;
+        for (uint32_t i = 0; i < NODES && frame % 20 == 0; i++)
+            transform_assert_right(&scene, nodes[i]);
+    }
+    cr_assert_gt(walked_count, 50u);
     transform_close(&scene);
 }
 

@@ -86,15 +86,16 @@ QUERN_API void quern_world3_place(const quern_world3 *parent, const quern_local3
 QUERN_API void quern_world3_multiply(const quern_world3 *outer, const quern_world3 *inner,
                                      quern_world3 *out);
 
-/** Computes the way back, in double precision. Returns false, with out as it was, when there is none,
- * because it is flat or not finite. */
+/** Computes the inverse, in double precision. Returns false, with out as it was, if there is none: the world
+ * is not finite, or flat. A world is flat if it is less than about a hundred-thousandth as thick, in its thinnest
+ * direction, as it is long: where an ancestor has a scale of 0, rounding leaves that much or less. */
 QUERN_API bool quern_world3_invert(const quern_world3 *world, quern_world3 *out);
 
 /** Finds the local that gives this world under a parent with that one, which is NULL without one; in double
  * precision. What no local can be, shear, is left out: the first axis keeps its direction, and the second
  * its plane with the first. What is mirrored has a negative scale along x. The rotation of what is flat is
  * such that its axes, as far as they have a length, keep their directions. Returns false, with out as it
- * was, when there is none: the parent is flat, or a number is not finite. */
+ * was, when there is none: the parent is flat as for quern_world3_invert, or a number is not finite. */
 QUERN_API bool quern_world3_split(const quern_world3 *parent, const quern_world3 *world, quern_local3 *out);
 
 /** Computes where a point of an entity's own space is in the world. */
@@ -189,7 +190,7 @@ QUERN_API quern_result quern_transform_compute(const quern_transform *transform,
  * quern_transform_compute sees it, and its local becomes what quern_world3_split or quern_world2_split
  * finds: up to rounding, and up to shear, the same world. Errors, with nothing changed: those of
  * quern_entity_relate; with keep_world also COMPONENT_ABSENT (the entity has no local) and INVALID_ARGUMENT
- * (the parent is flat, or something is not finite). */
+ * (the parent is flat, by a scale of 0 of its own or of an ancestor, or something is not finite). */
 QUERN_API quern_result quern_transform_set_parent(quern_transform *transform, quern_entity entity,
                                                   quern_entity parent, bool keep_world);
 

@@ -140,13 +140,30 @@ static vector direction_in(const columns *c, vector v)
                     c->axes[0].z * v.x + c->axes[1].z * v.y + c->axes[2].z * v.z};
 }
 
+static double length_of(vector a)
+{
+    return sqrt(dot(a, a));
+}
+
+/* Whether a world is as thin as the rounding errors of floats, next to how long it is. Worlds are products of
+ * floats: where an ancestor has flattened, and what is below is rotated, rounding errors are all that is left of
+ * the lost direction, some units in the last place for each level. spanned: volume or area of the axes;
+ * spanned_without: sum of the areas or lengths of its sides, so that the quotient is the thickness; length: sum of
+ * the lengths of the axes. True also for what is not finite. */
+static bool is_flat(double spanned, double spanned_without, double length)
+{
+    enum { ROUNDING_UNITS = 16 };
+    return !(fabs(spanned) > spanned_without * length * (ROUNDING_UNITS * (double)FLT_EPSILON));
+}
+
 /* The rows of the inverse are cross products of the axes, over their volume. */
 static bool invert3(const columns *c, columns *out)
 {
     const vector *a = c->axes;
     const vector x = cross(a[1], a[2]), y = cross(a[2], a[0]), z = cross(a[0], a[1]);
     const double volume = dot(a[0], x);
-    if (volume == 0 || !isfinite(volume)) return false;
+    const double areas = length_of(x) + length_of(y) + length_of(z);
+    if (is_flat(volume, areas, length_of(a[0]) + length_of(a[1]) + length_of(a[2]))) return false;
     out->axes[0] = scaled((vector){x.x, y.x, z.x}, 1 / volume);
     out->axes[1] = scaled((vector){x.y, y.y, z.y}, 1 / volume);
     out->axes[2] = scaled((vector){x.z, y.z, z.z}, 1 / volume);
@@ -174,7 +191,7 @@ bool quern_world3_invert(const quern_world3 *world, quern_world3 *out)
 /* The direction of a part of an axis, unless next to nothing is left of it. */
 static bool direction_of(vector part, double whole_length, vector *out)
 {
-    const double length = sqrt(dot(part, part));
+    const double length = length_of(part);
     if (!(length > whole_length * FLT_EPSILON)) return false;
     *out = scaled(part, 1 / length);
     return true;
@@ -273,7 +290,7 @@ bool quern_world3_split(const quern_world3 *parent, const quern_world3 *world, q
     if (is_mirrored) c.axes[0] = scaled(c.axes[0], -1);
     double lengths[3];
     for (int i = 0; i < 3; i++)
-        lengths[i] = sqrt(dot(c.axes[i], c.axes[i]));
+        lengths[i] = length_of(c.axes[i]);
     vector frame[3];
     frame_of(c.axes, lengths, frame);
     quern_local3 local = {.translation = {(float)c.origin.x, (float)c.origin.y, (float)c.origin.z},
@@ -347,7 +364,8 @@ static plane plane_of(const quern_world2 *world)
 static bool invert2(const plane *p, plane *out)
 {
     const double area = p->a * p->d - p->b * p->c;
-    if (area == 0 || !isfinite(area)) return false;
+    const double lengths = sqrt(p->a * p->a + p->c * p->c) + sqrt(p->b * p->b + p->d * p->d);
+    if (is_flat(area, lengths, lengths)) return false;
     *out = (plane){.a = p->d / area, .b = -p->b / area, .c = -p->c / area, .d = p->a / area};
     out->x = -(out->a * p->x + out->b * p->y);
     out->y = -(out->c * p->x + out->d * p->y);

@@ -152,6 +152,57 @@ Test(transform_math, flat_and_infinite_worlds_have_no_inverse)
     cr_assert_arr_eq(&out, &before, sizeof out);
 }
 
+/* Below a flat ancestor, rotations leave rounding errors in place of the lost direction. */
+Test(transform_math, what_an_ancestor_has_flattened_stays_flat)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        quern_local3 local = transform_some_local3(seed), found;
+        quern_local2 planar = {.angle = (float)seed, .scale = {1, 2}}, found2;
+        local.scale[seed % 3] = planar.scale[seed % 2] = 0;
+        quern_world3 world, out, unit;
+        quern_world2 world2, out2, unit2;
+        quern_world3_place(NULL, &local, &world);
+        quern_world2_place(NULL, &planar, &world2);
+        quern_world3_place(NULL, &(quern_local3){.rotation = {0, 0, 0, 1}, .scale = {1, 1, 1}}, &unit);
+        quern_world2_place(NULL, &(quern_local2){.scale = {1, 1}}, &unit2);
+        for (uint64_t depth = 1; depth < 20; depth++) {
+            local = transform_some_local3(seed * 100 + depth);
+            planar = (quern_local2){.angle = (float)(seed + depth), .scale = {1.5f, 0.5f}};
+            quern_world3_place(&world, &local, &world);
+            quern_world2_place(&world2, &planar, &world2);
+            cr_assert_not(quern_world3_invert(&world, &out), "seed %u", (unsigned)seed);
+            cr_assert_not(quern_world3_split(&world, &unit, &found));
+            cr_assert_not(quern_world2_invert(&world2, &out2));
+            cr_assert_not(quern_world2_split(&world2, &unit2, &found2));
+        }
+    }
+}
+
+/* Small worlds are not flat, whatever their size, and neither are thin ones and shear of some thousandths. */
+Test(transform_math, thin_and_small_worlds_have_an_inverse)
+{
+    for (float scale = 1e-12f; scale < 1e13f; scale *= 100)
+        for (float thin = 1; thin > 1e-4f; thin /= 10) {
+            const quern_local3 local = {.rotation = {0, 0, 0.6f, 0.8f},
+                                        .scale = {scale, scale * thin, scale * thin}};
+            const quern_local2 planar = {.angle = 1, .scale = {scale * thin, scale}};
+            quern_world3 world, back;
+            quern_world2 world2, back2;
+            quern_world3_place(NULL, &local, &world);
+            quern_world2_place(NULL, &planar, &world2);
+            cr_assert(quern_world3_invert(&world, &back), "scale %g", (double)scale);
+            cr_assert(quern_world2_invert(&world2, &back2), "scale %g", (double)scale);
+        }
+    const quern_local3 squashed = {.rotation = {0, 0, 0, 1}, .scale = {1, 1, 0.001f}};
+    const quern_local3 turned = {.rotation = {0.6f, 0, 0, 0.8f}, .scale = {1, 1, 1}};
+    quern_world3 world, back, product;
+    quern_world3_place(NULL, &squashed, &world);
+    quern_world3_place(&world, &turned, &world);
+    cr_assert(quern_world3_invert(&world, &back));
+    quern_world3_multiply(&back, &world, &product);
+    assert_near3(&product, &(quern_world3){{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}}, 1e-3);
+}
+
 Test(transform_math, split_finds_the_local_under_a_parent)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

@@ -175,6 +175,23 @@ Test(transform, keep_world_refuses_what_has_no_answer)
     transform_close(&scene);
 }
 
+Test(transform, keep_world_refuses_parents_that_an_ancestor_has_flattened)
+{
+    transform_scene scene = transform_open(NULL, 0);
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        quern_local3 local = transform_some_local3(seed);
+        local.scale[seed % 3] = 0;
+        const quern_entity flat = transform_node3(&scene, &local, none);
+        local = transform_some_local3(seed + 1);
+        const quern_entity parent = transform_node3(&scene, &local, flat);
+        const quern_entity node = transform_node3(&scene, &local, none);
+        assert_refused(scene.world, QUERN_ERROR_INVALID_ARGUMENT,
+                       quern_transform_set_parent(scene.transform, node, parent, true));
+        cr_assert(quern_entity_is_null(quern_entity_target(scene.world, node, scene.parent)));
+    }
+    transform_close(&scene);
+}
+
 typedef struct rider {
     quern_transform *transform;
     quern_entity horse;

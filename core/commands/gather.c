@@ -13,8 +13,7 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
 }
 
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
-                                    const quern_commands *recorders, uint32_t count, uint32_t stream_count,
-                                    bool accumulated)
+                                    quern__recorders recorders, uint32_t stream_count, bool accumulated)
 {
     const quern_allocator *allocator = &storage->allocator;
     gathered->streams.count = 0;
@@ -27,10 +26,10 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather %u command streams",
                            stream_count);
     quern__sort_item *next = gathered->order.items;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__accumulator *accumulator = recorders[i].accumulator;
+    for (uint32_t i = 0; i < recorders.count; i++) {
+        const quern__accumulator *accumulator = recorders.items[i]->accumulator;
         if (accumulated && accumulator == NULL) continue;
-        const quern_commands *recorder = accumulated ? &accumulator->recorder : &recorders[i];
+        const quern_commands *recorder = accumulated ? &accumulator->recorder : recorders.items[i];
         for (uint32_t k = 0; k < recorder->streams.count; k++) {
             quern__stream *stream = &recorder->streams.items[k];
             *next++ = (quern__sort_item){.key = stream->origin.key, .pointer = stream};

@@ -24,11 +24,10 @@ typedef struct quern__gathered {
 
 void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator);
 
-/* The streams, stream_count in all, of `count` recorders that have been closed; accumulated: of what was
- * accumulated with them. Errors: OUT_OF_MEMORY. */
+/* Lists the streams, stream_count in all, of recorders that have been closed; accumulated: the streams of what
+ * was accumulated with them. Errors: OUT_OF_MEMORY. */
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
-                                    const quern_commands *recorders, uint32_t count, uint32_t stream_count,
-                                    bool accumulated);
+                                    quern__recorders recorders, uint32_t stream_count, bool accumulated);
 
 /* Streams whose commands are walked in order: fetches the first chunk that one a few further on touches.
  * Headers of chunks all fall on the same few sets of the caches, so each would be waited for. */

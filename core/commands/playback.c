@@ -107,14 +107,13 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
 }
 
 /* The stages. shared: NULL where the caller does it all; watcher: hears of the stages. */
-static quern_result run_stages(quern__playback *playback, const quern_commands *recorders, uint32_t count,
-                               uint32_t stream_count, const quern__executor *shared,
-                               const quern__executor *watcher)
+static quern_result run_stages(quern__playback *playback, quern__recorders recorders, uint32_t stream_count,
+                               const quern__executor *shared, const quern__executor *watcher)
 {
     quern__gathered *gathered = &playback->gathered;
     quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
     const quern_result result =
-        quern__commands_gather(gathered, playback->storage, recorders, count, stream_count, false);
+        quern__commands_gather(gathered, playback->storage, recorders, stream_count, false);
     if (result != QUERN_OK) return result;
     if (playback->no_short_ways)
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
@@ -124,10 +123,9 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     return change_rows(playback, NULL, shared, watcher, &is_again);
 }
 
-/* What `count` recorders hold: commands, and values that were accumulated. */
+/* What recorders hold: commands, and values that were accumulated. */
 typedef struct recorded {
-    quern_commands *recorders;
-    uint32_t count;
+    quern__recorders recorders;
     uint32_t stream_count, value_stream_count;
     uint64_t command_count, value_count;
     bool destroys; /* some command does */
@@ -140,16 +138,17 @@ static void count_streams(const quern_commands *recorder, uint32_t *stream_count
         *command_count += recorder->streams.items[k].command_count;
 }
 
-static recorded close_recorders(quern_commands *recorders, uint32_t count)
+static recorded close_recorders(quern__recorders recorders)
 {
-    recorded all = {.recorders = recorders, .count = count};
-    for (uint32_t i = 0; i < count; i++) {
-        quern__commands_close(&recorders[i]);
-        count_streams(&recorders[i], &all.stream_count, &all.command_count);
-        for (uint32_t k = 0; k < recorders[i].streams.count; k++)
-            all.destroys |= (recorders[i].streams.items[k].traits & QUERN__TRAIT_NO_DESTROYS) == 0;
-        if (quern__accumulator_is_used(&recorders[i]))
-            count_streams(&recorders[i].accumulator->recorder, &all.value_stream_count, &all.value_count);
+    recorded all = {.recorders = recorders};
+    for (uint32_t i = 0; i < recorders.count; i++) {
+        quern_commands *recorder = recorders.items[i];
+        quern__commands_close(recorder);
+        count_streams(recorder, &all.stream_count, &all.command_count);
+        for (uint32_t k = 0; k < recorder->streams.count; k++)
+            all.destroys |= (recorder->streams.items[k].traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+        if (quern__accumulator_is_used(recorder))
+            count_streams(&recorder->accumulator->recorder, &all.value_stream_count, &all.value_count);
     }
     return all;
 }
@@ -192,7 +191,7 @@ static quern_result apply_commands(quern__playback *playback, const recorded *al
                                    const quern__executor *executor)
 {
     if (all->stream_count == 0) return QUERN_OK;
-    return run_stages(playback, all->recorders, all->count, all->stream_count,
+    return run_stages(playback, all->recorders, all->stream_count,
                       share(playback, executor, all->command_count), executor);
 }
 
@@ -208,8 +207,8 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     quern__accumulating *it = playback->accumulating;
     if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
     quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
-    quern_result result = quern__accumulating_prepare(
-        it, all->recorders, all->count, all->value_stream_count, all->destroys, &playback->drops);
+    quern_result result = quern__accumulating_prepare(it, all->recorders, all->value_stream_count,
+                                                      all->destroys, &playback->drops);
     playback->resolved.further_drop_count = it->most_drops;
     if (result == QUERN_OK) result = apply_commands(playback, all, executor);
     playback->resolved.further_drop_count = 0;
@@ -222,10 +221,10 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     return QUERN_OK;
 }
 
-quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
+quern_result quern__playback_run(quern__playback *playback, quern__recorders recorders,
                                  const quern__executor *executor, quern__playback_stats *stats)
 {
-    const recorded all = close_recorders(recorders, count);
+    const recorded all = close_recorders(recorders);
     if (all.stream_count + all.value_stream_count == 0) return QUERN_OK;
     const uint32_t first_drop = playback->drops.count;
     const quern_result result = QUERN__LIKELY(all.value_stream_count == 0)
@@ -238,8 +237,8 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
             playback->on_created(playback->on_created_argument, &playback->gathered,
                                  playback->resolved.created.items);
         if (all.stream_count > 0) destroy_values(&playback->gathered);
-        for (uint32_t i = 0; i < count; i++)
-            quern__commands_reset(&recorders[i]);
+        for (uint32_t i = 0; i < recorders.count; i++)
+            quern__commands_reset(recorders.items[i]);
     }
     quern__merged_clear(&playback->merged);
     quern__resolved_clear(&playback->resolved);

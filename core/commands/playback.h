@@ -61,10 +61,10 @@ void quern__playback_release(quern__playback *playback);
 /* Forgets the drops reported so far. */
 void quern__playback_start_frame(quern__playback *playback);
 
-/* Applies everything recorded in `count` recorders, resets them, and adds to stats and drops. executor may
- * be NULL. On failure the world and the recorders are as before, so that it can be tried again. Errors:
+/* Applies everything that the recorders hold, resets them, and adds to stats and drops. executor may be
+ * NULL. On failure the world and the recorders are as before, so that it can be tried again. Errors:
  * OUT_OF_MEMORY, LIMIT. */
-quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
+quern_result quern__playback_run(quern__playback *playback, quern__recorders recorders,
                                  const quern__executor *executor, quern__playback_stats *stats);
 
 #endif

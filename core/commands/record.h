@@ -59,7 +59,8 @@ typedef struct quern__block {
     char *memory;
 } quern__block;
 
-/* Recorders of several workers lie in an array: each has cache lines of its own. */
+/* Recorders of several workers are aligned, so that each has cache lines of its own. A recorder that was handed
+ * out never moves: user code may keep its address beyond the callback, and commands must then be refused. */
 struct quern_commands {
     /* room in the block in use, and the run that the next command may join */
     _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) char *next;
@@ -82,6 +83,12 @@ struct quern_commands {
     QUERN__ARRAY(struct quern__spawn_run) spawn_runs; /* of the open stream, if it spawns */
     bool holds_prefabs;
 };
+
+/* The recorders of several workers. */
+typedef struct quern__recorders {
+    quern_commands *const *items;
+    uint32_t count;
+} quern__recorders;
 
 /* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */
 #define QUERN__MAX_SERIAL ((uint32_t)QUERN__MAX_GENERATION)

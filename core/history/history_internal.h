@@ -29,6 +29,7 @@
  * Archetypes are known by their identity, which restoring gives back with them. */
 
 #include "core/base/executor.h"
+#include "core/commands/record.h"
 #include "core/history/store.h"
 #include "core/history/tape.h"
 #include "core/world/world_internal.h"
@@ -99,12 +100,6 @@ typedef struct quern__snapshot {
     uint64_t names_version; /* of the world, when that was so */
     quern__saved_slots slots;
 } quern__snapshot;
-
-/* Recorders whose commands are kept from one frame to the next. */
-typedef struct quern__recorders {
-    quern_commands *items;
-    uint32_t count;
-} quern__recorders;
 
 enum { QUERN__MAX_RECORDER_LISTS = 8 };
 

@@ -46,8 +46,7 @@ static quern__recorders list_at(const quern__history *history, uint32_t i)
     quern__world_commands *commands = history->world->commands;
     if (i >= RECORDER_LISTS) return history->outside[i - RECORDER_LISTS];
     if (commands == NULL) return (quern__recorders){0};
-    return i == 0 ? (quern__recorders){&commands->recorder, 1}
-                  : (quern__recorders){commands->worker_recorders, commands->worker_count};
+    return i == 0 ? quern__world_recorder_list(commands) : quern__world_worker_recorders(commands);
 }
 
 /* ------------------------------------------------------------------------------------------ looking */
@@ -82,7 +81,7 @@ static quern_result visit_all_runs(const quern__history *history, run_visit *vis
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
         for (uint32_t k = 0; k < list.count && result == QUERN_OK; k++) {
-            const quern_commands *commands = &list.items[k];
+            const quern_commands *commands = list.items[k];
             result = visit_runs(commands, visit, argument);
             if (result == QUERN_OK && commands->accumulator != NULL)
                 result = visit_runs(&commands->accumulator->recorder, visit, argument);
@@ -160,7 +159,7 @@ static uint32_t put_recorders(const quern__history *history, quern__tape *tape)
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
         for (uint32_t k = 0; k < list.count; k++) {
-            const quern_commands *commands = &list.items[k];
+            const quern_commands *commands = list.items[k];
             const quern__accumulator *accumulator = commands->accumulator;
             saved_recorder saved = {.list = i, .index = k};
             if (has_kept(commands)) put_recorder(commands, saved, tape);
@@ -283,7 +282,7 @@ static quern_commands *target_of(const quern__history *history, const saved_reco
 {
     const quern__recorders list = list_at(history, saved->list);
     assert(list.items != NULL && saved->index < list.count); /* recorders do not become fewer */
-    quern_commands *commands = &list.items[saved->index];
+    quern_commands *commands = list.items[saved->index];
     return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
 }
 
@@ -360,8 +359,8 @@ void quern__put_back_kept(quern__history *history)
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
         for (uint32_t k = 0; k < list.count; k++) {
-            quern__commands_end(&list.items[k]);
-            quern__commands_reset(&list.items[k]);
+            quern__commands_end(list.items[k]);
+            quern__commands_reset(list.items[k]);
         }
     }
     for (uint32_t i = 0; i < history->kept_count; i++)

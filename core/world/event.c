@@ -352,7 +352,7 @@ static uint32_t segment_count(const quern__emitter_rows *rows, uint32_t channel)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < rows->row_count; i++)
-        count += rows->emitters[i * rows->channel_count + channel].segments.count;
+        count += rows->emitters[i * rows->channel_count + channel]->segments.count;
     return count;
 }
 
@@ -367,7 +367,7 @@ static bool gather_channel(const quern_allocator *allocator, quern__channel *cha
         !quern__array_reserve(allocator, &channel->runs, channel->runs.count + count))
         return false;
     for (uint32_t i = 0; i < rows->row_count; i++) {
-        const quern__emitter *emitter = &rows->emitters[i * rows->channel_count + channel->index];
+        const quern__emitter *emitter = rows->emitters[i * rows->channel_count + channel->index];
         for (uint32_t k = 0; k < emitter->segments.count; k++)
             channel->order.items[channel->order.count++] = (quern__sort_item){
                 .key = emitter->segments.items[k].key, .pointer = &emitter->segments.items[k]};
@@ -443,8 +443,8 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
         quern__emitter_settle(&channel->emitter);
     }
     for (uint32_t i = 0; i < rows->row_count * rows->channel_count; i++) {
-        rows->emitters[i].segments.count = 0;
-        quern__emitter_settle(&rows->emitters[i]);
+        rows->emitters[i]->segments.count = 0;
+        quern__emitter_settle(rows->emitters[i]);
     }
     return count;
 }

@@ -109,9 +109,10 @@ uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, ui
 
 /* ------------------------------------------------------------------------------------- publication */
 
-/* The emitters of some workers: a row of them for each, one for each of the first channels. */
+/* The emitters of some workers: a row of them for each worker, with one emitter for each of the first
+ * channels. */
 typedef struct quern__emitter_rows {
-    quern__emitter *emitters;
+    quern__emitter **emitters;
     uint32_t row_count, channel_count;
 } quern__emitter_rows;
 

@@ -9,10 +9,11 @@ _Static_assert(_Alignof(quern__plain_context) <= COMMANDS_ALIGNMENT_BYTES, "cont
 
 /* ---------------------------------------------------------------------------------------- life cycle */
 
-static size_t worker_bytes(uint32_t worker_count)
-{
-    return worker_count * (sizeof(quern_commands) + sizeof(quern__plain_context));
-}
+/* What a worker of parallel queries has. */
+typedef struct query_worker {
+    quern_commands recorder; /* first: the address of the worker */
+    quern__plain_context context;
+} query_worker;
 
 static quern_result make_commands(quern_world *world)
 {
@@ -21,32 +22,38 @@ static quern_result make_commands(quern_world *world)
     if (made == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorder of a world");
     *made = (quern__world_commands){0};
+    made->recorder_list[0] = &made->recorder;
     quern__commands_init(&made->recorder, &world->storage);
     quern__playback_init(&made->playback, &world->storage);
     world->commands = made;
     return QUERN_OK;
 }
 
+static bool add_worker(quern_world *world)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__world_commands *commands = world->commands;
+    const uint32_t count = commands->worker_recorders.count;
+    if (!quern__array_reserve(allocator, &commands->worker_recorders, count + 1) ||
+        !quern__array_reserve(allocator, &commands->worker_contexts, count + 1))
+        return false;
+    query_worker *made = quern__allocate(allocator, sizeof *made, COMMANDS_ALIGNMENT_BYTES);
+    if (made == NULL) return false;
+    quern__commands_init(&made->recorder, &world->storage);
+    made->context = (quern__plain_context){.thread = NULL};
+    commands->worker_recorders.items[commands->worker_recorders.count++] = &made->recorder;
+    commands->worker_contexts.items[commands->worker_contexts.count++] = &made->context;
+    return true;
+}
+
 quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count)
 {
     const quern_result result = world->commands != NULL ? QUERN_OK : make_commands(world);
-    if (result != QUERN_OK || world->commands->worker_count >= worker_count) return result;
-    quern__world_commands *commands = world->commands;
-    char *memory =
-        quern__allocate(&world->storage.allocator, worker_bytes(worker_count), COMMANDS_ALIGNMENT_BYTES);
-    if (memory == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
-                           worker_count);
-    quern_commands *recorders = (quern_commands *)(void *)memory;
-    if (commands->worker_count > 0) /* what they hold may still have to be applied */
-        memcpy((void *)recorders, commands->worker_recorders, commands->worker_count * sizeof *recorders);
-    for (uint32_t i = commands->worker_count; i < worker_count; i++)
-        quern__commands_init(&recorders[i], &world->storage);
-    quern__release(&world->storage.allocator, commands->worker_recorders,
-                   worker_bytes(commands->worker_count), COMMANDS_ALIGNMENT_BYTES);
-    commands->worker_recorders = recorders;
-    commands->worker_contexts = (quern__plain_context *)(void *)(recorders + worker_count);
-    commands->worker_count = worker_count;
+    if (result != QUERN_OK) return result;
+    while (world->commands->worker_recorders.count < worker_count)
+        if (!add_worker(world))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
+                               worker_count);
     return QUERN_OK;
 }
 
@@ -56,11 +63,14 @@ void quern__world_release_commands(quern_world *world)
     if (commands == NULL) return;
     const quern_allocator *allocator = &world->storage.allocator;
     quern__commands_release(&commands->recorder);
-    for (uint32_t i = 0; i < commands->worker_count; i++)
-        quern__commands_release(&commands->worker_recorders[i]);
+    for (uint32_t i = 0; i < commands->worker_recorders.count; i++) {
+        quern__commands_release(commands->worker_recorders.items[i]);
+        quern__release(allocator, commands->worker_recorders.items[i], sizeof(query_worker),
+                       COMMANDS_ALIGNMENT_BYTES);
+    }
     quern__playback_release(&commands->playback);
-    quern__release(allocator, commands->worker_recorders, worker_bytes(commands->worker_count),
-                   COMMANDS_ALIGNMENT_BYTES);
+    quern__array_release(allocator, &commands->worker_recorders);
+    quern__array_release(allocator, &commands->worker_contexts);
     quern__release(allocator, commands, sizeof *commands, COMMANDS_ALIGNMENT_BYTES);
     world->commands = NULL;
 }
@@ -82,8 +92,8 @@ bool quern__world_has_commands(const quern_world *world)
 {
     const quern__world_commands *commands = world->commands;
     if (commands == NULL) return false;
-    for (uint32_t i = 0; i < commands->worker_count; i++)
-        if (holds_commands(&commands->worker_recorders[i])) return true;
+    for (uint32_t i = 0; i < commands->worker_recorders.count; i++)
+        if (holds_commands(commands->worker_recorders.items[i])) return true;
     return holds_commands(&commands->recorder);
 }
 
@@ -94,16 +104,17 @@ static void note_written(const quern_world *world)
         quern__storage_note_set(&world->storage, i);
 }
 
-static quern_result apply(quern_world *world, quern_commands *recorders, uint32_t count,
-                          const quern__executor *executor, quern__flush_report *report)
+static quern_result apply(quern_world *world, quern__recorders recorders, const quern__executor *executor,
+                          quern__flush_report *report)
 {
     quern__world_commands *commands = world->commands;
     quern_result failed = QUERN_OK;
     bool has_streams = false;
-    for (uint32_t i = 0; i < count; i++) {
-        has_streams |= recorders[i].streams.count > 0 || quern__accumulator_is_used(&recorders[i]);
-        if (recorders[i].failed != QUERN_OK) failed = recorders[i].failed;
-        recorders[i].failed = QUERN_OK;
+    for (uint32_t i = 0; i < recorders.count; i++) {
+        quern_commands *recorder = recorders.items[i];
+        has_streams |= recorder->streams.count > 0 || quern__accumulator_is_used(recorder);
+        if (recorder->failed != QUERN_OK) failed = recorder->failed;
+        recorder->failed = QUERN_OK;
     }
     if (failed != QUERN_OK) report->record_result = failed;
     if (!has_streams) return QUERN_OK;
@@ -111,8 +122,7 @@ static quern_result apply(quern_world *world, quern_commands *recorders, uint32_
     quern__playback_start_frame(&commands->playback);
     const bool was_locked = world->locked;
     quern__world_set_locked(world, true); /* as at the sync points of frames: hooks must not call in */
-    const quern_result result =
-        quern__playback_run(&commands->playback, recorders, count, executor, &applied);
+    const quern_result result = quern__playback_run(&commands->playback, recorders, executor, &applied);
     quern__world_set_locked(world, was_locked);
     if (result != QUERN_OK) return result;
     if (QUERN_CHECKS) note_written(world);
@@ -129,7 +139,7 @@ quern_result quern__world_apply_worker_commands(quern_world *world, const quern_
 {
     quern__world_commands *commands = world->commands;
     commands->stats = (quern_flush_stats){0};
-    return apply(world, commands->worker_recorders, commands->worker_count, executor, report);
+    return apply(world, quern__world_worker_recorders(commands), executor, report);
 }
 
 quern_result quern__world_apply_commands(quern_world *world, quern__flush_report *report)
@@ -137,7 +147,7 @@ quern_result quern__world_apply_commands(quern_world *world, quern__flush_report
     quern__world_commands *commands = world->commands;
     quern__commands_end(&commands->recorder);
     quern_result result = quern__world_apply_worker_commands(world, NULL, report);
-    if (result == QUERN_OK) result = apply(world, &commands->recorder, 1, NULL, report);
+    if (result == QUERN_OK) result = apply(world, quern__world_recorder_list(commands), NULL, report);
     return result;
 }
 
@@ -197,8 +207,8 @@ static quern_result discard(quern_world *world)
     if (result != QUERN_OK || world->commands == NULL) return result;
     quern__world_end_recording(world);
     quern__commands_reset(&world->commands->recorder);
-    for (uint32_t i = 0; i < world->commands->worker_count; i++)
-        quern__commands_reset(&world->commands->worker_recorders[i]);
+    for (uint32_t i = 0; i < world->commands->worker_recorders.count; i++)
+        quern__commands_reset(world->commands->worker_recorders.items[i]);
     return QUERN_OK;
 }
 

@@ -11,11 +11,12 @@
 #include "core/world/world_internal.h"
 
 typedef struct quern__world_commands {
-    quern_commands recorder; /* of code between frames; users keep its address */
-    /* One of each for every worker of a parallel query. Streams that could not be applied stay there. */
-    quern_commands *worker_recorders;
-    quern__plain_context *worker_contexts;
-    uint32_t worker_count;
+    quern_commands recorder;          /* of code between frames; users keep its address */
+    quern_commands *recorder_list[1]; /* the recorder, as a list */
+    /* One of each for every worker of a parallel query, as user code may keep the addresses of both: they never
+     * move. Streams that could not be applied stay in the recorders. */
+    QUERN__ARRAY(quern_commands *) worker_recorders;
+    QUERN__ARRAY(quern__plain_context *) worker_contexts;
     uint64_t flush_count; /* tells the streams of the recorder apart */
     quern__playback playback;
     quern_flush_stats stats;
@@ -34,6 +35,16 @@ static inline void quern__flush_report_add(quern__flush_report *report,
 {
     report->refused_count += applied->refused_count;
     if (report->refused_result == QUERN_OK) report->refused_result = applied->refused_result;
+}
+
+static inline quern__recorders quern__world_recorder_list(const quern__world_commands *commands)
+{
+    return (quern__recorders){commands->recorder_list, 1};
+}
+
+static inline quern__recorders quern__world_worker_recorders(const quern__world_commands *commands)
+{
+    return (quern__recorders){commands->worker_recorders.items, commands->worker_recorders.count};
 }
 
 /* Makes them, with room for so many workers. Errors: OUT_OF_MEMORY, with what there was kept. */

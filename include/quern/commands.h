@@ -43,8 +43,8 @@
  *
  * A recorder belongs to the callback that got it (quern_context_commands) and to that callback's thread,
  * and must not outlive the callback. Commands after the callback are refused (INVALID_ARGUMENT, and an
- * error in the log), unless another callback on the same worker has asked for the recorder meanwhile. A
- * build with QUERN_CHECKS also refuses commands from other threads, and hands the message to the assert
+ * error in the log) as long as the schedule lives, whatever pools it runs on meanwhile, unless another
+ * callback on the same worker has asked for the recorder. A build with QUERN_CHECKS also refuses commands from other threads, and hands the message to the assert
  * handler.
  *
  * A call that fails says why and records nothing. Running out of memory also makes quern_schedule_run

@@ -19,26 +19,71 @@ static quern__emitter_rows rows_of(const quern_schedule *schedule)
                                  .channel_count = schedule->emitter_channel_count};
 }
 
-static size_t emitters_bytes(const quern__emitter_rows *rows)
+static uint32_t emitter_count(const quern__emitter_rows *rows)
 {
-    return (size_t)rows->row_count * rows->channel_count * sizeof(quern__emitter);
+    return rows->row_count * rows->channel_count;
 }
 
+static void release_list(const quern_allocator *allocator, const quern__emitter_rows *rows)
+{
+    quern__release(allocator, rows->emitters, emitter_count(rows) * sizeof(quern__emitter *),
+                   EMITTER_ALIGNMENT_BYTES);
+}
+
+/* NULL is allowed. */
+static void release_emitter(const quern_allocator *allocator, quern__emitter *emitter)
+{
+    quern__release(allocator, emitter, sizeof *emitter, EMITTER_ALIGNMENT_BYTES);
+}
+
+static quern__emitter *make_emitter(const quern_allocator *allocator)
+{
+    quern__emitter *made = quern__allocate(allocator, sizeof *made, EMITTER_ALIGNMENT_BYTES);
+    if (made != NULL) *made = (quern__emitter){.first = NULL};
+    return made;
+}
+
+/* The emitter that the old rows have in this place; NULL: they have none. */
+static quern__emitter *old_emitter(const quern__emitter_rows *old, uint32_t row, uint32_t channel)
+{
+    const bool is_there = row < old->row_count && channel < old->channel_count;
+    return is_there ? old->emitters[row * old->channel_count + channel] : NULL;
+}
+
+/* Takes over the emitters of the old rows, and makes the others. False: no memory, and those made are released. */
+static bool fill_rows(const quern_allocator *allocator, const quern__emitter_rows *rows,
+                      const quern__emitter_rows *old)
+{
+    const uint32_t count = emitter_count(rows);
+    bool has_memory = true;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__emitter *emitter = old_emitter(old, i / rows->channel_count, i % rows->channel_count);
+        if (emitter == NULL && has_memory) emitter = make_emitter(allocator);
+        has_memory &= emitter != NULL;
+        rows->emitters[i] = emitter;
+    }
+    for (uint32_t i = 0; i < count && !has_memory; i++)
+        if (old_emitter(old, i / rows->channel_count, i % rows->channel_count) == NULL)
+            release_emitter(allocator, rows->emitters[i]);
+    return has_memory;
+}
+
+/* Emitters never move: user code may keep the address of one beyond its callback, and emitting must then be
+ * refused. */
 quern_result quern__emitters_make(quern_schedule *schedule)
 {
     const quern__emitter_rows old = rows_of(schedule);
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
     quern__emitter_rows rows = {.row_count = schedule->worker_count,
                                 .channel_count = schedule->plan.emitted_channel_count};
-    rows.emitters = quern__allocate(allocator, emitters_bytes(&rows), EMITTER_ALIGNMENT_BYTES);
-    if (rows.emitters == NULL)
+    rows.emitters = quern__allocate(allocator, emitter_count(&rows) * sizeof(quern__emitter *),
+                                    EMITTER_ALIGNMENT_BYTES);
+    if (rows.emitters == NULL || !fill_rows(allocator, &rows, &old)) {
+        release_list(allocator, &rows);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the emitters of %u workers",
                            rows.row_count);
-    memset((void *)rows.emitters, 0, emitters_bytes(&rows));
-    for (uint32_t i = 0; i < old.row_count; i++)
-        for (uint32_t k = 0; k < old.channel_count; k++)
-            rows.emitters[i * rows.channel_count + k] = old.emitters[i * old.channel_count + k];
-    quern__release(allocator, old.emitters, emitters_bytes(&old), EMITTER_ALIGNMENT_BYTES);
+    }
+    release_list(allocator, &old);
     schedule->emitters = rows.emitters;
     schedule->emitter_row_count = rows.row_count;
     schedule->emitter_channel_count = rows.channel_count;
@@ -48,10 +93,12 @@ quern_result quern__emitters_make(quern_schedule *schedule)
 void quern__emitters_release(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
-    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++)
-        quern__emitter_release(&rows.emitters[i]);
-    quern__release(quern__plan_allocator(&schedule->plan), rows.emitters, emitters_bytes(&rows),
-                   EMITTER_ALIGNMENT_BYTES);
+    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
+    for (uint32_t i = 0; i < emitter_count(&rows); i++) {
+        quern__emitter_release(rows.emitters[i]);
+        release_emitter(allocator, rows.emitters[i]);
+    }
+    release_list(allocator, &rows);
     schedule->emitters = NULL;
 }
 
@@ -106,7 +153,7 @@ static quern__emitter *find_emitter(quern_context *context, quern_event event, c
     }
     quern_schedule *schedule = context->schedule;
     quern__emitter *emitter =
-        &schedule->emitters[context->worker_index * schedule->emitter_channel_count + channel->index];
+        schedule->emitters[context->worker_index * schedule->emitter_channel_count + channel->index];
     if (emitter->is_open) return emitter;
     quern__emitter_open(emitter, channel, (uint64_t)context->system->position << 32 | context->part,
                         context->system->name, &context->scope);
@@ -247,10 +294,10 @@ void quern__events_finish_segment(const quern_schedule *schedule, const quern__s
 quern_result quern__events_begin_sync(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
-    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++) {
-        if (rows.emitters[i].failed == QUERN_OK) continue;
-        schedule->emit_result = rows.emitters[i].failed;
-        rows.emitters[i].failed = QUERN_OK;
+    for (uint32_t i = 0; i < emitter_count(&rows); i++) {
+        if (rows.emitters[i]->failed == QUERN_OK) continue;
+        schedule->emit_result = rows.emitters[i]->failed;
+        rows.emitters[i]->failed = QUERN_OK;
     }
     return quern__events_gather(schedule->plan.world, &rows);
 }
@@ -288,10 +335,10 @@ static quern_entity make_null(void *argument, quern_entity entity)
 void quern__events_forget_handles(const quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
-    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++)
-        for (uint32_t k = 0; k < rows.emitters[i].segments.count; k++) {
-            const quern__type *type = &rows.emitters[i].channel->type;
-            const quern__event_run *run = &rows.emitters[i].segments.items[k].run;
+    for (uint32_t i = 0; i < emitter_count(&rows); i++)
+        for (uint32_t k = 0; k < rows.emitters[i]->segments.count; k++) {
+            const quern__type *type = &rows.emitters[i]->channel->type;
+            const quern__event_run *run = &rows.emitters[i]->segments.items[k].run;
             for (uint32_t n = 0; n < run->count; n++)
                 quern__type_remap(type, run->values + (size_t)n * type->size_bytes, make_null, NULL);
         }
@@ -313,8 +360,8 @@ void quern__events_discard(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
     if (!atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed)) return;
-    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++)
-        quern__emitter_release(&rows.emitters[i]);
+    for (uint32_t i = 0; i < emitter_count(&rows); i++)
+        quern__emitter_release(rows.emitters[i]);
     atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
 }
 

@@ -376,7 +376,7 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->emit_result = QUERN_OK;
     schedule->event_loss.channel = NULL;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
-        schedule->contexts[i].refused_system = NULL;
+        schedule->contexts.items[i]->refused_system = NULL;
     quern__react_start(schedule);
 }
 
@@ -428,8 +428,8 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
             "was dropped: %s. Break the cycle, or raise max_reaction_rounds of the schedule",
             frame, schedule->plan.max_reaction_rounds, schedule->reaction_trail);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
-        if (schedule->contexts[i].refused_system != NULL)
-            return fail_refused(frame, schedule->contexts[i].refused_system);
+        if (schedule->contexts.items[i]->refused_system != NULL)
+            return fail_refused(frame, schedule->contexts.items[i]->refused_system);
     return quern__events_finish_frame(schedule);
 }
 
@@ -456,7 +456,7 @@ static quern_result run_locked(quern_schedule *schedule, frame_part *part)
     if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
     const quern_result result = part(schedule, &report);
     for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
-        quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
+        quern__commands_close(schedule->recorders.items[i]); /* what is kept is counted */
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
         quern__guards_break(schedule);
     quern__world_set_locked(schedule->plan.world, false);

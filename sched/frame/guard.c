@@ -217,7 +217,8 @@ static void look(quern_schedule *schedule, const quern__archetype *archetype, ui
     uint64_t hash = hash_column(archetype, slot, column);
     if (guard->hash == hash) return;
     const char *name = report(schedule, archetype, column, guard);
-    if (schedule->contexts[0].refused_system == NULL) schedule->contexts[0].refused_system = name;
+    if (schedule->contexts.items[0]->refused_system == NULL)
+        schedule->contexts.items[0]->refused_system = name;
     guard->hash = hash; /* told once */
 }
 

@@ -91,7 +91,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
 static void run_views(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const parallel_run *run = user_data;
-    quern__plain_context *context = &run->commands->worker_contexts[worker_index];
+    quern__plain_context *context = run->commands->worker_contexts.items[worker_index];
     context->thread = quern__this_thread();
     if (run->query->target != NULL)
         call_target_views(run, begin, end, context);
@@ -152,12 +152,12 @@ static void open_contexts(const parallel_run *run, quern_jobs *jobs, uint32_t wo
 {
     quern_world *world = run->query->world;
     for (uint32_t i = 0; i < worker_count; i++)
-        run->commands->worker_contexts[i] =
+        *run->commands->worker_contexts.items[i] =
             (quern__plain_context){.scope.caller = QUERN__CALLER_PARALLEL,
                                    .world = world,
                                    .user_data = user_data,
                                    .jobs = jobs,
-                                   .commands = &run->commands->worker_recorders[i],
+                                   .commands = run->commands->worker_recorders.items[i],
                                    .worker_index = i,
                                    .first_serial = world->next_serial};
     world->next_serial += count_views(run->query);
@@ -181,7 +181,7 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
                                                              jobs != NULL ? &executor : NULL, &run->report);
     if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
     for (uint32_t i = 0; i < worker_count && result == QUERN_OK; i++)
-        if (run->commands->worker_contexts[i].scope.refused != QUERN_OK)
+        if (run->commands->worker_contexts.items[i]->scope.refused != QUERN_OK)
             result = quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
                                  "%s: a kernel was refused an access (see the log)", function_name);
     return result;

@@ -36,7 +36,7 @@ static inline void end_output(quern_context *context)
 static quern_context *enter_pass(const quern__pass *pass, quern__callback_kind callback,
                                  uint32_t worker_index)
 {
-    quern_context *context = &pass->plan->schedule->contexts[worker_index];
+    quern_context *context = pass->plan->schedule->contexts.items[worker_index];
     context->is_busy = true;
     context->callback = callback;
     if (QUERN_CHECKS) context->thread = quern__this_thread();

@@ -36,14 +36,14 @@ uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule)
     }
     uint64_t count = 0;
     for (uint32_t i = 0; i < schedule->worker_count && !schedule->is_running; i++)
-        count += quern__commands_count(&schedule->recorders[i]);
+        count += quern__commands_count(schedule->recorders.items[i]);
     return count;
 }
 
 void quern__schedule_discard_kept(quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++)
-        quern__commands_reset(&schedule->recorders[i]);
+        quern__commands_reset(schedule->recorders.items[i]);
 }
 
 quern_result quern_schedule_discard_commands(quern_schedule *schedule)

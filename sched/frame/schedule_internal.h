@@ -28,16 +28,18 @@ struct quern_schedule {
     uint64_t frame_index;    /* of the frame that runs, or the next one */
     double delta_seconds;
     quern_jobs *jobs;
-    uint32_t caller_index;     /* the worker that runs the frame */
-    uint64_t serial_base;      /* of the segment that runs: see frame.h */
-    uint64_t version_base;     /* likewise: what a system writes has this version plus its position */
-    quern_commands *recorders; /* one per worker */
-    struct quern_context *contexts;
-    uint32_t worker_count; /* entries of both */
-    uint32_t up_count;     /* up-terms for which each worker has addresses */
+    uint32_t caller_index; /* the worker that runs the frame */
+    uint64_t serial_base;  /* of the segment that runs: see frame.h */
+    uint64_t version_base; /* likewise: what a system writes has this version plus its position */
+    QUERN__ARRAY(quern_commands *) recorders; /* one per worker: see workers.h */
+    QUERN__ARRAY(struct quern_context *) contexts;
+    uint32_t worker_count;           /* entries of both */
+    const void **addresses;          /* of up-terms: an array for each worker, one after the other */
+    uint32_t addressed_worker_count; /* workers that have such an array */
+    uint32_t up_count;               /* up-terms that such an array has room for */
 
     /* Events (event_frame.h): an emitter for each worker and each of the first channels, by worker. */
-    quern__emitter *emitters;
+    quern__emitter **emitters;
     uint32_t emitter_row_count, emitter_channel_count;
     _Atomic bool has_emitted;     /* some callback has asked for an emitter since the last sync point */
     quern_result emit_result;     /* of this frame: an event could not be emitted */
@@ -54,6 +56,12 @@ struct quern_schedule {
 
     quern_schedule *next_schedule; /* of the world's */
 };
+
+/* The recorders of all workers. */
+static inline quern__recorders quern__schedule_recorders(const quern_schedule *schedule)
+{
+    return (quern__recorders){schedule->recorders.items, schedule->worker_count};
+}
 
 /* quern_schedule_compile, for another public function, which messages name. */
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);

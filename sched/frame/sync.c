@@ -18,7 +18,7 @@ static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 {
     schedule->has_command_counts = true;
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        quern_commands *recorder = &schedule->recorders[i];
+        quern_commands *recorder = schedule->recorders.items[i];
         quern__commands_close(recorder);
         if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
         recorder->failed = QUERN_OK;
@@ -91,7 +91,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .shows_parts = observer->wants_parts,
                                 .begin_stage = schedule->is_observed ? begin_stage : NULL};
     if (QUERN_CHECKS) quern__guards_break(schedule);
-    return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
+    return quern__playback_run(&schedule->playback, quern__schedule_recorders(schedule), &executor,
                                applied);
 }
 

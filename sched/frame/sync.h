@@ -19,7 +19,7 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
 static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        const quern_commands *recorder = &schedule->recorders[i];
+        const quern_commands *recorder = schedule->recorders.items[i];
         if ((recorder->streams.count | (uint32_t)recorder->failed) != 0 ||
             quern__accumulator_is_used(recorder))
             return true;

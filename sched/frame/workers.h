@@ -4,7 +4,9 @@
 #define QUERN_SCHED_FRAME_WORKERS_H
 
 /* What each worker has in frames: a recorder of commands, the context of the callbacks it makes, and memory
- * for the addresses of up-terms. */
+ * for the addresses of up-terms. User code may keep the addresses of recorder and context beyond its callback,
+ * and calls on them must then be refused: both stay in their place as long as the schedule lives, however many
+ * workers it gets. */
 
 #include "sched/frame/schedule_internal.h"
 

@@ -224,8 +224,7 @@ static void list_recorders(quern_history *history)
 {
     history->core.outside_count = history->schedule_count;
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        history->core.outside[i] =
-            (quern__recorders){history->schedules[i]->recorders, history->schedules[i]->worker_count};
+        history->core.outside[i] = quern__schedule_recorders(history->schedules[i]);
 }
 
 _Static_assert(QUERN_MAX_HISTORY_SCHEDULES <= QUERN__MAX_RECORDER_LISTS, "each schedule has a list");

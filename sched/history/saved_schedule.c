@@ -37,8 +37,8 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule)
 quern_result quern__schedule_check_unsaved(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++)
-        if (quern__commands_count(&schedule->recorders[i]) > 0 ||
-            quern__accumulator_is_used(&schedule->recorders[i]))
+        if (quern__commands_count(schedule->recorders.items[i]) > 0 ||
+            quern__accumulator_is_used(schedule->recorders.items[i]))
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "the schedule with the system '%s' keeps commands that its last frame could not "

@@ -351,7 +351,8 @@ static void play_recorded_by(uint32_t recorder)
     frame_thread = pthread_self();
     is_logging = true;
     quern__playback_stats stats = {0};
-    must(quern__playback_run(&schedule->playback, recorders, 2, NULL, &stats));
+    quern_commands *const list[] = {&recorders[0], &recorders[1]};
+    must(quern__playback_run(&schedule->playback, (quern__recorders){list, 2}, NULL, &stats));
     is_logging = false;
     for (uint32_t i = 0; i < 2; i++)
         quern__commands_release(&recorders[i]);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <quern/parallel.h>
 #include <string.h>
 
 /* Contexts and recorders that are used outside the callback they belong to. On another thread only builds
@@ -189,4 +190,91 @@ Test(context, one_that_is_lent_to_another_thread_is_noticed)
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
     quern_schedule_destroy(schedule);
+}
+
+/* --------------------------------------------------------------------- after the schedule got more workers */
+
+static quern_event hit;
+static quern_emitter *kept_emitter;
+
+static void keep_all(quern_context *context)
+{
+    keep(context);
+    kept_emitter = quern_context_emitter(context, hit);
+    cr_assert_not_null(kept_emitter);
+}
+
+static void emit_nothing(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+}
+
+/* A system with an up-term and an event of its own: workers need more addresses and more emitters. */
+static void add_demanding_system(quern_schedule *schedule)
+{
+    quern_event other;
+    must(quern_event_register(world, &(quern_event_def){.name = "other", .size_bytes = 8}, &other));
+    quern_system_def def = system_def("demanding", emit_nothing);
+    def.terms[0] = quern_term_up(position, quern_world_parent(world));
+    def.emits[0] = other;
+    setup_system(schedule, &def);
+}
+
+/* The memory of the first worker stays where it is, whatever the frames after it need. */
+Test(context, what_is_kept_is_noticed_after_the_schedule_got_more_workers)
+{
+    const uint64_t value = 1;
+    quern_schedule *schedule = setup_schedule(world);
+    quern_jobs *jobs;
+    must(quern_event_register(world, &(quern_event_def){.name = "hit", .size_bytes = 8}, &hit));
+    quern_system_def def = system_def("keeper", NULL);
+    def.begin = keep_all;
+    def.emits[0] = hit;
+    def.user_data = &reports;
+    const quern_system keeper = setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_context *context = kept_context;
+    quern_commands *commands = kept_commands;
+    quern_emitter *emitter = kept_emitter;
+    must(quern_schedule_set_enabled(schedule, keeper, false));
+    add_demanding_system(schedule);
+    must(quern_jobs_create(&(quern_jobs_def){.thread_count = 4}, &jobs));
+    must_run(schedule, jobs);
+    assert_context_gives_nothing(context);
+    assert_commands_are_refused(commands);
+    ASSERT_FOREIGN(quern_emit_copy(emitter, &value), false);
+    must(quern_schedule_set_enabled(schedule, keeper, true));
+    must_run(schedule, NULL);
+    cr_assert_eq(kept_context, context);
+    cr_assert_eq(kept_commands, commands);
+    cr_assert_eq(kept_emitter, emitter);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+}
+
+static void keep_of_query(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    if (kept_context == NULL) keep(context);
+}
+
+Test(context, what_a_parallel_query_gave_is_noticed_after_one_with_more_workers)
+{
+    const quern_term term = quern_term_read(position);
+    quern_query *query = setup_query(world, &term, 1);
+    quern_jobs *jobs;
+    must(quern_query_parallel_for(query, NULL, keep_of_query, NULL));
+    quern_context *context = kept_context;
+    quern_commands *commands = kept_commands;
+    must(quern_jobs_create(&(quern_jobs_def){.thread_count = 4}, &jobs));
+    must(quern_query_parallel_for(query, jobs, keep_of_query, NULL));
+    ASSERT_FOREIGN(quern_context_user_data(context), NULL);
+    assert_commands_are_refused(commands);
+    kept_context = NULL;
+    must(quern_query_parallel_for(query, NULL, keep_of_query, NULL));
+    cr_assert_eq(kept_context, context);
+    cr_assert_eq(kept_commands, commands);
+    quern_jobs_destroy(jobs);
+    quern_query_destroy(query);
 }

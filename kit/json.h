@@ -4,26 +4,31 @@
 #define QUERN_KIT_JSON_H
 
 /** @file
- * Values, entities and worlds as JSON, written and read back. See docs/kit.md. The library uses cJSON to
- * read.
+ * Values, entities and worlds as JSON, written and read back. See docs/kit.md.
  *
  *     quern_json_write_world(world, quern_sink_file(file));
  *     quern_json_read_world(other, text, bytes, NULL);
  *
- * A value is an object with a member for each described field; `place.x` is the member `x` of an object
- * `place`. Numbers and bools are such, and arrays are arrays; a value with a name is its name, a text a
- * string (an array of bytes where it is not UTF-8 that ends with a 0), and what JSON has no number for is
- * a string as in <quern/reflect.h>: `"nan"`, `"-inf"`, integers beyond 2^53. A type without described
- * fields is a string of its bytes, two hexadecimal digits each; a tag is `true`. Members that are missing
- * leave fields as they are, or as the type constructs them.
+ * A value is an object with a member for each described field; the field `place.x` is the member `x` of an object
+ * `place`. Numbers and bools are such, and arrays are arrays; a value with a name is its name, a text a string (an
+ * array of bytes where it is not UTF-8 that ends with a 0). Strings as in <quern/reflect.h> stand for what other
+ * tools would lose: `"nan"`, `"-inf"`, integers beyond 2^53. A type without described fields is a string of its
+ * bytes, two hexadecimal digits each; a tag is `true`. Members that are missing leave fields as they are, or as the
+ * type constructs them.
  *
- * What is read must fit in all of it: unknown names, wrong types, values out of range are refused with a
- * message that says where, and nothing changes. All calls that fail, also for want of memory, leave the
- * world as it was; but where a whole world is read, slots may have been used and freed, and commands of
- * quern_world_commands that wait are applied first.
+ * Numbers are read from their digits: integers exactly, whichever way they are written (`100`, `1e2`), floats
+ * rounded once to the nearest value, so that a number too small for the type becomes 0. A number of more than 128
+ * characters is refused for a float.
  *
- * Errors of all calls: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY. Threads: main, between frames; the
- * calls on values any, while no change of the world runs beside. */
+ * The text must be JSON as RFC 8259 has it, with nothing behind it. A byte order mark before it is skipped. The same
+ * key twice in one object, the character U+0000 and halves of surrogate pairs are refused; the message says at which
+ * line and byte. All of it must fit: unknown names, members that a world or an entity does not have, wrong types
+ * and values out of range are refused with a message that says where, and nothing changes. All calls that fail, also
+ * for want of memory, leave the world as it was; but where a whole world is read, slots may have been used and
+ * freed, and commands of quern_world_commands that wait are applied first.
+ *
+ * Errors of all calls: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY; of those that read, LIMIT (4 GiB of text).
+ * Threads: main, between frames; the calls on values any, while no change of the world runs beside. */
 
 #include <quern/reflect.h>
 
@@ -33,9 +38,9 @@ extern "C" {
 
 /** How JSON is read. */
 typedef struct quern_json_options {
-    quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). cJSON has its own. */
-    /** Components, fields, resources and relations that the world does not have are left out, and not
-     * refused. */
+    quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
+    /** Components, fields, resources and relations that the world does not have, and members that an entity or
+     * a world does not have, are left out, and not refused. */
     bool leaves_out_unknown QUERN__ZERO;
     quern_sink left_out
         QUERN__ZERO; /**< Gets a line for each time that something is left out; may be none. */

@@ -7,8 +7,6 @@
 
 #include "kit/json.h"
 
-#include <cjson/cJSON.h>
-
 enum { QUERN__JSON_VERSION = 1 };
 
 /* quern_error_set, of which the compiler can see here what it returns. */
@@ -51,7 +49,81 @@ static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
                             type->name);
 }
 
+/* ----------------------------------------------------------------------------------------- parsing */
+
+typedef enum quern__json_kind {
+    QUERN__JSON_NULL,
+    QUERN__JSON_FALSE,
+    QUERN__JSON_TRUE,
+    QUERN__JSON_NUMBER,
+    QUERN__JSON_STRING,
+    QUERN__JSON_ARRAY,
+    QUERN__JSON_OBJECT
+} quern__json_kind;
+
+/* A value of a document. Behind an array or object lie its elements or members, each with all that is in it. */
+typedef struct quern__json_item {
+    const char *key;  /* of a member of an object, ends with a 0; NULL: an element, or the root */
+    const char *text; /* of a string, decoded, ends with a 0; of a number, as it is written, `bytes` long */
+    uint32_t bytes;
+    uint32_t count; /* of elements or members */
+    uint32_t span;  /* items from this one to the next behind all that is in it */
+    quern__json_kind kind;
+} quern__json_item;
+
+typedef struct quern__json_document {
+    quern_allocator allocator;
+    quern__json_item *items; /* the first one is the root */
+    uint32_t count, capacity;
+    char *text; /* the decoded copy that items point into */
+    size_t text_bytes;
+    const char *source; /* the caller's, for messages while it is parsed */
+} quern__json_document;
+
+/* Errors, with nothing to be closed: NULL_ARGUMENT, INVALID_ARGUMENT, saying where, LIMIT (4 GiB),
+ * OUT_OF_MEMORY. */
+quern_result quern__json_parse(const quern_allocator *allocator, const char *text, size_t bytes,
+                               quern__json_document *out_document);
+
+/* Gives the memory back; of a document of zero bytes there is none. */
+void quern__json_document_close(quern__json_document *document);
+
+/* item may be NULL in these: there is none. */
+static inline bool quern__json_is(const quern__json_item *item, quern__json_kind kind)
+{
+    return item != NULL && item->kind == kind;
+}
+
+/* The first element or member, or NULL. */
+static inline const quern__json_item *quern__json_first(const quern__json_item *item)
+{
+    return item != NULL && item->count > 0 ? item + 1 : NULL;
+}
+
+/* The element or member of `outer` behind another one, or NULL. */
+static inline const quern__json_item *quern__json_next(const quern__json_item *outer,
+                                                       const quern__json_item *inner)
+{
+    const quern__json_item *next = inner + inner->span;
+    return next < outer + outer->span ? next : NULL;
+}
+
+/* The member of an object with a key; NULL if there is none, or object is none. */
+const quern__json_item *quern__json_member(const quern__json_item *object, const char *key);
+
+enum { QUERN__JSON_WHOLE_BYTES = 24 };
+
+/* Writes a whole number of up to 20 digits as digits, with a sign if it has one: 1e2 and 100.0 become 100. False
+ * for all else. */
+bool quern__json_as_whole(const quern__json_item *item, char text[QUERN__JSON_WHOLE_BYTES]);
+
+/* A whole number from 0 to limit. False for all else. */
+bool quern__json_as_count(const quern__json_item *item, uint64_t limit, uint64_t *out_count);
+
 /* ----------------------------------------------------------------------------------------- reading */
+
+/* Ids are whole numbers from 0 on that any tool keeps, also one that has doubles alone. */
+#define QUERN__JSON_MAX_ID ((UINT64_C(1) << 53) - 1)
 
 /* What handles in values become. */
 typedef struct quern__json_handles {
@@ -72,7 +144,8 @@ typedef struct quern__json_reader {
 } quern__json_reader;
 
 /* The index of the entity with an id; false if there is none. */
-bool quern__json_find_id(const quern__json_handles *handles, const cJSON *item, uint32_t *out_index);
+bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
+                         uint32_t *out_index);
 
 /* For something that the world does not have: an error, or QUERN_OK when it is left out. */
 quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
@@ -80,7 +153,7 @@ quern_result quern__json_unknown(const quern__json_reader *reader, quern_result 
 
 /* Gives a value what the item has. */
 quern_result quern__json_read_fields(const quern__json_reader *reader, const quern_type_info *type,
-                                     const cJSON *item, char *value);
+                                     const quern__json_item *item, char *value);
 
 quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
                                      const quern_json_options *options, const char *function);
@@ -89,8 +162,5 @@ quern_result quern__json_reader_open(quern__json_reader *reader, const quern_wor
 quern_result quern__json_reader_reserve(quern__json_reader *reader, size_t bytes);
 
 void quern__json_reader_close(quern__json_reader *reader);
-
-/* Errors: INVALID_ARGUMENT, saying at which byte. */
-quern_result quern__json_parse(const char *text, size_t bytes, cJSON **out_root);
 
 #endif

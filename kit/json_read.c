@@ -11,7 +11,6 @@
 #include <quern/commands.h>
 #include <quern/name.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +31,8 @@ typedef struct loader {
     quern__json_reader reader;
     quern_commands *commands; /* NULL: it is only looked whether all fits */
     uint32_t count;           /* entities */
-    const cJSON *entities;
-    const cJSON **items;
+    const quern__json_item *entities;
+    const quern__json_item **items;
     id_index *sorted;
     uint64_t *ids;
     uint32_t *indices;
@@ -68,7 +67,7 @@ static quern_result record(const loader *from, quern_entity entity, quern_compon
 
 /* A value that is made anew. What is recorded of a type that cannot be copied is handed over. */
 static quern_result load_new(loader *from, quern_entity entity, quern_component component,
-                             const quern_type_info *type, const cJSON *item)
+                             const quern_type_info *type, const quern__json_item *item)
 {
     char *value = from->reader.scratch;
     if (type->size_bytes > 0) construct(type, value);
@@ -82,7 +81,7 @@ static quern_result load_new(loader *from, quern_entity entity, quern_component 
 
 /* A value that the entity has, with the fields that are given. */
 static quern_result load_known(loader *from, quern_entity entity, quern_component component,
-                               const quern_type_info *type, const cJSON *item)
+                               const quern_type_info *type, const quern__json_item *item)
 {
     if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -97,13 +96,13 @@ static quern_result load_known(loader *from, quern_entity entity, quern_componen
 }
 
 /* entity: null where it is not made yet. */
-static quern_result load_component(loader *from, quern_entity entity, const cJSON *item)
+static quern_result load_component(loader *from, quern_entity entity, const quern__json_item *item)
 {
     quern_world *world = from->reader.world;
     quern_type_info type;
-    const quern_component component = quern_component_find(world, item->string);
+    const quern_component component = quern_component_find(world, item->key);
     if (quern_component_is_null(component))
-        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_COMPONENT, "component", item->string,
+        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_COMPONENT, "component", item->key,
                                    NULL);
     quern_result result = quern_component_get_info(world, component, &type);
     if (result != QUERN_OK) return result;
@@ -119,13 +118,13 @@ static quern_result load_component(loader *from, quern_entity entity, const cJSO
                     : load_new(from, entity, component, &type, item);
 }
 
-static quern_result load_disabled(loader *from, quern_entity entity, const cJSON *components,
-                                  const cJSON *item)
+static quern_result load_disabled(loader *from, quern_entity entity, const quern__json_item *components,
+                                  const quern__json_item *item)
 {
-    const char *name = cJSON_IsString(item) ? item->valuestring : "";
+    const char *name = item->kind == QUERN__JSON_STRING ? item->text : "";
     const quern_component component = quern_component_find(from->reader.world, name);
     quern_type_info type;
-    if (cJSON_GetObjectItemCaseSensitive(components, name) == NULL)
+    if (quern__json_member(components, name) == NULL)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                 "'disabled' names '%.63s', which is no component of it", name);
     if (quern_component_is_null(component)) return QUERN_OK; /* it was left out */
@@ -137,36 +136,56 @@ static quern_result load_disabled(loader *from, quern_entity entity, const cJSON
                                   : QUERN_OK;
 }
 
-static quern_result load_entity(loader *from, quern_entity entity, const cJSON *object)
+/* Refuses, or lists as left out, the members of an object that are not among the names, which end with NULL. */
+static quern_result check_members(const loader *from, const quern__json_item *object, const char *what,
+                                  const char *const *names)
 {
-    const cJSON *components = cJSON_GetObjectItemCaseSensitive(object, "components"), *item;
-    const cJSON *disabled = cJSON_GetObjectItemCaseSensitive(object, "disabled");
-    if (!cJSON_IsObject(components) || (disabled != NULL && !cJSON_IsArray(disabled)))
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "an entity has an object 'components', and may have an array 'disabled'");
-    cJSON_ArrayForEach(item, components)
-    {
-        const quern_result result = load_component(from, entity, item);
+    const quern__json_item *item = quern__json_first(object);
+    for (; item != NULL; item = quern__json_next(object, item)) {
+        uint32_t i = 0;
+        while (names[i] != NULL && strcmp(names[i], item->key) != 0)
+            i++;
+        if (names[i] != NULL) continue;
+        const quern_result result =
+            quern__json_unknown(&from->reader, QUERN_ERROR_INVALID_ARGUMENT, what, item->key, NULL);
         if (result != QUERN_OK) return result;
     }
-    cJSON_ArrayForEach(item, disabled)
-    {
-        const quern_result result = load_disabled(from, entity, components, item);
+    return QUERN_OK;
+}
+
+static quern_result load_entity(loader *from, quern_entity entity, const quern__json_item *object)
+{
+    static const char *const members[] = {"id", "name", "components", "disabled", "children", NULL};
+    const quern__json_item *components = quern__json_member(object, "components"), *item;
+    const quern__json_item *disabled = quern__json_member(object, "disabled");
+    if (!quern__json_is(components, QUERN__JSON_OBJECT) ||
+        (disabled != NULL && disabled->kind != QUERN__JSON_ARRAY))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "an entity has an object 'components', and may have an array 'disabled'");
+    quern_result result = check_members(from, object, "member of an entity", members);
+    if (result != QUERN_OK) return result;
+    for (item = quern__json_first(components); item != NULL; item = quern__json_next(components, item)) {
+        result = load_component(from, entity, item);
+        if (result != QUERN_OK) return result;
+    }
+    for (item = quern__json_first(disabled); item != NULL; item = quern__json_next(disabled, item)) {
+        result = load_disabled(from, entity, components, item);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
 }
 
 /* Puts the entity before what is wrong with it. */
-static quern_result in_entity(quern_result result, const cJSON *object)
+static quern_result in_entity(quern_result result, const quern__json_item *object)
 {
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(object, "id");
+    const quern__json_item *id = quern__json_member(object, "id");
+    uint64_t number;
     char said[400];
     if (result == QUERN_OK) return QUERN_OK;
+    const long long known = quern__json_as_count(id, QUERN__JSON_MAX_ID, &number) ? (long long)number : -1;
     strncpy(said, quern_error_message(), sizeof said - 1);
     said[sizeof said - 1] = '\0';
-    return quern__json_fail(result, "entity with id %.0f: %s", cJSON_IsNumber(id) ? id->valuedouble : -1.0,
-                            said);
+    return quern__json_fail(result, "entity with id %lld: %s", known, said);
 }
 
 static quern_result load_entities(loader *from)
@@ -182,13 +201,13 @@ static quern_result load_entities(loader *from)
 /* --------------------------------------------------------------------------------------- resources */
 
 /* While commands are there, all has been seen to fit, and values are put in place. */
-static quern_result load_resource(loader *from, const cJSON *item, bool is_put)
+static quern_result load_resource(loader *from, const quern__json_item *item, bool is_put)
 {
     quern_world *world = from->reader.world;
-    const quern_resource resource = quern_resource_find(world, item->string);
+    const quern_resource resource = quern_resource_find(world, item->key);
     quern_type_info type;
     if (resource.bits == 0)
-        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_RESOURCE, "resource", item->string,
+        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_RESOURCE, "resource", item->key,
                                    NULL);
     void *value = quern_resource_get(world, resource);
     quern_result result = quern_resource_get_info(world, resource, &type);
@@ -203,13 +222,12 @@ static quern_result load_resource(loader *from, const cJSON *item, bool is_put)
     return result;
 }
 
-static quern_result load_resources(loader *from, const cJSON *root, bool is_put)
+static quern_result load_resources(loader *from, const quern__json_item *root, bool is_put)
 {
-    const cJSON *resources = cJSON_GetObjectItemCaseSensitive(root, "resources"), *item;
-    if (resources != NULL && !cJSON_IsObject(resources))
+    const quern__json_item *resources = quern__json_member(root, "resources"), *item;
+    if (resources != NULL && resources->kind != QUERN__JSON_OBJECT)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'resources' must be an object");
-    cJSON_ArrayForEach(item, resources)
-    {
+    for (item = quern__json_first(resources); item != NULL; item = quern__json_next(resources, item)) {
         const quern_result result = load_resource(from, item, is_put);
         if (result != QUERN_OK) return result;
     }
@@ -218,12 +236,13 @@ static quern_result load_resources(loader *from, const cJSON *root, bool is_put)
 
 /* --------------------------------------------------------------------------------------- relations */
 
-static const cJSON *children_of(const cJSON *object, const char *relation)
+static const quern__json_item *children_of(const quern__json_item *object, const char *relation)
 {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "children"), relation);
+    return quern__json_member(quern__json_member(object, "children"), relation);
 }
 
-static quern_result check_child(loader *from, uint32_t target, const cJSON *item, const char *relation)
+static quern_result check_child(loader *from, uint32_t target, const quern__json_item *item,
+                                const char *relation)
 {
     uint32_t child;
     if (!quern__json_find_id(&from->reader.handles, item, &child))
@@ -231,8 +250,8 @@ static quern_result check_child(loader *from, uint32_t target, const cJSON *item
                                 "children by '%s' are ids of entities that are in the JSON", relation);
     if (child == target || from->targets[child] != NO_TARGET)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "entity with id %.0f is named as a child by '%s' twice, or of itself",
-                                item->valuedouble, relation);
+                                "entity with id %.*s is named as a child by '%s' twice, or of itself",
+                                (int)item->bytes, item->text, relation);
     from->targets[child] = target;
     return QUERN_OK;
 }
@@ -242,12 +261,12 @@ static quern_result collect_targets(loader *from, const char *relation)
     for (uint32_t i = 0; i < from->count; i++)
         from->targets[i] = NO_TARGET;
     for (uint32_t i = 0; i < from->count; i++) {
-        const cJSON *children = children_of(from->items[i], relation), *child;
-        if (children != NULL && !cJSON_IsArray(children))
+        const quern__json_item *children = children_of(from->items[i], relation), *child;
+        if (children != NULL && children->kind != QUERN__JSON_ARRAY)
             return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                     "children by '%s' must be an array of ids", relation);
-        cJSON_ArrayForEach(child, children)
-        {
+        for (child = quern__json_first(children); child != NULL;
+             child = quern__json_next(children, child)) {
             const quern_result result = in_entity(check_child(from, i, child, relation), from->items[i]);
             if (result != QUERN_OK) return result;
         }
@@ -282,10 +301,10 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static const char *name_of(const cJSON *object)
+static const char *name_of(const quern__json_item *object)
 {
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "name");
-    return name != NULL ? cJSON_GetStringValue(name) : NULL;
+    const quern__json_item *name = quern__json_member(object, "name");
+    return quern__json_is(name, QUERN__JSON_STRING) ? name->text : NULL;
 }
 
 /* targets are those of the hierarchy. */
@@ -293,12 +312,12 @@ static quern_result check_names(loader *from)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < from->count; i++) {
-        const cJSON *name = cJSON_GetObjectItemCaseSensitive(from->items[i], "name");
+        const quern__json_item *name = quern__json_member(from->items[i], "name");
         if (name == NULL) continue;
-        if (!cJSON_IsString(name))
+        if (name->kind != QUERN__JSON_STRING)
             return in_entity(quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'name' must be a string"),
                              from->items[i]);
-        from->names[count++] = (named){name->valuestring, from->targets[i]};
+        from->names[count++] = (named){name->text, from->targets[i]};
     }
     if (count > 0) qsort(from->names, count, sizeof *from->names, compare_names);
     for (uint32_t i = 0; i < count; i++) {
@@ -316,15 +335,14 @@ static quern_result check_names(loader *from)
 static quern_result check_relation_names(loader *from)
 {
     for (uint32_t i = 0; i < from->count; i++) {
-        const cJSON *children = cJSON_GetObjectItemCaseSensitive(from->items[i], "children"), *item;
-        if (children != NULL && !cJSON_IsObject(children))
+        const quern__json_item *children = quern__json_member(from->items[i], "children"), *item;
+        if (children != NULL && children->kind != QUERN__JSON_OBJECT)
             return in_entity(quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'children' must be an object"),
                              from->items[i]);
-        cJSON_ArrayForEach(item, children)
-        {
-            if (!quern_relation_is_null(quern_relation_find(from->reader.world, item->string))) continue;
+        for (item = quern__json_first(children); item != NULL; item = quern__json_next(children, item)) {
+            if (!quern_relation_is_null(quern_relation_find(from->reader.world, item->key))) continue;
             const quern_result result = quern__json_unknown(&from->reader, QUERN_ERROR_INVALID_ARGUMENT,
-                                                            "relation", item->string, NULL);
+                                                            "relation", item->key, NULL);
             if (result != QUERN_OK) return result;
         }
     }
@@ -347,16 +365,16 @@ static quern_result check_relations(loader *from)
 
 /* A child becomes the last of its siblings, or the first where they have no order. */
 static quern_result record_children(loader *from, uint32_t target, quern_relation relation, bool is_ordered,
-                                    const cJSON *children)
+                                    const quern__json_item *children)
 {
-    const cJSON *first = children->child;
-    for (const cJSON *item = is_ordered || first == NULL ? first : first->prev; item != NULL;) {
+    for (uint32_t i = 0; i < children->count; i++) {
+        /* ids are numbers, which lie next to each other */
+        const quern__json_item *item = children + 1 + (is_ordered ? i : children->count - 1 - i);
         uint32_t child = 0;
         (void)quern__json_find_id(&from->reader.handles, item, &child);
         const quern_result result =
             quern_commands_relate(from->commands, from->made[child], relation, from->made[target]);
         if (result != QUERN_OK) return result;
-        item = is_ordered ? item->next : item == first ? NULL : item->prev;
     }
     return QUERN_OK;
 }
@@ -370,7 +388,7 @@ static quern_result record_links(loader *from)
         const quern_relation relation = quern_relation_at(world, k);
         quern_result result = quern_relation_get_def(world, relation, &def);
         for (uint32_t i = 0; i < from->count && result == QUERN_OK; i++) {
-            const cJSON *children = children_of(from->items[i], def.name);
+            const quern__json_item *children = children_of(from->items[i], def.name);
             if (children != NULL) result = record_children(from, i, relation, def.ordered, children);
         }
         if (result != QUERN_OK) return result;
@@ -394,17 +412,17 @@ static int compare_ids(const void *a, const void *b)
 
 static quern_result list_ids(loader *from)
 {
-    const cJSON *item;
+    const quern__json_item *item;
     uint32_t i = 0;
-    cJSON_ArrayForEach(item, from->entities)
-    {
-        const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
-        const double number = cJSON_IsNumber(id) ? id->valuedouble : -1;
-        if (!(number >= 0 && number < QUERN__JSON_EXACT) || number != floor(number))
-            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                    "entity %u of the list has no 'id' that is a whole number from 0 on",
-                                    i);
-        from->sorted[i] = (id_index){(uint64_t)number, i};
+    for (item = quern__json_first(from->entities); item != NULL;
+         item = quern__json_next(from->entities, item)) {
+        const quern__json_item *id = quern__json_member(item, "id");
+        uint64_t number;
+        if (!quern__json_as_count(id, QUERN__JSON_MAX_ID, &number))
+            return quern__json_fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "entity %u of the list has no 'id' that is a whole number from 0 to 2^53 - 1", i);
+        from->sorted[i] = (id_index){number, i};
         from->items[i++] = item;
     }
     if (i > 0) qsort(from->sorted, i, sizeof *from->sorted, compare_ids);
@@ -426,7 +444,7 @@ static quern_result reserve_lists(loader *from)
 {
     const size_t count = from->count + (size_t)1;
     const size_t bytes = sizeof(named) + sizeof(id_index) + sizeof(quern_entity) + sizeof(uint64_t) +
-                         sizeof(const cJSON *) + 3 * sizeof(uint32_t);
+                         sizeof(const quern__json_item *) + 3 * sizeof(uint32_t);
     const quern_allocator *allocator = &from->reader.allocator;
     from->block_bytes = count * bytes;
     from->block = allocator->allocate(allocator->user_data, from->block_bytes, _Alignof(max_align_t));
@@ -437,7 +455,7 @@ static quern_result reserve_lists(loader *from)
     from->sorted = (id_index *)(from->names + count);
     from->made = (quern_entity *)(from->sorted + count);
     from->ids = (uint64_t *)(from->made + count);
-    from->items = (const cJSON **)(from->ids + count);
+    from->items = (const quern__json_item **)(from->ids + count);
     from->targets = (uint32_t *)(from->items + count);
     from->indices = from->targets + count; /* twice as long: see check_cycles */
     return QUERN_OK;
@@ -451,8 +469,7 @@ static quern_result register_own(loader *from)
     for (uint32_t i = 0; i < from->count; i++) {
         needs_parent |= children_of(from->items[i], "parent") != NULL;
         needs_disabled |=
-            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(from->items[i], "components"),
-                                             "disabled") != NULL;
+            quern__json_member(quern__json_member(from->items[i], "components"), "disabled") != NULL;
     }
     const bool has_parent = !needs_parent ||
                             !quern_component_is_null(quern_component_find(world, "parent")) ||
@@ -463,19 +480,22 @@ static quern_result register_own(loader *from)
     return has_parent && has_disabled ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
 }
 
-static quern_result check_world(loader *from, const cJSON *root)
+static quern_result check_world(loader *from, const quern__json_item *root)
 {
-    const cJSON *version = cJSON_GetObjectItemCaseSensitive(root, "quern");
-    from->entities = cJSON_GetObjectItemCaseSensitive(root, "entities");
-    if (!cJSON_IsNumber(version) || !cJSON_IsArray(from->entities))
+    static const char *const members[] = {"quern", "components", "resources", "entities", NULL};
+    const quern__json_item *version = quern__json_member(root, "quern");
+    from->entities = quern__json_member(root, "entities");
+    uint64_t number;
+    if (!quern__json_is(version, QUERN__JSON_NUMBER) || !quern__json_is(from->entities, QUERN__JSON_ARRAY))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                 "a world is an object with a number 'quern' and an array 'entities'");
-    if (version->valuedouble != QUERN__JSON_VERSION)
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "the JSON has version %g; this library reads %d", version->valuedouble,
-                                QUERN__JSON_VERSION);
-    from->count = (uint32_t)cJSON_GetArraySize(from->entities);
-    quern_result result = reserve_lists(from);
+    if (!quern__json_as_count(version, UINT32_MAX, &number) || number != QUERN__JSON_VERSION)
+        return quern__json_fail(
+            QUERN_ERROR_INVALID_ARGUMENT, "the JSON has version %.*s; this library reads %d",
+            (int)(version->bytes < 32 ? version->bytes : 32), version->text, QUERN__JSON_VERSION);
+    from->count = from->entities->count;
+    quern_result result = check_members(from, root, "member", members);
+    if (result == QUERN_OK) result = reserve_lists(from);
     if (result == QUERN_OK) result = list_ids(from);
     if (result == QUERN_OK) result = register_own(from);
     if (result == QUERN_OK) result = load_entities(from);
@@ -508,7 +528,7 @@ static quern_result flush(quern_world *world)
                             (unsigned long long)stats.dropped_count);
 }
 
-static quern_result make_world(loader *from, const cJSON *root)
+static quern_result make_world(loader *from, const quern__json_item *root)
 {
     quern_world *world = from->reader.world;
     quern_result result = from->count > 0
@@ -531,15 +551,15 @@ static quern_result make_world(loader *from, const cJSON *root)
 
 static quern_result read_world(loader *from, const char *text, size_t bytes)
 {
-    cJSON *root = NULL;
+    quern__json_document document = {.count = 0};
     const quern_json_options *options = from->reader.options;
     quern_result result = quern_world_flush(from->reader.world);
-    if (result == QUERN_OK) result = quern__json_parse(text, bytes, &root);
-    if (result == QUERN_OK) result = check_world(from, root);
-    if (result == QUERN_OK) result = make_world(from, root);
+    if (result == QUERN_OK) result = quern__json_parse(&from->reader.allocator, text, bytes, &document);
+    if (result == QUERN_OK) result = check_world(from, document.items);
+    if (result == QUERN_OK) result = make_world(from, document.items);
     for (uint32_t i = 0; i < from->count && result == QUERN_OK && options->loaded != NULL; i++)
         options->loaded(options->user_data, from->sorted[i].id, from->made[i]);
-    cJSON_Delete(root);
+    quern__json_document_close(&document);
     if (from->block != NULL)
         from->reader.allocator.release(from->reader.allocator.user_data, from->block, from->block_bytes,
                                        _Alignof(max_align_t));
@@ -561,19 +581,20 @@ quern_result quern_json_read_world(quern_world *world, const char *text, size_t 
 
 static quern_result read_entity(loader *from, quern_entity entity, const char *text, size_t bytes)
 {
-    cJSON *root = NULL;
+    quern__json_document document = {.count = 0};
     quern_world *world = from->reader.world;
     quern_result result = quern_world_flush(world);
-    if (result == QUERN_OK) result = quern__json_parse(text, bytes, &root);
-    if (result == QUERN_OK) result = load_entity(from, entity, root);
+    if (result == QUERN_OK) result = quern__json_parse(&from->reader.allocator, text, bytes, &document);
+    if (result == QUERN_OK) result = load_entity(from, entity, document.items);
     if (result == QUERN_OK) {
         from->reader.is_quiet = true;
         from->commands = quern_world_commands(world);
-        result = from->commands != NULL ? load_entity(from, entity, root) : QUERN_ERROR_OUT_OF_MEMORY;
+        result =
+            from->commands != NULL ? load_entity(from, entity, document.items) : QUERN_ERROR_OUT_OF_MEMORY;
         if (result == QUERN_OK) result = flush(world);
         if (result != QUERN_OK) undo(from);
     }
-    cJSON_Delete(root);
+    quern__json_document_close(&document);
     return result;
 }
 

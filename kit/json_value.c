@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "kit/json_internal.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,24 +51,6 @@ void quern__json_reader_close(quern__json_reader *reader)
     reader->scratch_bytes = 0;
 }
 
-/* cJSON ends at what follows a value; here that may be nothing but white space. */
-quern_result quern__json_parse(const char *text, size_t bytes, cJSON **out_root)
-{
-    const char *end = NULL;
-    if (text == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "'text' is NULL");
-    *out_root = bytes > 0 ? cJSON_ParseWithLengthOpts(text, bytes, &end, false) : NULL;
-    size_t at = end != NULL ? (size_t)(end - text) : 0;
-    while (*out_root != NULL && at < bytes &&
-           (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t'))
-        at++;
-    if (*out_root != NULL && at == bytes) return QUERN_OK;
-    cJSON_Delete(*out_root);
-    *out_root = NULL;
-    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                            "this is no JSON, at byte %zu of %zu (or there was no memory to read it)", at,
-                            bytes);
-}
-
 quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
                                  const char *name, const char *owner)
 {
@@ -86,12 +67,12 @@ quern_result quern__json_unknown(const quern__json_reader *reader, quern_result 
     return quern__json_fail(QUERN_ERROR_FILE, "the sink could not write what is left out");
 }
 
-bool quern__json_find_id(const quern__json_handles *handles, const cJSON *item, uint32_t *out_index)
+bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
+                         uint32_t *out_index)
 {
-    const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
-    if (!(number >= 0 && number < QUERN__JSON_EXACT) || number != floor(number)) return false;
-    const uint64_t id = (uint64_t)number;
+    uint64_t id;
     uint32_t first = 0, end = handles->count;
+    if (!quern__json_as_count(item, QUERN__JSON_MAX_ID, &id)) return false;
     while (first < end) {
         const uint32_t middle = first + (end - first) / 2;
         if (handles->ids[middle] < id)
@@ -113,11 +94,11 @@ static quern_result fail_kind(const quern_type_info *type, const char *path, con
 }
 
 static quern_result read_handle(const quern__json_reader *reader, const quern_type_info *type,
-                                const cJSON *item, const char *path, char *at)
+                                const quern__json_item *item, const char *path, char *at)
 {
     quern_entity entity = quern_entity_null();
     uint32_t index;
-    if (!cJSON_IsNull(item)) {
+    if (item->kind != QUERN__JSON_NULL) {
         if (!quern__json_find_id(&reader->handles, item, &index))
             return fail_kind(type, path, "null or the id of an entity that is in the JSON");
         if (reader->handles.made != NULL) entity = reader->handles.made[index];
@@ -126,76 +107,82 @@ static quern_result read_handle(const quern__json_reader *reader, const quern_ty
     return QUERN_OK;
 }
 
-/* A number as text that no locale changes; whole ones without a point, since that is what integers are. */
-static void write_number(const quern_world *world, double number, char text[64])
+enum { NUMBER_BYTES = 129 }; /* as many characters as quern_value_set_text takes, and a 0 */
+
+/* The text of a number for quern_value_set_text: as it is written, but whole numbers for fields that are no floats
+ * as digits alone. */
+static quern_result number_text(const quern__json_field *one, const quern__json_item *item,
+                                const char *path, char text[NUMBER_BYTES])
 {
-    const quern_field field = {.name = "x", .type = QUERN_FIELD_F64, .count = 1};
-    const quern_type_info type = {
-        .name = "double", .size_bytes = sizeof number, .fields = &field, .field_count = 1};
-    quern_buffer buffer = {text, 64, 0};
-    if (fabs(number) < QUERN__JSON_EXACT && number == floor(number))
-        snprintf(text, 64, "%.0f", number);
-    else
-        (void)quern_value_get_text(world, &type, &number, "x", quern_sink_buffer(&buffer));
+    const bool is_float = one->field.type == QUERN_FIELD_F32 || one->field.type == QUERN_FIELD_F64;
+    if (!is_float && quern__json_as_whole(item, text)) return QUERN_OK;
+    if (item->bytes >= NUMBER_BYTES)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "'%s' of '%s' cannot be a number of %u characters: write fewer digits",
+                                path, one->type.name, item->bytes);
+    memcpy(text, item->text, item->bytes);
+    text[item->bytes] = '\0';
+    return QUERN_OK;
 }
 
 /* entity: where the element is, if it is a handle. */
 static quern_result read_element(const quern__json_reader *reader, const quern__json_field *one,
-                                 const cJSON *item, const char *path, char *value, char *entity)
+                                 const quern__json_item *item, const char *path, char *value, char *entity)
 {
-    char number[64] = "";
+    char number[NUMBER_BYTES] = "";
     const char *text = number;
+    quern_result result = QUERN_OK;
     if (one->field.type == QUERN_FIELD_ENTITY && reader->handles.ids != NULL)
         return read_handle(reader, &one->type, item, path, entity);
-    if (cJSON_IsString(item))
-        text = item->valuestring;
-    else if (cJSON_IsBool(item))
-        text = cJSON_IsTrue(item) ? "true" : "false";
-    else if (cJSON_IsNumber(item))
-        write_number(reader->world, item->valuedouble, number);
-    else if (cJSON_IsNull(item) && one->field.type == QUERN_FIELD_ENTITY)
+    if (item->kind == QUERN__JSON_STRING)
+        text = item->text;
+    else if (item->kind == QUERN__JSON_TRUE || item->kind == QUERN__JSON_FALSE)
+        text = item->kind == QUERN__JSON_TRUE ? "true" : "false";
+    else if (item->kind == QUERN__JSON_NUMBER)
+        result = number_text(one, item, path, number);
+    else if (item->kind == QUERN__JSON_NULL && one->field.type == QUERN_FIELD_ENTITY)
         text = "none";
     else
         return fail_kind(&one->type, path, "a number, a string or a bool");
-    return quern_value_set_text(reader->world, &one->type, value, path, text);
+    return result == QUERN_OK ? quern_value_set_text(reader->world, &one->type, value, path, text) : result;
 }
 
 /* Text that is no text is an array of its bytes. */
-static quern_result read_text_bytes(const quern__json_field *one, const cJSON *item, char *at)
+static quern_result read_text_bytes(const quern__json_field *one, const quern__json_item *item, char *at)
 {
     uint32_t i = 0;
-    const cJSON *byte;
-    if (cJSON_GetArraySize(item) != (int)one->field.count)
+    if (item->count != one->field.count)
         return fail_kind(&one->type, one->field.name, "a string, or an array of all its bytes");
-    cJSON_ArrayForEach(byte, item)
-    {
-        if (!cJSON_IsNumber(byte) || !(byte->valuedouble >= 0 && byte->valuedouble <= 255))
+    const quern__json_item *element = quern__json_first(item);
+    for (; element != NULL; element = quern__json_next(item, element)) {
+        uint64_t byte;
+        if (!quern__json_as_count(element, UINT8_MAX, &byte))
             return fail_kind(&one->type, one->field.name, "a string, or an array of bytes from 0 to 255");
-        at[i++] = (char)(unsigned char)byte->valuedouble;
+        at[i++] = (char)(unsigned char)byte;
     }
     return QUERN_OK;
 }
 
 static quern_result read_field(const quern__json_reader *reader, const quern_type_info *type, uint32_t i,
-                               const cJSON *item, char *value)
+                               const quern__json_item *item, char *value)
 {
     quern__json_field one;
     char path[QUERN_MAX_NAME_BYTES + 16];
     uint32_t k = 0;
-    const cJSON *element;
     quern__json_field_init(&one, type, i);
     char *at = value + one.field.offset_bytes;
-    if (one.field.type == QUERN_FIELD_TEXT && cJSON_IsArray(item)) return read_text_bytes(&one, item, at);
-    if (one.field.type == QUERN_FIELD_TEXT && !cJSON_IsString(item))
+    if (one.field.type == QUERN_FIELD_TEXT && item->kind == QUERN__JSON_ARRAY)
+        return read_text_bytes(&one, item, at);
+    if (one.field.type == QUERN_FIELD_TEXT && item->kind != QUERN__JSON_STRING)
         return fail_kind(type, one.field.name, "a string");
     if (one.field.type == QUERN_FIELD_TEXT || one.field.count == 1)
         return read_element(reader, &one, item, one.field.name, value, at);
-    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != (int)one.field.count) {
+    if (item->kind != QUERN__JSON_ARRAY || item->count != one.field.count) {
         snprintf(path, sizeof path, "an array of %u", one.field.count);
         return fail_kind(type, one.field.name, path);
     }
-    cJSON_ArrayForEach(element, item)
-    {
+    const quern__json_item *element = quern__json_first(item);
+    for (; element != NULL; element = quern__json_next(item, element)) {
         snprintf(path, sizeof path, "%s[%u]", one.field.name, k);
         const quern_result result =
             read_element(reader, &one, element, path, value,
@@ -226,20 +213,20 @@ static bool has_inside(const quern_type_info *type, const char *name)
 /* The members of an object, whose fields have the prefix. Names of fields are short, and so is what is
  * nested. */
 static quern_result read_object(const quern__json_reader *reader, const quern_type_info *type,
-                                const cJSON *object, const char *prefix, char *value)
+                                const quern__json_item *object, const char *prefix, char *value)
 {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, object)
-    {
+    const quern__json_item *item = quern__json_first(object);
+    for (; item != NULL; item = quern__json_next(object, item)) {
         char name[QUERN_MAX_NAME_BYTES + 2];
         quern_result result;
         const int bytes =
-            snprintf(name, sizeof name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", item->string);
-        const bool fits = bytes > 0 && bytes <= QUERN_MAX_NAME_BYTES;
+            snprintf(name, sizeof name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", item->key);
+        /* a dot in a key would be a second way to name a field */
+        const bool fits = bytes > 0 && bytes <= QUERN_MAX_NAME_BYTES && strchr(item->key, '.') == NULL;
         const uint32_t i = fits ? find_field(type, name) : type->field_count;
         if (i < type->field_count)
             result = read_field(reader, type, i, item, value);
-        else if (fits && cJSON_IsObject(item) && has_inside(type, name))
+        else if (fits && item->kind == QUERN__JSON_OBJECT && has_inside(type, name))
             result = read_object(reader, type, item, name, value);
         else
             result = quern__json_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type->name);
@@ -256,10 +243,10 @@ static int digit_of(char digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-static quern_result read_bytes(const quern_type_info *type, const cJSON *item, char *value)
+static quern_result read_bytes(const quern_type_info *type, const quern__json_item *item, char *value)
 {
-    const char *digits = cJSON_IsString(item) ? item->valuestring : "";
-    bool is_good = strlen(digits) == (size_t)type->size_bytes * 2;
+    const char *digits = item->text;
+    bool is_good = item->kind == QUERN__JSON_STRING && item->bytes == (size_t)type->size_bytes * 2;
     for (size_t i = 0; i < type->size_bytes && is_good; i++) {
         const int high = digit_of(digits[2 * i]), low = digit_of(digits[2 * i + 1]);
         is_good = high >= 0 && low >= 0;
@@ -272,15 +259,15 @@ static quern_result read_bytes(const quern_type_info *type, const cJSON *item, c
 }
 
 quern_result quern__json_read_fields(const quern__json_reader *reader, const quern_type_info *type,
-                                     const cJSON *item, char *value)
+                                     const quern__json_item *item, char *value)
 {
     if (type->size_bytes == 0) {
-        if (cJSON_IsTrue(item)) return QUERN_OK;
+        if (item->kind == QUERN__JSON_TRUE) return QUERN_OK;
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and must be true", type->name);
     }
     if (type->field_count == 0 && quern__json_has_hooks(type)) return quern__json_fail_hooks(type);
     if (type->field_count == 0) return read_bytes(type, item, value);
-    if (!cJSON_IsObject(item))
+    if (item->kind != QUERN__JSON_OBJECT)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' must be an object with its fields",
                                 type->name);
     return read_object(reader, type, item, "", value);
@@ -288,17 +275,24 @@ quern_result quern__json_read_fields(const quern__json_reader *reader, const que
 
 /* ------------------------------------------------------------------------------------- public call */
 
+static quern_result read_parsed(const quern__json_reader *reader, const quern_type_info *type, void *value,
+                                const quern__json_item *root)
+{
+    if (type->size_bytes > 0) memcpy(reader->scratch, value, type->size_bytes);
+    const quern_result result = quern__json_read_fields(reader, type, root, reader->scratch);
+    if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader->scratch, type->size_bytes);
+    return result;
+}
+
 static quern_result read_value(quern__json_reader *reader, const quern_type_info *type, void *value,
                                const char *text, size_t bytes)
 {
-    cJSON *root = NULL;
-    quern_result result = quern__json_reader_reserve(reader, type->size_bytes + (size_t)1);
-    if (result == QUERN_OK) result = quern__json_parse(text, bytes, &root);
+    quern__json_document document;
+    quern_result result = quern__json_parse(&reader->allocator, text, bytes, &document);
     if (result != QUERN_OK) return result;
-    if (type->size_bytes > 0) memcpy(reader->scratch, value, type->size_bytes);
-    result = quern__json_read_fields(reader, type, root, reader->scratch);
-    if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader->scratch, type->size_bytes);
-    cJSON_Delete(root);
+    result = quern__json_reader_reserve(reader, type->size_bytes + (size_t)1);
+    if (result == QUERN_OK) result = read_parsed(reader, type, value, document.items);
+    quern__json_document_close(&document);
     return result;
 }
 

@@ -111,19 +111,6 @@ static void print_id(writer *to, quern_entity entity)
         print(to, "null");
 }
 
-/* JSON knows doubles: a float is read back through one, so its digits must lead there by that way, too. */
-static size_t text_of_float(const writer *to, float value, char text[FIELD_TEXT_BYTES], size_t bytes)
-{
-    const quern_field field = {.name = "x", .type = QUERN_FIELD_F64, .count = 1};
-    const quern_type_info type = {
-        .name = "double", .size_bytes = sizeof(double), .fields = &field, .field_count = 1};
-    double wide = 0;
-    if (quern_value_set_text(to->world, &type, &wide, "x", text) == QUERN_OK && (float)wide == value)
-        return bytes;
-    wide = (double)value;
-    return text_of(to, &type, &wide, "x", text);
-}
-
 static bool is_number(const char *text)
 {
     const char digit = text[text[0] == '-'];
@@ -145,19 +132,13 @@ static void print_element(writer *to, const quern__json_field *one, const char *
 {
     char text[FIELD_TEXT_BYTES];
     quern_entity entity;
-    float f32;
-    size_t bytes = 0;
     if (one->field.type == QUERN_FIELD_ENTITY) memcpy(&entity, at, sizeof entity);
     if (one->field.type == QUERN_FIELD_ENTITY &&
         (to->ids.entities != NULL || quern_entity_is_null(entity))) {
         print_id(to, entity);
         return;
     }
-    bytes = text_of(to, &one->type, value, path, text);
-    if (one->field.type == QUERN_FIELD_F32 && is_number(text)) {
-        memcpy(&f32, at, sizeof f32);
-        bytes = text_of_float(to, f32, text, bytes);
-    }
+    const size_t bytes = text_of(to, &one->type, value, path, text);
     const bool is_plain =
         one->field.type == QUERN_FIELD_BOOL ||
         (one->field.type != QUERN_FIELD_ENTITY && is_number(text) && is_exact(&one->field, at));
@@ -249,38 +230,41 @@ static void print_field(writer *to, const quern_type_info *type, uint32_t i, con
     print(to, "]");
 }
 
-/* The bytes of a path up to and with the last dot that both begin with. */
-static size_t common_bytes(const char *a, const char *b)
+/* Whether a field before the i-th one has the same first bytes of its name. */
+static bool was_before(const quern_type_info *type, uint32_t i, size_t bytes)
 {
-    size_t common = 0;
-    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++)
-        if (a[i] == '.') common = i + 1;
-    return common;
+    for (uint32_t k = 0; k < i; k++)
+        if (strncmp(type->fields[k].name, type->fields[i].name, bytes) == 0) return true;
+    return false;
+}
+
+/* An object of the fields whose names begin as that of the i-th one does, up to skipped_bytes, which end with a
+ * dot. Fields with more of their names in common are members of one object, also where others lie between them.
+ * Names are short, and so is what is nested. */
+static void print_fields(writer *to, const quern_type_info *type, const char *value, uint32_t i,
+                         size_t skipped_bytes)
+{
+    const char *prefix = type->fields[i].name;
+    bool has_items = false;
+    print(to, "{");
+    for (; i < type->field_count; i++) {
+        const char *name = type->fields[i].name;
+        if (strncmp(name, prefix, skipped_bytes) != 0) continue;
+        const char *part = name + skipped_bytes, *dot = strchr(part, '.');
+        const size_t path_bytes = dot != NULL ? (size_t)(dot - name) + 1 : 0;
+        if (dot != NULL && was_before(type, i, path_bytes)) continue;
+        print_key(to, part, dot != NULL ? (size_t)(dot - part) : strlen(part), &has_items);
+        if (dot != NULL)
+            print_fields(to, type, value, i, path_bytes);
+        else
+            print_field(to, type, i, value);
+    }
+    print(to, "}");
 }
 
 static void print_value(writer *to, const quern_type_info *type, const char *value)
 {
-    const char *before = "";
-    bool has_items = false;
-    print(to, "{");
-    for (uint32_t i = 0; i < type->field_count; i++) {
-        const char *name = type->fields[i].name;
-        const size_t common = common_bytes(before, name);
-        for (const char *dot = strchr(before + common, '.'); dot != NULL; dot = strchr(dot + 1, '.'))
-            print(to, "}"), has_items = true;
-        const char *part = name + common;
-        for (const char *dot = strchr(part, '.'); dot != NULL; part = dot + 1, dot = strchr(part, '.')) {
-            print_key(to, part, (size_t)(dot - part), &has_items);
-            print(to, "{");
-            has_items = false;
-        }
-        print_key(to, part, strlen(part), &has_items);
-        print_field(to, type, i, value);
-        before = name;
-    }
-    for (const char *dot = strchr(before, '.'); dot != NULL; dot = strchr(dot + 1, '.'))
-        print(to, "}");
-    print(to, "}");
+    print_fields(to, type, value, 0, 0);
 }
 
 static void print_bytes(writer *to, const char *value, uint32_t bytes)

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* A parser of JSON as RFC 8259 has it, which loses nothing: numbers keep their text, so that fields of 64 bits and
+ * floats are read from the digits themselves. It is strict where JSON of others could be misread: it refuses a key
+ * that an object has twice, and the character U+0000, which no C string holds.
+ *
+ * The items of a document are one array in the order of the text. An object or array is followed by its members or
+ * elements, each with all that is in it; `span` leads from an item to the one behind it. Strings are decoded in
+ * place, in a copy of the text: no escape is shorter than what it stands for. */
+
+#include "kit/json_internal.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_PARENT UINT32_MAX
+
+enum { LEAST_ITEMS = 64, FEW_MEMBERS = 8 };
+
+typedef struct parser {
+    quern__json_document *document;
+    char *text; /* the document's, with a 0 behind it */
+    size_t at, bytes;
+    uint32_t
+        open; /* index of the innermost open container, whose span is the index of the next outer one */
+    const char *key; /* of the next value, if it is a member */
+} parser;
+
+/* --------------------------------------------------------------------------------------------- errors */
+
+static quern_result fail_at(const parser *from, size_t at, const char *expected)
+{
+    uint32_t line = 1;
+    size_t start = 0;
+    for (size_t i = 0; i < at; i++)
+        if (from->document->source[i] == '\n') line++, start = i + 1;
+    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                            "the text is no JSON, at byte %zu of %zu (line %u, byte %zu of it): %s", at,
+                            from->bytes, line, at - start, expected);
+}
+
+static quern_result fail_memory(const parser *from)
+{
+    return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to parse JSON of %zu bytes", from->bytes);
+}
+
+/* -------------------------------------------------------------------------------------------- strings */
+
+static int hexadecimal(char digit)
+{
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+/* The four digits after \u, where at is; -1 if they are none. */
+static int32_t code_unit(const char *at)
+{
+    int32_t unit = 0;
+    for (int i = 0; i < 4; i++) {
+        const int digit = hexadecimal(at[i]);
+        if (digit < 0) return -1;
+        unit = unit * 16 + digit;
+    }
+    return unit;
+}
+
+static size_t put_utf8(char *to, uint32_t code)
+{
+    if (code < 0x80) {
+        to[0] = (char)code;
+        return 1;
+    }
+    const size_t bytes = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = bytes - 1; i > 0; i--, code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3F));
+    to[0] = (char)((0xF00U >> bytes) | code);
+    return bytes;
+}
+
+/* A \u escape, at the u, and a second one where that makes a pair. */
+static quern_result decode_code(parser *from, char **to)
+{
+    const char *at = from->text + from->at;
+    const int32_t unit = code_unit(at + 1);
+    uint32_t code = (uint32_t)unit;
+    if (unit < 0) return fail_at(from, from->at, "four hexadecimal digits were expected after \\u");
+    if (unit == 0) return fail_at(from, from->at, "strings with the character U+0000 cannot be read");
+    if (unit >= 0xD800 && unit < 0xE000) {
+        const int32_t second = at[5] == '\\' && at[6] == 'u' ? code_unit(at + 7) : -1;
+        if (unit >= 0xDC00 || second < 0xDC00 || second >= 0xE000)
+            return fail_at(from, from->at, "half of a surrogate pair is no character");
+        code = 0x10000 + ((code - 0xD800) << 10) + ((uint32_t)second - 0xDC00);
+        from->at += 6;
+    }
+    from->at += 5;
+    *to += put_utf8(*to, code);
+    return QUERN_OK;
+}
+
+static quern_result decode_escape(parser *from, char **to)
+{
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    const char name = from->text[++from->at];
+    if (name == 'u') return decode_code(from, to);
+    const char *found = name != '\0' ? strchr(names, name) : NULL;
+    if (found == NULL) return fail_at(from, from->at, "there is no such escape in JSON");
+    *(*to)++ = values[found - names];
+    from->at++;
+    return QUERN_OK;
+}
+
+/* A string, at its first quote; *out: its text, which ends with a 0. */
+static quern_result parse_string(parser *from, const char **out, uint32_t *out_bytes)
+{
+    char *const first = from->text + from->at + 1, *to = first;
+    for (from->at++; from->text[from->at] != '"';) {
+        const char byte = from->text[from->at];
+        if (byte == '\\') {
+            const quern_result result = decode_escape(from, &to);
+            if (result != QUERN_OK) return result;
+            continue;
+        }
+        if ((unsigned char)byte < ' ')
+            return fail_at(from, from->at,
+                           from->at < from->bytes ? "control characters in strings are written as escapes"
+                                                  : "a string does not end");
+        *to++ = byte;
+        from->at++;
+    }
+    from->at++;
+    *to = '\0';
+    *out = first;
+    *out_bytes = (uint32_t)(to - first);
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- numbers */
+
+static size_t skip_digits(const char *text, size_t at)
+{
+    while (text[at] >= '0' && text[at] <= '9')
+        at++;
+    return at;
+}
+
+/* The end of the number that begins at `at`, or `at` if it is none. */
+static size_t number_end(const char *text, size_t at)
+{
+    const size_t begin = at, first = at + (text[at] == '-');
+    at = text[first] == '0' ? first + 1 : skip_digits(text, first);
+    if (at == first) return begin;
+    if (text[at] == '.') {
+        const size_t end = skip_digits(text, at + 1);
+        if (end == at + 1) return begin;
+        at = end;
+    }
+    if (text[at] != 'e' && text[at] != 'E') return at;
+    at += text[at + 1] == '-' || text[at + 1] == '+' ? 2 : 1;
+    const size_t end = skip_digits(text, at);
+    return end > at ? end : begin;
+}
+
+/* --------------------------------------------------------------------------------------------- values */
+
+static void skip_space(parser *from)
+{
+    while (from->text[from->at] != '\0' && strchr(" \n\r\t", from->text[from->at]) != NULL)
+        from->at++;
+}
+
+/* Appends an item, which gets the key that was read before. NULL: no memory. */
+static quern__json_item *append(parser *from, quern__json_kind kind)
+{
+    quern__json_document *document = from->document;
+    if (document->count == document->capacity) {
+        const quern_allocator *allocator = &document->allocator;
+        const uint32_t capacity = document->capacity > 0 ? 2 * document->capacity : LEAST_ITEMS;
+        quern__json_item *items =
+            allocator->allocate(allocator->user_data, capacity * sizeof *items, _Alignof(quern__json_item));
+        if (items == NULL) return NULL;
+        if (document->count > 0) memcpy(items, document->items, document->count * sizeof *items);
+        if (document->items != NULL)
+            allocator->release(allocator->user_data, document->items, document->capacity * sizeof *items,
+                               _Alignof(quern__json_item));
+        document->items = items;
+        document->capacity = capacity;
+    }
+    if (from->open != NO_PARENT) document->items[from->open].count++;
+    quern__json_item *item = &document->items[document->count++];
+    *item = (quern__json_item){.key = from->key, .kind = kind, .span = 1};
+    from->key = NULL;
+    return item;
+}
+
+/* null, true, false and numbers. */
+static quern_result parse_word(parser *from)
+{
+    static const struct {
+        const char *word;
+        quern__json_kind kind;
+    } words[] = {{"null", QUERN__JSON_NULL}, {"true", QUERN__JSON_TRUE}, {"false", QUERN__JSON_FALSE}};
+    const char *text = from->text + from->at;
+    quern__json_kind kind = QUERN__JSON_NUMBER;
+    size_t bytes = number_end(from->text, from->at) - from->at;
+    for (uint32_t i = 0; i < sizeof words / sizeof *words && bytes == 0; i++)
+        if (strncmp(text, words[i].word, strlen(words[i].word)) == 0) {
+            kind = words[i].kind;
+            bytes = strlen(words[i].word);
+        }
+    if (bytes == 0) return fail_at(from, from->at, "a value was expected");
+    quern__json_item *item = append(from, kind);
+    if (item == NULL) return fail_memory(from);
+    item->text = text;
+    item->bytes = (uint32_t)bytes;
+    from->at += bytes;
+    return QUERN_OK;
+}
+
+/* A value; of an object or array, the beginning. */
+static quern_result parse_value(parser *from)
+{
+    const char byte = from->text[from->at];
+    if (byte == '"') {
+        const char *text = NULL;
+        uint32_t bytes = 0;
+        const quern_result result = parse_string(from, &text, &bytes);
+        if (result != QUERN_OK) return result;
+        quern__json_item *item = append(from, QUERN__JSON_STRING);
+        if (item == NULL) return fail_memory(from);
+        item->text = text;
+        item->bytes = bytes;
+        return QUERN_OK;
+    }
+    if (byte != '{' && byte != '[') return parse_word(from);
+    quern__json_item *item = append(from, byte == '{' ? QUERN__JSON_OBJECT : QUERN__JSON_ARRAY);
+    if (item == NULL) return fail_memory(from);
+    item->span = from->open;
+    from->open = from->document->count - 1;
+    from->at++;
+    return QUERN_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- containers */
+
+static int compare_keys(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+static quern_result fail_twice(const parser *from, const char *one, const char *other)
+{
+    char said[128];
+    const char *later = one > other ? one : other;
+    (void)snprintf(said, sizeof said, "the object has the key '%.63s' already", later);
+    return fail_at(from, (size_t)(later - from->text), said);
+}
+
+static quern_result check_few_keys(const parser *from, const quern__json_item *object)
+{
+    const char *keys[FEW_MEMBERS];
+    uint32_t count = 0;
+    const quern__json_item *item = quern__json_first(object);
+    for (; item != NULL; item = quern__json_next(object, item)) {
+        for (uint32_t i = 0; i < count; i++)
+            if (strcmp(keys[i], item->key) == 0) return fail_twice(from, keys[i], item->key);
+        keys[count++] = item->key;
+    }
+    return QUERN_OK;
+}
+
+/* No key may be there twice. The span of the object is known. */
+static quern_result check_keys(const parser *from, const quern__json_item *object)
+{
+    if (object->count <= FEW_MEMBERS) return check_few_keys(from, object);
+    const quern_allocator *allocator = &from->document->allocator;
+    const size_t bytes = object->count * sizeof(const char *);
+    const char **keys = allocator->allocate(allocator->user_data, bytes, _Alignof(const char *));
+    if (keys == NULL) return fail_memory(from);
+    uint32_t count = 0;
+    quern_result result = QUERN_OK;
+    const quern__json_item *item = quern__json_first(object);
+    for (; item != NULL; item = quern__json_next(object, item))
+        keys[count++] = item->key;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    for (uint32_t i = 1; i < count && result == QUERN_OK; i++)
+        if (strcmp(keys[i - 1], keys[i]) == 0) result = fail_twice(from, keys[i - 1], keys[i]);
+    allocator->release(allocator->user_data, keys, bytes, _Alignof(const char *));
+    return result;
+}
+
+static quern_result close_container(parser *from)
+{
+    quern__json_item *item = &from->document->items[from->open];
+    const uint32_t outer = item->span;
+    item->span = from->document->count - from->open;
+    from->open = outer;
+    from->at++;
+    return item->kind == QUERN__JSON_OBJECT ? check_keys(from, item) : QUERN_OK;
+}
+
+static quern_result parse_key(parser *from)
+{
+    uint32_t bytes;
+    if (from->text[from->at] != '"') return fail_at(from, from->at, "a key in quotes was expected");
+    const quern_result result = parse_string(from, &from->key, &bytes);
+    if (result != QUERN_OK) return result;
+    skip_space(from);
+    if (from->text[from->at] != ':') return fail_at(from, from->at, "':' was expected after a key");
+    from->at++;
+    skip_space(from);
+    return QUERN_OK;
+}
+
+/* The next part of the open container: its end, or a member or element. */
+static quern_result parse_part(parser *from)
+{
+    const quern__json_item *container = &from->document->items[from->open];
+    const bool is_object = container->kind == QUERN__JSON_OBJECT;
+    if (from->text[from->at] == (is_object ? '}' : ']')) return close_container(from);
+    if (container->count > 0) {
+        if (from->text[from->at] != ',')
+            return fail_at(from, from->at,
+                           is_object ? "',' or '}' was expected" : "',' or ']' was expected");
+        from->at++;
+        skip_space(from);
+    }
+    const quern_result result = is_object ? parse_key(from) : QUERN_OK;
+    return result == QUERN_OK ? parse_value(from) : result;
+}
+
+static quern_result parse_document(parser *from)
+{
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    if (from->bytes >= 3 && memcmp(from->text, byte_order_mark, 3) == 0) from->at = 3;
+    skip_space(from);
+    quern_result result = parse_value(from);
+    while (result == QUERN_OK && from->open != NO_PARENT) {
+        skip_space(from);
+        result = parse_part(from);
+    }
+    skip_space(from);
+    if (result == QUERN_OK && from->at != from->bytes)
+        return fail_at(from, from->at, "the end of the text was expected");
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------------- calls */
+
+void quern__json_document_close(quern__json_document *document)
+{
+    const quern_allocator *allocator = &document->allocator;
+    if (document->items != NULL)
+        allocator->release(allocator->user_data, document->items,
+                           document->capacity * sizeof *document->items, _Alignof(quern__json_item));
+    if (document->text != NULL)
+        allocator->release(allocator->user_data, document->text, document->text_bytes,
+                           _Alignof(max_align_t));
+    *document = (quern__json_document){.count = 0};
+}
+
+quern_result quern__json_parse(const quern_allocator *allocator, const char *text, size_t bytes,
+                               quern__json_document *out_document)
+{
+    *out_document = (quern__json_document){.allocator = *allocator, .source = text};
+    parser from = {.document = out_document, .bytes = bytes, .open = NO_PARENT};
+    if (text == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "'text' is NULL");
+    if (bytes >= UINT32_MAX)
+        return quern__json_fail(QUERN_ERROR_LIMIT, "JSON of %zu bytes is more than 4 GiB", bytes);
+    out_document->text_bytes = bytes + 1;
+    out_document->text =
+        allocator->allocate(allocator->user_data, out_document->text_bytes, _Alignof(max_align_t));
+    if (out_document->text == NULL) return fail_memory(&from);
+    memcpy(out_document->text, text, bytes);
+    out_document->text[bytes] = '\0';
+    from.text = out_document->text;
+    const quern_result result = parse_document(&from);
+    if (result != QUERN_OK) quern__json_document_close(out_document);
+    return result;
+}
+
+const quern__json_item *quern__json_member(const quern__json_item *object, const char *key)
+{
+    if (!quern__json_is(object, QUERN__JSON_OBJECT)) return NULL;
+    const quern__json_item *item = quern__json_first(object);
+    while (item != NULL && strcmp(item->key, key) != 0)
+        item = quern__json_next(object, item);
+    return item;
+}
+
+/* The digits of a number, and the places that they have: digit k counts 10^(first_place - k). */
+typedef struct decimal {
+    const char *digits; /* with a point in between, maybe */
+    size_t count;       /* of digits */
+    int64_t first_place;
+} decimal;
+
+/* Exponents beyond this leave no number whole, and make all but 0 too large: no text has as many digits. */
+#define FAR_EXPONENT INT64_C(1000000000000)
+
+static decimal decimal_of(const quern__json_item *number)
+{
+    const char *end = number->text + number->bytes, *at = number->text + (number->text[0] == '-');
+    decimal found = {.digits = at, .first_place = -1};
+    for (bool is_fraction = false; at < end && *at != 'e' && *at != 'E'; at++) {
+        is_fraction |= *at == '.';
+        found.count += *at != '.';
+        found.first_place += !is_fraction;
+    }
+    if (at == end) return found;
+    int64_t exponent = 0;
+    const bool is_negative = at[1] == '-';
+    for (at += is_negative || at[1] == '+' ? 2 : 1; at < end; at++)
+        if (exponent < FAR_EXPONENT) exponent = exponent * 10 + (*at - '0');
+    found.first_place += is_negative ? -exponent : exponent;
+    return found;
+}
+
+bool quern__json_as_whole(const quern__json_item *item, char text[QUERN__JSON_WHOLE_BYTES])
+{
+    enum { MOST_DIGITS = 20 };
+    if (!quern__json_is(item, QUERN__JSON_NUMBER)) return false;
+    const decimal number = decimal_of(item);
+    const char *at = number.digits;
+    uint32_t used = 0;
+    int64_t place = number.first_place;
+    if (item->text[0] == '-') text[used++] = '-';
+    const uint32_t begin = used;
+    for (size_t k = 0; k < number.count; k++, place--, at++) {
+        if (*at == '.') at++;
+        if (*at == '0' && (used == begin || place < 0)) continue;
+        if (place < 0 || place + (int64_t)(used - begin) >= MOST_DIGITS) return false;
+        text[used++] = *at;
+    }
+    for (; used > begin && place >= 0; place--)
+        text[used++] = '0';
+    if (used == begin) text[used++] = '0';
+    text[used] = '\0';
+    return true;
+}
+
+bool quern__json_as_count(const quern__json_item *item, uint64_t limit, uint64_t *out_count)
+{
+    char text[QUERN__JSON_WHOLE_BYTES];
+    uint64_t count = 0;
+    if (!quern__json_as_whole(item, text)) return false;
+    for (const char *at = text + (text[0] == '-'); *at != '\0'; at++) {
+        const uint64_t digit = (uint64_t)(*at - '0');
+        if (digit > limit || count > (limit - digit) / 10) return false;
+        count = count * 10 + digit;
+    }
+    *out_count = count;
+    return text[0] != '-' || count == 0;
+}

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_commands.h"
 
+#include <stdio.h>
+
 enum { COMMANDS_ALIGNMENT_BYTES = 128 };
 
 _Static_assert(_Alignof(quern__world_commands) <= COMMANDS_ALIGNMENT_BYTES, "commands are aligned enough");
@@ -190,8 +192,9 @@ static quern_result flush(quern_world *world)
     if (result != QUERN_OK || world->commands == NULL) return result;
     quern__flush_report report = {0};
     result = quern__world_apply_commands(world, &report);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_world_flush");
-    return quern__flush_result(&report, "quern_world_flush");
+    if (result == QUERN_OK) return quern__flush_result(&report, "quern_world_flush");
+    result = quern__fail_with_loss(result, report.record_result, "record a command", "quern_world_flush");
+    return quern__in_call(result, "quern_world_flush");
 }
 
 quern_result quern_world_flush(quern_world *world)
@@ -225,6 +228,16 @@ quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_s
     if (out_stats == NULL) return quern__fail_null("quern_world_get_flush_stats", "out_stats");
     *out_stats = world->commands != NULL ? world->commands->stats : (quern_flush_stats){0};
     return QUERN_OK;
+}
+
+quern_result quern__fail_with_loss(quern_result result, quern_result lost, const char *what,
+                                   const char *where)
+{
+    if (lost == QUERN_OK) return result;
+    char why[256];
+    snprintf(why, sizeof why, "%s", quern_error_message());
+    return quern__fail(lost, "%s: no memory to %s, which is lost; all others are kept, since %s failed: %s",
+                       where, what, where, why);
 }
 
 quern_result quern__flush_result(const quern__flush_report *report, const char *function)

@@ -66,6 +66,12 @@ quern_result quern__world_apply_worker_commands(quern_world *world, const quern_
  * recorder is refused from now on, until it is asked for again. */
 quern_result quern__world_apply_commands(quern_world *world, quern__flush_report *report);
 
+/* For a call or frame that has failed with `result` and lost something besides, as there was no memory to record
+ * it (lost: not QUERN_OK): one message tells both, since the next call would not tell what this one lost. Returns
+ * lost, or result if nothing was lost. where: begins the message. what: "record a command", for example. */
+quern_result quern__fail_with_loss(quern_result result, quern_result lost, const char *what,
+                                   const char *where);
+
 /* What the report comes to when all is done, as a call gives it. */
 quern_result quern__flush_result(const quern__flush_report *report, const char *function);
 

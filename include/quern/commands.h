@@ -48,7 +48,8 @@
  * handler.
  *
  * A call that fails says why and records nothing. Running out of memory also makes quern_schedule_run
- * return QUERN_ERROR_OUT_OF_MEMORY at the end of the frame, so it cannot go unnoticed.
+ * return QUERN_ERROR_OUT_OF_MEMORY at the end of that frame, so it cannot go unnoticed: also if the frame
+ * fails for another reason, which the message tells as well.
  *
  * Errors of all calls: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (gone since the last sync point or
  * before), FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with QUERN_CHECKS

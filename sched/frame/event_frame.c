@@ -291,7 +291,7 @@ void quern__events_finish_segment(const quern_schedule *schedule, const quern__s
 
 /* ---------------------------------------------------------------------------------------- sync points */
 
-quern_result quern__events_begin_sync(quern_schedule *schedule)
+void quern__events_note_failed(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
     for (uint32_t i = 0; i < emitter_count(&rows); i++) {
@@ -299,6 +299,12 @@ quern_result quern__events_begin_sync(quern_schedule *schedule)
         schedule->emit_result = rows.emitters[i]->failed;
         rows.emitters[i]->failed = QUERN_OK;
     }
+}
+
+quern_result quern__events_begin_sync(quern_schedule *schedule)
+{
+    const quern__emitter_rows rows = rows_of(schedule);
+    quern__events_note_failed(schedule);
     return quern__events_gather(schedule->plan.world, &rows);
 }
 

@@ -62,6 +62,9 @@ void quern__events_discard(quern_schedule *schedule);
 /* The creates that they stand for are discarded: provisional handles in what is kept become null. */
 void quern__events_forget_handles(const quern_schedule *schedule);
 
+/* Notes, for the end of the frame, whether there was no memory to emit an event. */
+void quern__events_note_failed(quern_schedule *schedule);
+
 /* Says which event was lost, or could not be emitted. */
 QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
 

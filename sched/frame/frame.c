@@ -16,6 +16,7 @@
 #include "sched/schedule/reacting.h"
 
 #include <float.h>
+#include <stdio.h>
 
 /* A frame, which this file builds from below:
  *
@@ -433,6 +434,25 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
     return quern__events_finish_frame(schedule);
 }
 
+/* A frame that has failed reports what it lost besides: the next frame would report it as its own loss. Commands
+ * that are kept are counted. */
+static quern_result fail_frame(quern_schedule *schedule, const quern__flush_report *report,
+                               quern_result result)
+{
+    char frame[32];
+    quern_result lost = report->record_result;
+    snprintf(frame, sizeof frame, "frame %llu", (unsigned long long)schedule->frame_index);
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        quern_commands *recorder = schedule->recorders.items[i];
+        quern__commands_close(recorder);
+        if (recorder->failed != QUERN_OK) lost = recorder->failed;
+        recorder->failed = QUERN_OK;
+    }
+    quern__events_note_failed(schedule);
+    if (lost != QUERN_OK) return quern__fail_with_loss(result, lost, "record a command", frame);
+    return quern__fail_with_loss(result, schedule->emit_result, "emit an event", frame);
+}
+
 static quern_result check_run(const quern_schedule *schedule, double delta_seconds, const char *function)
 {
     if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* nor NaN */
@@ -454,9 +474,8 @@ static quern_result run_locked(quern_schedule *schedule, frame_part *part)
     schedule->is_running = true;
     quern__world_set_locked(schedule->plan.world, true);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
-    const quern_result result = part(schedule, &report);
-    for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
-        quern__commands_close(schedule->recorders.items[i]); /* what is kept is counted */
+    quern_result result = part(schedule, &report);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) result = fail_frame(schedule, &report, result);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
         quern__guards_break(schedule);
     quern__world_set_locked(schedule->plan.world, false);

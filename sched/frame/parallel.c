@@ -179,7 +179,9 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
                                       .worker_count = worker_count};
     quern_result result = quern__world_apply_worker_commands(run->query->world,
                                                              jobs != NULL ? &executor : NULL, &run->report);
-    if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
+    result = result == QUERN_OK ? quern__flush_result(&run->report, function_name)
+                                : quern__fail_with_loss(result, run->report.record_result,
+                                                        "record a command", function_name);
     for (uint32_t i = 0; i < worker_count && result == QUERN_OK; i++)
         if (run->commands->worker_contexts.items[i]->scope.refused != QUERN_OK)
             result = quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,

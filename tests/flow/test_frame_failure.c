@@ -429,6 +429,61 @@ Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600
     }
 }
 
+/* -------------------------------------------------------------------------- what a failed frame has lost */
+
+static quern_event flash;
+static uint64_t recorded_count;
+static bool emits_too, loses_commands;
+
+/* Records, or emits, until memory is refused; from then on there is none. */
+static void lose(quern_context *context)
+{
+    const uint64_t value = 1;
+    quern_commands *commands = quern_context_commands(context);
+    quern_emitter *emitter = emits_too ? quern_context_emitter(context, flash) : NULL;
+    if (emits_too) cr_assert(quern_emit_copy(emitter, &value));
+    quern_commands_create(commands);
+    recorded_count = 1;
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    while (loses_commands && !quern_entity_is_null(quern_commands_create(commands)))
+        recorded_count++;
+    while (!loses_commands && quern_emit_copy(emitter, &value))
+        continue;
+}
+
+/* There is no memory for the sync point either. The frame that lost something says so, and the next one, which
+ * applies what was kept, succeeds. */
+static void lose_in_one_frame(const char *what)
+{
+    open_world();
+    must(quern_event_register(world, &(quern_event_def){.name = "flash", .size_bytes = 8}, &flash));
+    must(quern_schedule_create(world, NULL, &schedule));
+    quern_system_def def = system_def("loser", NULL);
+    def.begin = lose;
+    def.emits[0] = flash;
+    const quern_system loser = setup_system(schedule, &def);
+    const uint64_t count = stats_of_world(world).entity_count;
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0));
+    cr_assert_not_null(strstr(quern_error_message(), what), "%s", quern_error_message());
+    cr_assert_not_null(strstr(quern_error_message(), "frame 0"), "%s", quern_error_message());
+    failing_allocator_heal(memory);
+    must(quern_schedule_set_enabled(schedule, loser, false));
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_world(world).entity_count, count + recorded_count);
+    close_program();
+}
+
+Test(frame_failure, a_failed_frame_reports_what_it_lost)
+{
+    runs_on_one_thread();
+    loses_commands = true;
+    lose_in_one_frame("no memory to record a command"); /* the sync point of commands fails */
+    emits_too = true;
+    lose_in_one_frame("no memory to record a command"); /* that of events fails before it */
+    loses_commands = false;
+    lose_in_one_frame("no memory to emit an event");
+}
+
 /* Schedule and systems, one call after another, each tried again when it fails. */
 static void build_with_failure(void)
 {

@@ -624,6 +624,26 @@ Test(world_commands, missing_memory_loses_nothing_that_was_recorded, .timeout = 
     cr_assert_gt(kept_count, 3u);
 }
 
+/* A flush that finds no memory tells which command was lost before; the next one has nothing to tell. */
+Test(world_commands, a_lost_command_is_reported_by_the_flush_that_fails)
+{
+    scene it = open_scene(50);
+    quern_commands *commands = quern_world_commands(it.world);
+    quern_entity made = quern_commands_create_with(commands, &it.links, NULL, 1);
+    failing_allocator_fail_from(it.memory, failing_allocator_call_count(it.memory) + 1);
+    uint64_t made_count = 0;
+    for (; !quern_entity_is_null(made); made_count++)
+        made = quern_commands_create_with(commands, &it.links, NULL, 1);
+    assert_refused(it.world, QUERN_ERROR_OUT_OF_MEMORY, quern_world_flush(it.world));
+    cr_assert_not_null(strstr(quern_error_message(), "no memory to record a command"), "%s",
+                       quern_error_message());
+    cr_assert_eq(strncmp(quern_error_message(), "quern_world_flush: ", 19), 0);
+    failing_allocator_heal(it.memory);
+    must(quern_world_flush(it.world));
+    cr_assert_eq(stats_of_world(it.world).entity_count, 50 + made_count);
+    close_scene(&it);
+}
+
 Test(world_commands, values_that_nobody_applied_go_with_the_world)
 {
     tracked_counts counts = {0};

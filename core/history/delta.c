@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/history/delta.h"
 
-#include "core/base/sort.h"
-
 enum { FIRST_BATCHES = 64 };
 
 bool quern__delta_tell(quern_delta *delta, const quern_delta_batch *batch)
@@ -22,97 +20,6 @@ bool quern__delta_tell(quern_delta *delta, const quern_delta_batch *batch)
     }
     delta->batches[delta->count++] = *batch;
     return true;
-}
-
-/* --------------------------------------------------------------------------------------------- names */
-
-/* Names of one snapshot, by slot. */
-typedef struct name_list {
-    quern__page page; /* scratch */
-    quern__sort_item *items;
-    uint32_t count;
-} name_list;
-
-static bool list_names(quern__history *history, const quern__snapshot *snapshot, name_list *out_list)
-{
-    quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
-    const uint32_t count = (uint32_t)quern__tape_take_word(&tape);
-    const quern__page page =
-        quern__page_take(&history->store, (size_t)count * 2 * sizeof(quern__sort_item));
-    if (page == 0) return false;
-    quern__sort_item *items = (quern__sort_item *)(void *)quern__page_memory(&history->store, page);
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__saved_name name = quern__saved_name_take(&tape);
-        items[i] = (quern__sort_item){name.slot, (void *)(uintptr_t)name.text};
-    }
-    quern__sort(items, items + count, count);
-    *out_list = (name_list){page, items, count};
-    return true;
-}
-
-/* The name of the slot, which is the next one of the list or none. */
-static const char *take_name(const name_list *list, uint32_t *place, uint64_t slot)
-{
-    return *place < list->count && list->items[*place].key == slot ? list->items[(*place)++].pointer : NULL;
-}
-
-static bool tell_name(quern_delta *delta, quern_entity *place, quern_entity entity, const char *old_name,
-                      const char *name)
-{
-    *place = entity;
-    return quern__delta_tell(
-        delta,
-        &(quern_delta_batch){
-            .kind = QUERN_DELTA_NAMED, .count = 1, .entities = place, .name = name, .old_name = old_name});
-}
-
-/* Who has a name in a frame; null where nobody has one, as in a slot that the frame does not know yet. */
-static quern_entity named(const quern__history *history, const quern__snapshot *snapshot, uint64_t slot,
-                          const char *name)
-{
-    return name != NULL ? quern__saved_entity(history, snapshot, (uint32_t)slot) : quern_entity_null();
-}
-
-/* A slot may have had a name that was another entity's. */
-static bool compare_names(quern_delta *delta, const name_list *was, const name_list *is,
-                          quern_entity *handles)
-{
-    const quern__history *history = delta->history;
-    bool has_room = true;
-    uint32_t a = 0, b = 0;
-    while (has_room && (a < was->count || b < is->count)) {
-        const uint64_t none = UINT64_MAX, x = a < was->count ? was->items[a].key : none,
-                       y = b < is->count ? is->items[b].key : none, slot = x < y ? x : y;
-        const char *old_name = take_name(was, &a, slot), *name = take_name(is, &b, slot);
-        const quern_entity before = named(history, &delta->from, slot, old_name);
-        const quern_entity after = named(history, &delta->to, slot, name);
-        if (old_name != NULL && name != NULL && before.bits == after.bits) {
-            if (strcmp(old_name, name) != 0) has_room = tell_name(delta, handles++, after, old_name, name);
-            continue;
-        }
-        if (old_name != NULL) has_room = tell_name(delta, handles++, before, old_name, NULL);
-        if (has_room && name != NULL) has_room = tell_name(delta, handles++, after, NULL, name);
-    }
-    return has_room;
-}
-
-static bool tell_names(quern_delta *delta)
-{
-    quern__history *history = delta->history;
-    quern__page_store *store = &history->store;
-    name_list was = {0}, is = {0};
-    if (delta->from.names == delta->to.names) return true;
-    bool has_room = list_names(history, &delta->from, &was) && list_names(history, &delta->to, &is);
-    if (has_room) {
-        delta->handles_page =
-            quern__page_take(store, ((size_t)was.count + is.count) * sizeof(quern_entity));
-        has_room = delta->handles_page != 0 &&
-                   compare_names(delta, &was, &is,
-                                 (quern_entity *)(void *)quern__page_memory(store, delta->handles_page));
-    }
-    quern__page_let_go(store, was.page);
-    quern__page_let_go(store, is.page);
-    return has_room;
 }
 
 /* ----------------------------------------------------------------------------------------- resources */
@@ -147,6 +54,18 @@ static bool tell_resources(quern_delta *delta)
 
 /* ----------------------------------------------------------------------------------------- life cycle */
 
+/* In the order that delta.h explains. */
+static bool tell_all(quern_delta *delta)
+{
+    quern__delta_names names;
+    const bool has_room = quern__delta_names_list(delta, &names) && quern__delta_list_rows(delta) &&
+                          quern__delta_names_tell_cleared(delta, &names) &&
+                          quern__delta_tell_removed(delta) && quern__delta_tell_added(delta) &&
+                          quern__delta_names_tell_given(delta, &names) && tell_resources(delta);
+    quern__delta_names_release(delta, &names);
+    return has_room;
+}
+
 quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
                                const quern__snapshot *to, quern_delta **out_delta)
 {
@@ -157,8 +76,7 @@ quern_result quern__delta_make(quern__history *history, const quern__snapshot *f
     quern__snapshot_hold(history, from);
     quern__snapshot_hold(history, to);
     history->delta_count++;
-    if (quern__delta_list_rows(delta) && quern__delta_tell_rows(delta) && tell_names(delta) &&
-        quern__delta_tell_destroyed(delta) && tell_resources(delta)) {
+    if (tell_all(delta)) {
         *out_delta = delta;
         return QUERN_OK;
     }

@@ -177,10 +177,22 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
     return true;
 }
 
+/* Appends the rows of `from` whose entities do not live in `to`. */
+static bool list_ending(quern__history *history)
+{
+    quern__delta_scratch *scratch = &history->delta_scratch;
+    bool has_room = true;
+    scratch->first_ending = scratch->runs.count;
+    for (uint32_t i = 0; i < scratch->loose.count && has_room; i++)
+        if (!scratch->loose.items[i].is_taken)
+            has_room = add_row(history, scratch->loose.items[i].at, (side){0});
+    return has_room;
+}
+
 bool quern__delta_list_rows(quern_delta *delta)
 {
-    const quern__history *history = delta->history;
-    delta->history->delta_scratch.runs.count = 0;
+    quern__history *history = delta->history;
+    history->delta_scratch.runs.count = 0;
     if (!list_loose(delta)) return false;
     uint32_t place = 0;
     for (uint32_t i = 0; i < delta->to.archetype_count; i++) {
@@ -191,7 +203,7 @@ bool quern__delta_list_rows(quern_delta *delta)
             if (!list_chunk(delta, &pair)) return false;
         }
     }
-    return true;
+    return list_ending(history);
 }
 
 /* --------------------------------------------------------------------------------------- components */
@@ -254,6 +266,7 @@ typedef struct telling {
     uint32_t count;
     const quern__type *type;
     quern_component component;
+    const quern__relation *relation; /* whose component it is; NULL: of none */
     part was, is;
 } telling;
 
@@ -280,49 +293,97 @@ static bool is_changed(const telling *it, uint32_t i)
     return !quern__type_same_value(it->type, it->was.values + offset, it->is.values + offset);
 }
 
-static bool tell_changed(const telling *it)
-{
-    if (it->is.values == it->was.values) return true; /* a tag, or one page */
-    it->delta->stats.compared_count++;
-    it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
-    uint32_t first = 0;
-    for (uint32_t i = 0; i <= it->count; i++) {
-        if (i < it->count && is_changed(it, i)) continue;
-        if (first < i && !tell(it, QUERN_DELTA_CHANGED, first, i)) return false;
-        first = i + 1;
-    }
-    return true;
-}
+/* Which rows of a telling a batch tells of. */
+typedef bool row_test(const telling *it, uint32_t i);
 
-/* Who has it disabled, and did not, or the other way round. */
-static bool tell_enabled(const telling *it, quern_delta_kind kind)
+/* One batch for each stretch of neighbouring rows that pass the test. */
+static bool tell_rows(const telling *it, quern_delta_kind kind, row_test *test)
 {
     uint32_t first = 0;
-    if (it->was.disabled == NULL && it->is.disabled == NULL) return true;
     for (uint32_t i = 0; i <= it->count; i++) {
-        const bool wanted = kind == QUERN_DELTA_DISABLED;
-        if (i < it->count && is_disabled(&it->is, i) == wanted && is_disabled(&it->was, i) != wanted)
-            continue;
+        if (i < it->count && test(it, i)) continue;
         if (first < i && !tell(it, kind, first, i)) return false;
         first = i + 1;
     }
     return true;
 }
 
-static bool tell_component(const telling *it)
+/* Whether relating the source to its new target is possible while it has the old one; see delta.h. */
+static bool may_be_retargeted(const telling *it, uint32_t i)
 {
-    bool has_room = true;
-    if (!it->was.is_there) has_room = tell(it, QUERN_DELTA_ADDED, 0, it->count);
-    if (it->was.is_there && it->is.is_there) has_room = tell_changed(it);
-    has_room = has_room && tell_enabled(it, QUERN_DELTA_ENABLED) && tell_enabled(it, QUERN_DELTA_DISABLED);
-    if (!it->is.is_there) has_room = has_room && tell(it, QUERN_DELTA_REMOVED, 0, it->count);
-    return has_room;
+    const quern_delta *delta = it->delta;
+    quern_entity target;
+    memcpy(&target, it->was.values + (size_t)i * sizeof target, sizeof target);
+    return quern__saved_is_alive(delta->history, &delta->to, target) &&
+           !(it->relation->has_levels &&
+             quern__saved_has_children(delta->history, &delta->to, it->relation->index,
+                                       quern_entity_index(it->handles[i])));
 }
 
-/* Tags of levels follow from targets. */
-static bool is_level(const quern__component *component)
+static bool is_changed_at_once(const telling *it, uint32_t i)
 {
-    return component->is_managed && component->managed.level > 0;
+    return is_changed(it, i) && (it->relation == NULL || may_be_retargeted(it, i));
+}
+
+static bool is_changed_in_two_steps(const telling *it, uint32_t i)
+{
+    return is_changed(it, i) && !may_be_retargeted(it, i);
+}
+
+static bool is_enabled_again(const telling *it, uint32_t i)
+{
+    return !is_disabled(&it->is, i) && is_disabled(&it->was, i);
+}
+
+static bool is_disabled_now(const telling *it, uint32_t i)
+{
+    return is_disabled(&it->is, i) && !is_disabled(&it->was, i);
+}
+
+/* Most rows have no bits to look at. */
+static bool tell_bits(const telling *it, quern_delta_kind kind, row_test *test)
+{
+    return (it->was.disabled == NULL && it->is.disabled == NULL) || tell_rows(it, kind, test);
+}
+
+/* Whether all rows have the value that they had: the component is a tag, or both frames share the page. */
+static bool has_same_page(const telling *it)
+{
+    return it->is.values == it->was.values;
+}
+
+static bool tell_removed(const telling *it)
+{
+    if (!it->was.is_there) return true;
+    if (!it->is.is_there)
+        return tell_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
+               tell(it, QUERN_DELTA_REMOVED, 0, it->count);
+    return it->relation == NULL || has_same_page(it) ||
+           tell_rows(it, QUERN_DELTA_REMOVED, is_changed_in_two_steps);
+}
+
+static bool tell_changed(const telling *it)
+{
+    if (has_same_page(it)) return true;
+    it->delta->stats.compared_count++;
+    it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
+    return tell_rows(it, QUERN_DELTA_CHANGED, is_changed_at_once) &&
+           (it->relation == NULL || tell_rows(it, QUERN_DELTA_ADDED, is_changed_in_two_steps));
+}
+
+static bool tell_added(const telling *it)
+{
+    if (!it->is.is_there) return true;
+    const bool has_room = it->was.is_there ? tell_changed(it) : tell(it, QUERN_DELTA_ADDED, 0, it->count);
+    return has_room && tell_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
+           tell_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
+}
+
+/* Whether the component is one that the world keeps for itself, such as the tag of a level: programs can
+ * neither add nor remove it. */
+static bool is_internal(const quern__component *component)
+{
+    return component->is_managed && (component->managed.relation == NULL || component->managed.level > 0);
 }
 
 static const quern_entity *handles_of(const quern__history *history, const side *at)
@@ -330,7 +391,8 @@ static const quern_entity *handles_of(const quern__history *history, const side 
     return handles_at(history, at->archetype, at->slot) + at->row;
 }
 
-static bool tell_components(quern_delta *delta, const run *rows)
+/* Tells of each component of the rows, on either side, by index. */
+static bool tell_components(quern_delta *delta, const run *rows, bool (*tell_one)(const telling *it))
 {
     const quern__history *history = delta->history;
     const quern__components *components = &history->world->storage.components;
@@ -344,9 +406,10 @@ static bool tell_components(quern_delta *delta, const run *rows)
         const quern__component *component = components->list.items[index];
         it.type = &component->type;
         it.component = quern__component_handle(components, index);
+        it.relation = component->managed.relation;
         it.was = take_part(history, &was, index, it.type->size_bytes);
         it.is = take_part(history, &is, index, it.type->size_bytes);
-        if (!is_level(component) && !tell_component(&it)) return false;
+        if (!is_internal(component) && !tell_one(&it)) return false;
     }
 }
 
@@ -359,39 +422,29 @@ static bool tell_entities(quern_delta *delta, const side *at, uint32_t count, qu
         &(quern_delta_batch){.kind = kind, .count = count, .entities = handles_of(delta->history, at)});
 }
 
-bool quern__delta_tell_rows(quern_delta *delta)
+bool quern__delta_tell_removed(quern_delta *delta)
 {
     const quern__delta_scratch *scratch = &delta->history->delta_scratch;
     bool has_room = true;
-    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++) {
+    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++)
+        has_room = tell_components(delta, &scratch->runs.items[i], tell_removed);
+    for (uint32_t i = scratch->first_ending; i < scratch->runs.count && has_room; i++) {
+        const run *rows = &scratch->runs.items[i];
+        has_room = tell_entities(delta, &rows->was, rows->count, QUERN_DELTA_DESTROYED);
+    }
+    return has_room;
+}
+
+bool quern__delta_tell_added(quern_delta *delta)
+{
+    const quern__delta_scratch *scratch = &delta->history->delta_scratch;
+    bool has_room = true;
+    for (uint32_t i = 0; i < scratch->first_ending && has_room; i++) {
         const run *rows = &scratch->runs.items[i];
         if (rows->was.archetype == NULL)
             has_room = tell_entities(delta, &rows->is, rows->count, QUERN_DELTA_CREATED);
     }
-    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++)
-        has_room = tell_components(delta, &scratch->runs.items[i]);
-    return has_room;
-}
-
-static bool list_destroyed(quern__history *history)
-{
-    quern__delta_scratch *scratch = &history->delta_scratch;
-    scratch->runs.count = 0;
-    bool has_room = true;
-    for (uint32_t i = 0; i < scratch->loose.count && has_room; i++)
-        if (!scratch->loose.items[i].is_taken)
-            has_room = add_row(history, scratch->loose.items[i].at, (side){0});
-    return has_room;
-}
-
-bool quern__delta_tell_destroyed(quern_delta *delta)
-{
-    const quern__delta_scratch *scratch = &delta->history->delta_scratch;
-    bool has_room = list_destroyed(delta->history);
-    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++) {
-        const run *rows = &scratch->runs.items[i];
-        has_room = tell_components(delta, rows) &&
-                   tell_entities(delta, &rows->was, rows->count, QUERN_DELTA_DESTROYED);
-    }
+    for (uint32_t i = 0; i < scratch->first_ending && has_room; i++)
+        has_room = tell_components(delta, &scratch->runs.items[i], tell_added);
     return has_room;
 }

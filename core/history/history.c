@@ -147,7 +147,7 @@ void quern__history_follow(quern__history *history, const quern__snapshot *snaps
 static void drop_oldest(quern__history *history)
 {
     quern__snapshot_let_go(history, quern__history_frame(history, 0));
-    history->first_frame = (history->first_frame + 1) % history->frame_capacity;
+    if (++history->first_frame == history->frame_capacity) history->first_frame = 0;
     history->frame_count--;
 }
 
@@ -197,6 +197,7 @@ void quern__history_release(quern__history *history)
     quern__array_release(&allocator, &history->delta_scratch.runs);
     quern__array_release(&allocator, &history->delta_scratch.loose);
     quern__map_release(&history->delta_scratch.loose_by_handle, &allocator);
+    quern__map_release(&history->delta_scratch.taken_names, &allocator);
     quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     quern__store_release(&history->store);
     history->world->has_history = false;

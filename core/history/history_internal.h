@@ -122,11 +122,14 @@ typedef struct quern__loose_row {
     bool is_taken; /* the other snapshot has it */
 } quern__loose_row;
 
-/* For delta_rows.c, kept from one delta to the next. */
+/* Memory of delta_rows.c and delta_names.c, kept from one delta to the next. */
 typedef struct quern__delta_scratch {
-    QUERN__ARRAY(quern__delta_run) runs;
+    QUERN__ARRAY(quern__delta_run)
+    runs;                  /* by place in `to`; behind them those that end, by place in `from` */
+    uint32_t first_ending; /* index of the first run of entities that end */
     QUERN__ARRAY(quern__loose_row) loose;
     quern__map loose_by_handle; /* to places in that list */
+    quern__map taken_names;     /* a set: see delta_names.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {
@@ -171,7 +174,8 @@ void quern__history_keep(quern__history *history, const quern__snapshot *snapsho
 /* The i-th kept frame, from the oldest on; numbers of frames ascend. */
 static inline quern__snapshot *quern__history_frame(const quern__history *history, uint32_t i)
 {
-    return &history->frames[(history->first_frame + i) % history->frame_capacity];
+    const uint32_t place = history->first_frame + i;
+    return &history->frames[place < history->frame_capacity ? place : place - history->frame_capacity];
 }
 
 /* The kept frame of a number, or NULL. */
@@ -230,9 +234,17 @@ static inline uint32_t quern__saved_rows(const quern__saved_archetype *saved, ui
     return (uint32_t)(saved->row_count - (uint64_t)slot * saved->row_capacity);
 }
 
-/* The handle of who lives in a slot. */
+/* The handle of the entity that lives in a slot. */
 quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
                                  uint32_t slot);
+
+/* Whether the entity lives in a snapshot. */
+bool quern__saved_is_alive(const quern__history *history, const quern__snapshot *snapshot,
+                           quern_entity entity);
+
+/* Whether the entity of a slot is a target of the relation with this index in the registry. */
+bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
+                               uint32_t relation_index, uint32_t slot);
 
 /* A name on the tape of names, on which their number comes first. */
 typedef struct quern__saved_name {

@@ -105,6 +105,16 @@ void quern__let_go_links(quern__history *history, const quern__snapshot *snapsho
     }
 }
 
+bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
+                               uint32_t relation_index, uint32_t slot)
+{
+    const quern__saved_links saved = links_of(history, snapshot, relation_index);
+    const quern__page page = group_of(history, &saved, slot / QUERN__LINK_GROUP);
+    if (page == 0) return false;
+    const quern__kin *kin = (const quern__kin *)(const void *)quern__page_memory(&history->store, page);
+    return kin[slot % QUERN__LINK_GROUP].count > 0;
+}
+
 /* --------------------------------------------------------------------------------------- putting back */
 
 quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot)

@@ -113,6 +113,18 @@ quern_entity quern__saved_entity(const quern__history *history, const quern__sna
     return (quern_entity){(uint64_t)slots[slot % QUERN__SLOT_GROUP].handle_high << 32 | slot};
 }
 
+bool quern__saved_is_alive(const quern__history *history, const quern__snapshot *snapshot,
+                           quern_entity entity)
+{
+    const uint32_t slot = quern_entity_index(entity);
+    if (slot >= snapshot->slots.slot_count) return false;
+    const quern__page group = quern__pages_in(history, snapshot->slots.groups)[slot / QUERN__SLOT_GROUP];
+    if (group == 0) return false;
+    const saved_slot *slots = (const saved_slot *)(const void *)quern__page_memory(&history->store, group);
+    const saved_slot *saved = &slots[slot % QUERN__SLOT_GROUP];
+    return saved->next == ALIVE && saved->handle_high == entity.bits >> 32;
+}
+
 /* --------------------------------------------------------------------------------------- putting back */
 
 quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot)

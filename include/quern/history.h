@@ -129,15 +129,16 @@ QUERN_API quern_result quern_history_get_stats(const quern_history *history,
 /** What a batch of a delta tells of its entities. */
 typedef enum quern_delta_kind {
     QUERN_DELTA_CREATED = 1, /**< They live, and did not. ADDED batches with their components follow. */
-    QUERN_DELTA_ADDED,       /**< They have the component, and did not. */
-    QUERN_DELTA_CHANGED,     /**< They have another value of the component. */
-    QUERN_DELTA_REMOVED,     /**< They do not have the component, and did. */
-    QUERN_DELTA_ENABLED,     /**< They have the component enabled or not at all, and had it disabled. */
-    QUERN_DELTA_DISABLED,    /**< They have the component disabled, and did not. */
-    QUERN_DELTA_NAMED,       /**< One entity has another name, or none. */
-    QUERN_DELTA_DESTROYED,   /**< They do not live, and did. REMOVED batches with their components come
+    QUERN_DELTA_ADDED,     /**< They have the component, and did not. Of relations also: a new target after
+                                REMOVED. */
+    QUERN_DELTA_CHANGED,   /**< They have another value of the component. */
+    QUERN_DELTA_REMOVED,   /**< They do not have the component, and did. Of relations also: before ADDED. */
+    QUERN_DELTA_ENABLED,   /**< They have the component enabled or not at all, and had it disabled. */
+    QUERN_DELTA_DISABLED,  /**< They have the component disabled, and did not. */
+    QUERN_DELTA_NAMED,     /**< One entity has another name, or none, which it may get later. */
+    QUERN_DELTA_DESTROYED, /**< They do not live, and did. REMOVED batches with their components come
                                 before. */
-    QUERN_DELTA_RESOURCE     /**< A resource has another value. */
+    QUERN_DELTA_RESOURCE   /**< A resource has another value. */
 } quern_delta_kind;
 
 /** Some entities of which the same is to be told: neighbours in both frames, so that handles and values are
@@ -151,8 +152,8 @@ typedef struct quern_delta_batch {
     uint32_t value_bytes;         /**< Bytes of one value; of tags 0. */
     const void *values;           /**< As they are in `to`: of ADDED, CHANGED, RESOURCE. NULL of tags. */
     const void *old_values;       /**< As they were in `from`: of REMOVED, CHANGED, RESOURCE. */
-    const char *name;             /**< Of NAMED: in `to`. NULL: none. */
-    const char *old_name;         /**< Of NAMED: in `from`. NULL: none. */
+    const char *name;             /**< Of NAMED: after the batch. NULL: none. */
+    const char *old_name;         /**< Of NAMED: before the batch. NULL: none. */
 } quern_delta_batch;
 
 /** What differs between two frames; see quern_history_delta. */
@@ -168,24 +169,39 @@ typedef struct quern_delta_stats {
  * or later, what was. Columns that both frames share are not looked at, so this takes the time of a look at
  * what was written between the two. To compare the world as it is now, save it first.
  *
- * Batches come in this order, which follows from the frames alone:
+ * Batches have this order, which follows from the frames alone:
  *
- *   1. CREATED, by archetype and row of `to`
- *   2. by archetype and row of `to`, for each run of rows by component, and of one component in this order:
- *      ADDED or CHANGED, ENABLED, DISABLED, REMOVED
- *   3. NAMED, by the index of the entity
- *   4. by archetype and row of `from`: ENABLED and REMOVED, then DESTROYED
- *   5. RESOURCE, by registration
+ *   1. NAMED without a name, by the index of the entity: names that are cleared
+ *   2. ENABLED and REMOVED, for each run of rows by component: first of entities that live in both frames, by
+ *      archetype and row of `to`, then of those that end, by archetype and row of `from`
+ *   3. DESTROYED, by archetype and row of `from`
+ *   4. CREATED, by archetype and row of `to`
+ *   5. by archetype and row of `to`, for each run of rows by component, and of one component in this order:
+ *      ADDED or CHANGED, ENABLED, DISABLED
+ *   6. NAMED, by the index of the entity: names that are given
+ *   7. RESOURCE, by registration
  *
- * So who does what they tell, one after the other, in a world that is like `from`, gets one that is like
- * `to`: entities that values refer to have been created then. With from and to in exchange everything is
- * told backwards: CREATED as DESTROYED, ADDED as REMOVED, ENABLED as DISABLED, other batches with old and
- * new in exchange.
+ * In this order each batch can be applied to a world that is like `from` by the plain calls, in a loop over its
+ * entities, and the world is like `to` afterwards: quern_entity_create, _add, _set, _remove, _enable, _set_name
+ * and _destroy are never refused. A world with other handles translates them: those of the entities, and those
+ * in values, of which each was created before. Everything that goes does so before anything comes. So names never
+ * collide, relations with levels close no cycle, an entity never exceeds its limit of components, and an entity
+ * that is destroyed is nobody's target, whatever the policy of the relation.
  *
- * The target of a relation is the value of its component (a quern_entity), so relating shows as ADDED,
- * CHANGED and REMOVED. Not told are: the order of rows, which entities of one target are children in which
- * order, events, which handles come next, the state of schedules. Entities that are moved to other
- * components are told of by ADDED and REMOVED.
+ * The target of a relation is the value of its component (a quern_entity), so relating shows as ADDED, CHANGED
+ * and REMOVED. Another target shows as CHANGED if the old one lives in `to` and the source has no children in
+ * `to` or the relation has no levels; otherwise as REMOVED, and as ADDED later.
+ *
+ * A name is cleared (1) if its entity ends, has no name in `to` or another parent there, or if another entity has
+ * this parent and name in `to`; it or the next name is given later (6). Other names change in one step (6).
+ *
+ * With from and to in exchange the delta tells the opposite: entities of CREATED are DESTROYED, components of
+ * ADDED are REMOVED, and old values are new ones.
+ *
+ * Not told are: the order of rows, which entities of one target are children in which order, events, which
+ * handles come next, the state of schedules, and whether an entity is off by itself or because of its parent (see
+ * <quern/active.h>; its tag is told). Entities that are moved to other components are told of by ADDED and
+ * REMOVED.
  *
  * Values differ where their described fields do, or all bytes of a type without. Of types with hooks and
  * without described fields nobody can tell: they count as CHANGED where they may have been written, and

@@ -322,19 +322,19 @@ Test(delta, batches_come_in_the_order_that_is_told)
     must(quern_history_delta(many_it.history, 0, 2, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     cr_assert_eq(count, 9);
-    expect_batch(delta, 0, QUERN_DELTA_CREATED, created, none);
-    expect_batch(delta, 1, QUERN_DELTA_CHANGED, list[0], many_it.amount);
-    cr_assert_eq(((const amount *)batches[1].values)->value, 2);
-    cr_assert_eq(((const amount *)batches[1].old_values)->value, 1);
-    expect_batch(delta, 2, QUERN_DELTA_DISABLED, list[1], many_it.amount);
-    expect_batch(delta, 3, QUERN_DELTA_ADDED, created, many_it.amount);
-    expect_batch(delta, 4, QUERN_DELTA_ADDED, list[2], many_it.tag);
-    cr_assert(batches[4].values == NULL && batches[4].value_bytes == 0);
-    expect_batch(delta, 5, QUERN_DELTA_NAMED, list[0], none);
-    cr_assert_str_eq(batches[5].name, "first");
-    cr_assert_null(batches[5].old_name);
-    expect_batch(delta, 6, QUERN_DELTA_REMOVED, list[3], many_it.amount);
-    expect_batch(delta, 7, QUERN_DELTA_DESTROYED, list[3], none);
+    expect_batch(delta, 0, QUERN_DELTA_REMOVED, list[3], many_it.amount);
+    expect_batch(delta, 1, QUERN_DELTA_DESTROYED, list[3], none);
+    expect_batch(delta, 2, QUERN_DELTA_CREATED, created, none);
+    expect_batch(delta, 3, QUERN_DELTA_CHANGED, list[0], many_it.amount);
+    cr_assert_eq(((const amount *)batches[3].values)->value, 2);
+    cr_assert_eq(((const amount *)batches[3].old_values)->value, 1);
+    expect_batch(delta, 4, QUERN_DELTA_DISABLED, list[1], many_it.amount);
+    expect_batch(delta, 5, QUERN_DELTA_ADDED, created, many_it.amount);
+    expect_batch(delta, 6, QUERN_DELTA_ADDED, list[2], many_it.tag);
+    cr_assert(batches[6].values == NULL && batches[6].value_bytes == 0);
+    expect_batch(delta, 7, QUERN_DELTA_NAMED, list[0], none);
+    cr_assert_str_eq(batches[7].name, "first");
+    cr_assert_null(batches[7].old_name);
     cr_assert(batches[8].kind == QUERN_DELTA_RESOURCE && batches[8].resource.bits == many_it.counter.bits);
     cr_assert_eq(((const amount *)batches[8].values)->value, 5);
     quern_delta_destroy(delta);
@@ -385,6 +385,93 @@ Test(delta, neighbours_are_one_batch_and_relations_are_values)
     cr_assert(quern_entity_equal(*(const quern_entity *)batches[0].values, list[0]));
     cr_assert(quern_entity_equal(*(const quern_entity *)batches[0].old_values, list[1]));
     quern_delta_destroy(delta);
+    many_close_world();
+}
+
+static quern_entity create_named(quern_entity parent, const char *name)
+{
+    quern_entity entity;
+    must(quern_entity_create(many_it.world, &entity));
+    if (!quern_entity_is_null(parent))
+        must(quern_entity_relate(many_it.world, entity, many_it.parent, parent));
+    must(quern_entity_set_name(many_it.world, entity, name));
+    return entity;
+}
+
+static void expect_name(const quern_delta_batch *batch, quern_entity entity, const char *old_name,
+                        const char *name)
+{
+    cr_assert(batch->kind == QUERN_DELTA_NAMED && quern_entity_equal(batch->entities[0], entity));
+    cr_assert((old_name == NULL) == (batch->old_name == NULL) && (name == NULL) == (batch->name == NULL));
+    if (old_name != NULL) cr_assert_str_eq(batch->old_name, old_name);
+    if (name != NULL) cr_assert_str_eq(batch->name, name);
+}
+
+Test(delta, a_name_that_another_entity_takes_over_is_cleared_first)
+{
+    quern_delta *delta;
+    uint32_t count;
+    many_open_world(NULL);
+    const quern_entity none = quern_entity_null();
+    const quern_entity a = create_named(none, "a"), b = create_named(none, "b");
+    const quern_entity of_a = create_named(a, "x"), of_b = create_named(b, "z");
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    must(quern_entity_set_name(many_it.world, of_a, "y"));
+    must(quern_entity_set_name(many_it.world, of_b, "x")); /* under another parent */
+    must(quern_entity_set_name(many_it.world, a, "c"));
+    must(quern_entity_set_name(many_it.world, b, "a"));
+    must(quern_history_save(many_it.history, 1, NULL));
+    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    const quern_delta_batch *batches = quern_delta_batches(delta, &count);
+    cr_assert_eq(count, 5);
+    expect_name(&batches[0], a, "a", NULL);
+    expect_name(&batches[1], a, NULL, "c");
+    expect_name(&batches[2], b, "b", "a");
+    expect_name(&batches[3], of_a, "x", "y");
+    expect_name(&batches[4], of_b, "z", "x");
+    quern_delta_destroy(delta);
+    many_close_world();
+}
+
+/* Each of a row of sources gets another target. */
+static void expect_retarget(quern_delta_kind first_kind, uint32_t batch_count)
+{
+    quern_delta *delta;
+    uint32_t count;
+    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    const quern_delta_batch *batches = quern_delta_batches(delta, &count);
+    cr_assert_eq(count, batch_count, "%u batches", count);
+    cr_assert_eq(batches[0].kind, first_kind);
+    cr_assert_eq(batches[0].component.bits, quern_relation_component(many_it.parent).bits);
+    cr_assert_eq(batches[0].count, 2);
+    quern_delta_destroy(delta);
+}
+
+Test(delta, a_target_changes_in_one_step_where_the_source_has_no_children)
+{
+    quern_entity list[6];
+    many_open_world(NULL);
+    for (uint32_t i = 0; i < 6; i++)
+        must(quern_entity_create(many_it.world, &list[i]));
+    for (uint32_t i = 2; i < 4; i++)
+        must(quern_entity_relate(many_it.world, list[i], many_it.parent, list[0]));
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    for (uint32_t i = 2; i < 4; i++)
+        must(quern_entity_relate(many_it.world, list[i], many_it.parent, list[1]));
+    must(quern_history_save(many_it.history, 1, NULL));
+    expect_retarget(QUERN_DELTA_CHANGED, 1);
+    for (uint32_t i = 2; i < 4; i++)
+        must(quern_entity_relate(many_it.world, list[i + 2], many_it.parent, list[i]));
+    must(quern_history_save(many_it.history, 1, NULL));
+    expect_retarget(QUERN_DELTA_REMOVED, 4); /* and ADDED, and that of each child */
+    must(quern_history_restore(many_it.history, 0, NULL));
+    for (uint32_t i = 2; i < 4; i++)
+        must(quern_entity_relate(many_it.world, list[i], many_it.parent, list[1]));
+    must(quern_entity_destroy(many_it.world, list[0]));
+    must(quern_history_save(many_it.history, 1, NULL));
+    expect_retarget(QUERN_DELTA_REMOVED, 3); /* and DESTROYED, and ADDED */
     many_close_world();
 }
 

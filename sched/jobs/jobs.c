@@ -18,38 +18,87 @@ static bool is_stopping(const quern_jobs *jobs)
     return atomic_load_explicit(&jobs->is_stopping, memory_order_acquire);
 }
 
-/* Acquire pairs with end_threads, which also gives a permit. */
+/* Acquire pairs with stop_locked, after which each worker gets a permit. */
 static bool has_stopped(const quern_jobs *jobs)
 {
     return atomic_load_explicit(&jobs->has_stopped, memory_order_acquire);
 }
 
-/* The queues' lock makes "nobody has anything to do" one look: see workers_rest. A worker that is not
- * counted counts itself again before it takes what it was given, and whoever gives it something is counted.
- * Returns whether there is something. Relaxed: the lock orders it. */
-static bool count_at_rest(quern__worker *worker, uint32_t difference_empty, uint32_t difference_full)
+/* Guests also run what guests alone may run. */
+static bool can_find_job(const quern__worker *worker)
+{
+    const quern_jobs *jobs = worker->jobs;
+    return !quern__queue_is_empty(&worker->assigned) || quern__jobs_any(jobs) ||
+           (quern__worker_is_guest(worker) &&
+            !quern__queue_looks_empty(&jobs->queues, QUERN__QUEUE_CALLER));
+}
+
+/* Also wakes the caller of end_threads, which rests as worker 0. */
+static void give_permits(quern_jobs *jobs)
+{
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        quern__parker_give(&jobs->workers[index].parker);
+}
+
+/* Under the queues' lock, when all workers rest. Returns false if there is a job that one of them alone may run,
+ * and so is about to; else nothing is assigned to a thread any more. Release: pairs with the acquire in
+ * has_stopped. */
+static bool stop_locked(quern_jobs *jobs)
+{
+    if (!quern__queue_looks_empty(&jobs->queues, QUERN__QUEUE_CALLER)) return false;
+    for (uint32_t index = 1; index < jobs->thread_count; index++)
+        if (!quern__queue_is_empty(&jobs->workers[index].assigned)) return false;
+    for (uint32_t index = 1; index < jobs->thread_count; index++)
+        jobs->workers[index].assigned.is_open = false;
+    atomic_store_explicit(&jobs->has_stopped, true, memory_order_release);
+    return true;
+}
+
+/* The worker has found no job while the pool ends. The last worker to rest ends the threads. Returns false if
+ * there is a job for the worker after all.
+ *
+ * The queues' lock makes "all workers rest and there is no job" one observation: jobs are queued and assigned
+ * under it, workers begin and end their rest under it, and only a worker that does not rest has jobs in its
+ * deque. Relaxed: the lock orders the count. */
+static bool begin_rest(quern__worker *worker)
+{
+    quern_jobs *jobs = worker->jobs;
+    bool stops = false;
+    pthread_mutex_lock(&jobs->queues.mutex);
+    bool can_rest = !can_find_job(worker);
+    if (can_rest && atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed) == 1)
+        stops = stop_locked(jobs);
+    pthread_mutex_unlock(&jobs->queues.mutex);
+    if (stops) give_permits(jobs);
+    return can_rest;
+}
+
+/* Returns false if the worker has nothing to do: then it still rests. Relaxed: as above. */
+static bool end_rest(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     pthread_mutex_lock(&jobs->queues.mutex);
-    bool is_empty = quern__queue_is_empty(&worker->assigned);
-    atomic_fetch_add_explicit(&jobs->lent_count, is_empty ? difference_empty : difference_full,
-                              memory_order_relaxed);
+    bool goes_on = !has_stopped(jobs) && can_find_job(worker);
+    if (goes_on) atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&jobs->queues.mutex);
-    return !is_empty;
+    return goes_on;
 }
 
-/* While the pool ends: there is no job, and one that another worker is still to submit runs on that worker;
- * but it may be assigned to this one. False when all have come here. */
-static bool rest(quern__worker *worker)
+/* The worker rests. A job that another worker pushes wakes it, as always (quern__worker_sleep). Returns false when
+ * the threads end. */
+static bool sleep_at_rest(quern__worker *worker)
 {
-    quern_jobs *jobs = worker->jobs;
-    if (count_at_rest(worker, (uint32_t)-1, 0)) return true;
-    quern__parker_give(&jobs->workers[0].parker); /* which waits for the last one; see end_threads */
-    while (!has_stopped(jobs)) {
-        quern__parker_take(&worker->parker);
-        if (count_at_rest(worker, 0, 1)) return true;
+    while (!has_stopped(worker->jobs)) {
+        quern__worker_sleep(worker);
+        if (end_rest(worker)) return true;
     }
     return false;
+}
+
+/* For a worker without a job, while the pool ends. Returns false when the threads end. */
+static bool rest(quern__worker *worker)
+{
+    return !begin_rest(worker) || sleep_at_rest(worker);
 }
 
 /* Until it is known how many threads there are: see start_workers. */
@@ -72,7 +121,7 @@ static void *worker_main(void *argument)
             quern__worker_run(worker, &job);
         else if (!is_stopping(jobs))
             quern__worker_sleep(worker);
-        else if (!quern__jobs_any(jobs) && !rest(worker))
+        else if (!rest(worker))
             break;
     }
     quern__worker_call_stop(worker);
@@ -298,38 +347,16 @@ static bool drain(quern_jobs *jobs)
     return had_any;
 }
 
-/* Under the lock nobody who rests begins again, and who does not is counted. Both looks are relaxed: the
- * lock orders what the workers did, and the first one only saves taking it. */
-static bool workers_rest(const quern__wait *wait)
-{
-    quern_jobs *jobs = wait->target;
-    if (atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) != 0) return false;
-    pthread_mutex_lock(&jobs->queues.mutex);
-    bool all_rest = atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) == 0;
-    for (uint32_t index = 1; index < jobs->thread_count; index++)
-        all_rest = all_rest && quern__queue_is_empty(&jobs->workers[index].assigned);
-    pthread_mutex_unlock(&jobs->queues.mutex);
-    return all_rest;
-}
-
-static void give_permits(quern_jobs *jobs)
-{
-    for (uint32_t index = 1; index < jobs->thread_count; index++)
-        quern__parker_give(&jobs->workers[index].parker);
-}
-
-/* The caller goes on with its own jobs meanwhile, which a worker's job may be waiting for. Release: pairs
- * with the acquire in is_stopping and has_stopped. */
+/* The caller takes part like a worker of the pool, and alone runs what is for guests. Release: pairs with the
+ * acquire in is_stopping. The count is relaxed: no worker rests before is_stopping is set. */
 static void end_threads(quern_jobs *jobs)
 {
-    quern__wait wait = {.scope = jobs, .target = jobs, .is_done = workers_rest};
+    atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
     atomic_store_explicit(&jobs->is_stopping, true, memory_order_release);
     give_permits(jobs);
     do
-        quern__worker_wait(&jobs->workers[0], &wait);
-    while (drain(jobs)); /* which may have been to say something to them */
-    atomic_store_explicit(&jobs->has_stopped, true, memory_order_release);
-    give_permits(jobs);
+        (void)drain(jobs);
+    while (rest(&jobs->workers[0]));
     for (uint32_t index = 1; index < jobs->thread_count; index++)
         quern__thread_join(&jobs->workers[index].thread);
 }

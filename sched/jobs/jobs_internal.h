@@ -131,12 +131,14 @@ struct quern_jobs {
     void *user_data;    /* of both */
     bool is_asymmetric; /* pushers need no fence, see search.c */
     char name[QUERN__THREAD_NAME_BYTES];
-    quern__worker *workers;      /* [worker_capacity] */
-    uint32_t worker_capacity;    /* more than worker_count when the system refused a thread */
-    _Atomic bool is_stopping;    /* workers end when there is nothing left to do */
-    _Atomic bool has_stopped;    /* there is nothing */
-    _Atomic uint32_t lent_count; /* calls asked of the host's threads that have not returned */
-    uint32_t fork_count;         /* of the process, when the threads were started */
+    quern__worker *workers;   /* [worker_capacity] */
+    uint32_t worker_capacity; /* more than worker_count when the system refused a thread */
+    _Atomic bool is_stopping; /* workers end when there is nothing left to do */
+    _Atomic bool has_stopped; /* its own threads run no job any more */
+    /* Calls asked of the host's threads that have not returned; or the pool's own threads that do not rest,
+     * and while the pool ends also the thread that ends it: see rest in jobs.c. */
+    _Atomic uint32_t lent_count;
+    uint32_t fork_count; /* of the process, when the threads were started */
     pthread_mutex_t outside_mutex;
     pthread_cond_t outside_condition; /* a sleeper from outside has fired, or a guest has left */
     quern__queues queues;
@@ -215,12 +217,14 @@ static inline uint32_t quern__guest_place(const quern__worker *guest)
     return guest->index == 0 ? 0 : guest->index + 1 - guest->jobs->thread_count;
 }
 
-/* Its own threads and the guests inside: all who may do a job now or later. seq_cst: pairs with the swap in
- * quern__jobs_try_enter; see is_last_one in wait.c. */
+/* How many workers may run a job now or later: the pool's own threads, unless they have stopped, and the guests
+ * inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see is_last_one in wait.c. Relaxed: the guest
+ * that has seen the threads stop is the only one that still waits then. */
 static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
 {
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_seq_cst);
-    return jobs->thread_count - 1 + (uint32_t)__builtin_popcount((uint32_t)guests);
+    bool has_threads = !atomic_load_explicit(&jobs->has_stopped, memory_order_relaxed);
+    return (has_threads ? jobs->thread_count - 1 : 0) + (uint32_t)__builtin_popcount((uint32_t)guests);
 }
 
 /* The list of the calling thread; and what it says of a pool, or NULL. */

@@ -164,34 +164,28 @@ void assigned_lent_two_jobs(void)
 
 /* --------------------------------------------------------------------------------------------- the end */
 
-/* What worker_main does when there are no other jobs. */
-static void *work_until_over(void *argument)
+/* A thread that rests gets a job. */
+static void *work_from_rest(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job;
-    while (rest(worker))
+    for (bool goes_on = sleep_at_rest(worker); goes_on; goes_on = rest(worker))
         if (quern__worker_take_assigned(worker, NULL, &job)) job.run(&job, worker);
     return NULL;
 }
 
-/* What end_threads does when the caller has none. */
-static void end_all(void)
-{
-    const quern__wait wait = {.target = &pool, .is_done = workers_rest};
-    while (!workers_rest(&wait))
-        quern__parker_take(&workers[0].parker);
-    atomic_store_explicit(&pool.has_stopped, true, memory_order_release);
-    give_permits(&pool);
-    pthread_join(threads[1], NULL);
-}
-
+/* The caller does not rest yet. */
 void assigned_end(void)
 {
     set_up(2);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     atomic_store_explicit(&pool.lent_count, 1, memory_order_relaxed);
-    pthread_create(&threads[1], NULL, work_until_over, &workers[1]);
+    quern__current_worker = &workers[0];
+    pthread_create(&threads[1], NULL, work_from_rest, &workers[1]);
     assign(1, run_one);
-    end_all();
+    while (rest(&workers[0])) {
+    }
+    pthread_join(threads[1], NULL);
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
 }
 

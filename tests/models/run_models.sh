@@ -74,6 +74,13 @@ quick rc11,imm assigned_end                   1 worker that ends; 1 job that the
 quick rc11,imm assigned_register              1 registered thread, 1 other; 1 place
 long  rc11     assigned_register_two          2 registered threads; 2 places
 quick rc11,imm assigned_unregister            1 thread that unregisters, 1 outside pusher
+quick rc11     end_last_waits                 1 thread that rests, 1 caller; 2 jobs
+quick rc11     end_last_pushes                1 thread that rests, 1 caller; 1 job
+quick rc11     end_last_is_assigned           1 thread that rests, 1 caller; 2 jobs
+quick rc11     end_last_is_for_caller         1 thread that rests, 1 caller; 2 jobs
+quick rc11     end_submitted_outside          1 thread that rests, 1 caller, 1 outside pusher; 1 job
+quick rc11     end_assigned_outside           1 thread that rests, 1 caller, 1 outside pusher; 1 job
+quick rc11     end_caller_goes_on             1 thread that rests, 1 caller; 2 jobs afterwards
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
 long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
@@ -105,7 +112,7 @@ TEXT
 explore()
 {
     set -- "$@" "${2%%_*}"
-    case $3 in after | counter | graph | guests | kept | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in after | counter | end | graph | guests | kept | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
     memory_model=$1
     scenario=$2
     file=$3

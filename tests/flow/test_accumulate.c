@@ -10,6 +10,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Values accumulated by command: how they come together, in which order, what becomes of those that find no
  * entity, and what is refused. */
@@ -352,6 +353,275 @@ Test(accumulate, change_filters_see_them)
     seen_rows = 0;
     must_run(schedule, NULL);
     cr_assert_eq(seen_rows, 0u);
+}
+
+/* ------------------------------------------------------------------------ batches, streams and listeners */
+
+enum { TURNS = 100 };
+
+/* Several components, and several ways for one, in turn: each value is combined in its own way, in order. */
+static void add_in_turn(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (int32_t i = 0; i < TURNS; i++) {
+        const score floor = {i * 37 % 90, 0};
+        add(commands, one, i % 7);
+        must(quern_commands_accumulate(commands, one, score_type, &floor, QUERN_MAX));
+        if (i % 3 == 0)
+            must(quern_commands_accumulate(commands, one, mixed_type, &(mixed){.d = 1}, QUERN_SUM));
+        if (i % 5 == 0) must(quern_commands_accumulate(commands, other, score_type, &floor, QUERN_MIN));
+    }
+}
+
+Test(accumulate, components_and_ways_may_take_turns)
+{
+    int32_t most = 0, least = 0, count = 0;
+    for (int32_t i = 0; i < TURNS; i++) {
+        const int32_t floor = i * 37 % 90;
+        most = most + i % 7 > floor ? most + i % 7 : floor;
+        if (i % 5 == 0 && floor < least) least = floor;
+        count += i % 3 == 0;
+    }
+    add_callback("a", add_in_turn);
+    must_run(schedule, NULL);
+    cr_assert_eq(score_of(one).sum, most);
+    cr_assert_eq(score_of(one).count, (uint32_t)TURNS);
+    cr_assert_eq(score_of(other).sum, least);
+    cr_assert_eq(((const mixed *)quern_entity_get(world, one, mixed_type))->d, (double)count);
+}
+
+enum { PER_VIEW = 40, MANY_PLACES = 12000 };
+
+/* By the number of the view: creates, creates and accumulates to what it has created, or only accumulates. */
+static void create_and_add(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component list[] = {score_type, tag};
+    for (uint32_t i = 0; i < PER_VIEW; i++) {
+        const int32_t number = (int32_t)(view->ordinal * PER_VIEW + i);
+        if (view->ordinal % 3 == 2) {
+            add(commands, one, number);
+            continue;
+        }
+        const quern_entity made =
+            quern_commands_create_with(commands, list, (const void *const[]){&(score){number, 0}, NULL}, 2);
+        if (view->ordinal % 3 == 1) add(commands, made, 1000 * number);
+    }
+}
+
+static void expect_created(uint32_t view_count)
+{
+    quern_query *query =
+        setup_query(world, (quern_term[]){quern_term_read(score_type), quern_term_with(tag)}, 2);
+    const uint32_t only_added = view_count / 3;
+    cr_assert_eq(quern_query_count(query), (uint64_t)(view_count - only_added) * PER_VIEW);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const score *scores = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            if (scores[i].count == 1)
+                cr_assert_eq(scores[i].sum % 1001 == 0 && scores[i].sum / 1001 / PER_VIEW % 3 == 1, true);
+            else
+                cr_assert_eq(scores[i].sum / PER_VIEW % 3, 0);
+        }
+    }
+    quern_query_destroy(query);
+}
+
+Test(accumulate, each_callback_has_its_own_creates, .timeout = 60)
+{
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        close_world();
+        open_world();
+        static quern_entity places[MANY_PLACES];
+        must(quern_entity_create_many(world, &plain, NULL, 1, MANY_PLACES, places));
+        quern_query *query = setup_query(world, (quern_term[]){quern_term_read(plain)}, 1);
+        uint32_t view_count = 0;
+        quern_query_iterator it = quern_query_iterate(query);
+        while (quern_query_next(&it))
+            view_count++;
+        quern_query_destroy(query);
+        cr_assert_gt(view_count, 5u);
+        quern_system_def def = system_def("a", create_and_add);
+        def.terms[0] = quern_term_read(plain);
+        setup_system(schedule, &def);
+        schedule->playback.parallel_command_count = 1;
+        quern_jobs *jobs = setup_jobs(pool_threads[i]);
+        must_run(schedule, jobs);
+        quern_jobs_destroy(jobs);
+        expect_created(view_count);
+        assert_valid(world);
+    }
+}
+
+/* A value may name what its callback creates. */
+static quern_component knows_type;
+static quern_combine replace;
+
+static void replace_value(void *value, const void *accumulated, void *user_data)
+{
+    (void)user_data;
+    memcpy(value, accumulated, sizeof(quern_entity));
+}
+
+static void create_a_few(quern_context *context)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        quern_commands_create(quern_context_commands(context));
+}
+
+static void create_and_name(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_commands_create(commands);
+    const quern_entity made = quern_commands_create_with(commands, &tag, NULL, 1);
+    must(quern_commands_accumulate(commands, one, knows_type, &made, replace));
+}
+
+Test(accumulate, handles_in_values_become_those_of_what_was_created)
+{
+    must(quern_component_register(
+        world,
+        &(quern_component_def){.name = "knows",
+                               .size_bytes = 8,
+                               .alignment_bytes = 8,
+                               .fields = {{"who", QUERN_FIELD_ENTITY, .count = 1}}},
+        &knows_type));
+    must(quern_entity_add(world, one, knows_type, NULL));
+    must(quern_combine_register(world, &(quern_combine_def){.name = "replace", .function = replace_value},
+                                &replace));
+    add_callback("a", create_a_few);
+    add_callback("b", create_and_name);
+    must_run(schedule, NULL);
+    const quern_entity known = *(const quern_entity *)quern_entity_get(world, one, knows_type);
+    cr_assert(quern_entity_is_alive(world, known));
+    cr_assert(quern_entity_has(world, known, tag));
+}
+
+static void add_to_both(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const bool is_first = quern_context_frame_index(context) % 2 == 0;
+    add(commands, is_first ? one : other, 1);
+    add(commands, is_first ? other : one, 1);
+}
+
+/* Only the archetype of one of the two is listened to; which of them comes first makes no difference. */
+Test(accumulate, change_filters_see_one_of_several_archetypes)
+{
+    add_callback("a", add_to_both);
+    quern_system_def def = system_def("b", count_rows);
+    def.terms[0] = quern_term_changed(quern_term_read(score_type));
+    def.terms[1] = quern_term_with(plain);
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    for (uint32_t i = 0; i < 4; i++) {
+        seen_rows = 0;
+        must_run(schedule, NULL);
+        cr_assert_eq(seen_rows, 1u, "frame %u", i);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- more drops */
+
+static void add_to_stale(quern_context *context)
+{
+    add(quern_context_commands(context), stale, 5);
+}
+
+Test(accumulate, an_old_handle_does_not_reach_who_has_the_slot_now)
+{
+    stale = setup_entity_with(world, &score_type, 1);
+    must(quern_entity_destroy(world, stale));
+    const quern_entity heir = setup_entity_with(world, &score_type, 1);
+    cr_assert_eq(quern_entity_index(heir), quern_entity_index(stale));
+    add_callback("a", add_to_stale);
+    must_run(schedule, NULL);
+    cr_assert_eq(score_of(heir).sum, 0);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 1u);
+    assert_drop(0, QUERN_DROP_DEAD, 1, stale);
+}
+
+static void destroy_what_it_adds_to(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_commands_create_with(commands, &score_type, NULL, 1);
+    const quern_entity second = quern_commands_create_with(commands, &score_type, NULL, 1);
+    add(commands, second, 1);
+    must(quern_commands_destroy(commands, second));
+}
+
+/* Also where callbacks before it have created something. */
+Test(accumulate, what_was_created_and_went_is_reported_as_it_was_recorded)
+{
+    quern_drop dropped;
+    add_callback("a", create_a_few);
+    add_callback("b", destroy_what_it_adds_to);
+    must_run(schedule, NULL);
+    assert_drop(0, QUERN_DROP_DESTROYED, 1, quern_entity_null());
+    must(quern_schedule_get_drop(schedule, 0, &dropped));
+    cr_assert_eq(quern_entity_index(dropped.first), 1u);
+    cr_assert_str_eq(dropped.system_name, "b");
+}
+
+static failing_allocator *withdrawn;
+
+/* From the first value on there is no memory. */
+static void withdraw(void *value, const void *accumulated, void *user_data)
+{
+    (void)user_data;
+    memcpy(value, accumulated, 8);
+    failing_allocator_fail_from(withdrawn, failing_allocator_call_count(withdrawn) + 1);
+}
+
+static quern_entity dead[3];
+
+/* Two values for what is gone, one for what goes with the sync point, one for what lacks the component. */
+static void add_in_vain(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const uint32_t i = (uint32_t)(uintptr_t)quern_context_user_data(context);
+    const uint64_t value = i;
+    must(quern_commands_accumulate(commands, one, plain, &value, replace));
+    for (uint32_t k = 0; k < 2; k++)
+        must(quern_commands_accumulate(commands, dead[(i + k) % 3], plain, &value, replace));
+    must(quern_commands_accumulate(commands, other, plain, &value, replace));
+    const quern_entity fresh = quern_commands_create(commands);
+    must(quern_commands_accumulate(commands, fresh, plain, &value, replace));
+    must(quern_commands_destroy(commands, fresh));
+}
+
+/* What is dropped is known when values have been combined; there is room for all of it then. */
+Test(accumulate, drops_of_many_systems_need_no_memory_at_the_end)
+{
+    static const quern_drop_reason reasons[] = {QUERN_DROP_DEAD, QUERN_DROP_NO_COMPONENT,
+                                                QUERN_DROP_DESTROYED};
+    close_world();
+    withdrawn = failing_allocator_create();
+    open_world_with(&(quern_world_def){.allocator = failing_allocator_interface(withdrawn)});
+    must(quern_combine_register(world, &(quern_combine_def){.name = "replace", .function = withdraw},
+                                &replace));
+    for (uint32_t i = 0; i < 3; i++)
+        dead[i] = setup_entity(world);
+    for (uint32_t i = 0; i < 3; i++)
+        must(quern_entity_destroy(world, dead[i]));
+    for (uint32_t i = 0; i < 3; i++) {
+        quern_system_def def = system_def((const char *[]){"x", "y", "z"}[i], NULL);
+        def.begin = add_in_vain;
+        def.user_data = (void *)(uintptr_t)i;
+        setup_system(schedule, &def);
+    }
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 12u);
+    cr_assert_eq(quern_schedule_drop_count(schedule), 9u);
+    for (uint32_t i = 0; i < 9; i++)
+        assert_drop(i, reasons[i % 3], i % 3 == 0 ? 2 : 1,
+                    i % 3 == 0   ? dead[i / 3]
+                    : i % 3 == 1 ? other
+                                 : quern_entity_null());
+    close_world();
+    failing_allocator_close(withdrawn);
+    open_world();
 }
 
 /* ----------------------------------------------------------------------------------- outside of systems */

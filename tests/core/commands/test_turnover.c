@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <quern/prefab.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +20,10 @@ enum { ENTITY_COUNT = 3000, KIND_COUNT = 4, WIDE_COUNT = 70 };
 static quern_world *world;
 static quern_component position, number, links, tag, tracked_component;
 static quern_component wide[WIDE_COUNT]; /* every fifth is a tag */
+static quern_component sized[9];
 static tracked_counts counts;
 static quern_entity entities[ENTITY_COUNT];
+static quern_prefab prefab;
 static failing_allocator *memory;
 
 /* The sets of components that entities have, by kind. */
@@ -63,6 +66,12 @@ static void open_world(bool tracks)
     tag = setup_tag(world, "tag");
     tracked_component = tracked_register(world, "tracked", &counts);
     register_wide();
+    for (uint32_t i = 0; i < COUNT_OF(sized); i++) {
+        static const uint32_t sizes[COUNT_OF(sized)] = {1, 2, 4, 8, 12, 16, 20, 24, 64};
+        char name[16];
+        snprintf(name, sizeof name, "sized %u", sizes[i]);
+        sized[i] = setup_component(world, name, sizes[i], i < 2 ? 1 : 4);
+    }
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         quern_component list[3];
         const uint32_t count = list_of(i / (ENTITY_COUNT / KIND_COUNT), list);
@@ -103,25 +112,57 @@ static outcome outcome_of(quern_schedule *schedule)
 
 typedef enum way { SHORT_WAY, ALL_STAGES } way;
 
-/* A frame of a system with this callback, and then an idle one. */
-static quern_schedule *open_schedule(quern_system_callback *callback, uint32_t flags, way which)
+/* What the system of a program does: at once, or view by view of what has a number. */
+typedef struct changes {
+    quern_system_callback *begin;
+    quern_kernel *run;
+    uint32_t flags;
+    bool tracks, spawns, reacts;
+} changes;
+
+/* Entities that went, as the reaction was shown them: their numbers, in order. */
+static uint64_t removed_numbers[2 * ENTITY_COUNT];
+static uint32_t removed_count;
+
+static void note_removed(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    memcpy(removed_numbers + removed_count, quern_view_read(view, 0), view->count * sizeof(uint64_t));
+    removed_count += view->count;
+}
+
+static void add_reaction(quern_schedule *schedule)
+{
+    quern_system_def def = system_def("reacts", note_removed);
+    def.terms[0] = quern_term_read(number);
+    def.terms[1] = quern_term_with(position);
+    def.reacts_to = QUERN_ON_REMOVED;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE; /* one view after the other */
+    setup_system(schedule, &def);
+}
+
+/* A frame of a system that makes these changes, and then an idle one. */
+static quern_schedule *open_schedule(const changes *what, way which)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("changes", NULL);
-    def.begin = callback;
-    def.flags = flags;
+    quern_system_def def = system_def("changes", what->run);
+    def.begin = what->begin;
+    def.flags = what->flags;
+    if (what->run != NULL) def.terms[0] = quern_term_with(number);
     setup_system(schedule, &def);
+    if (what->reacts) add_reaction(schedule);
     schedule->playback.no_short_ways = which == ALL_STAGES;
     schedule->playback.parallel_command_count = 1;
     return schedule;
 }
 
-static outcome play(quern_system_callback *callback, uint32_t flags, uint32_t thread_count, way which,
-                    bool tracks, uint32_t *out_turnover_count)
+static outcome play(const changes *what, uint32_t thread_count, way which, uint32_t *out_turnover_count)
 {
-    open_world(tracks);
+    open_world(what->tracks);
+    if (what->spawns) must(quern_prefab_capture(world, entities[ENTITY_COUNT - 1], &prefab));
+    removed_count = 0;
     quern_jobs *jobs = setup_jobs(thread_count);
-    quern_schedule *schedule = open_schedule(callback, flags, which);
+    quern_schedule *schedule = open_schedule(what, which);
     must_run(schedule, jobs);
     const outcome it = outcome_of(schedule);
     *out_turnover_count = schedule->playback.turnover_count;
@@ -132,19 +173,30 @@ static outcome play(quern_system_callback *callback, uint32_t flags, uint32_t th
     return it;
 }
 
+static void assert_changes(const changes *what, bool takes_short_way)
+{
+    static uint64_t expected_numbers[2 * ENTITY_COUNT];
+    memory = failing_allocator_create();
+    uint32_t turnover_count;
+    const outcome expected = play(what, 0, ALL_STAGES, &turnover_count);
+    const uint32_t expected_count = removed_count;
+    memcpy(expected_numbers, removed_numbers, sizeof removed_numbers);
+    cr_assert_eq(turnover_count, 0u);
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        const outcome actual = play(what, pool_threads[i], SHORT_WAY, &turnover_count);
+        cr_assert_eq(turnover_count, takes_short_way ? 1u : 0u, "%u threads", pool_threads[i]);
+        cr_assert_eq(memcmp(&actual, &expected, sizeof actual), 0, "%u threads", pool_threads[i]);
+        cr_assert_eq(removed_count, expected_count, "%u threads", pool_threads[i]);
+        cr_assert_eq(memcmp(removed_numbers, expected_numbers, expected_count * sizeof(uint64_t)), 0);
+    }
+    failing_allocator_close(memory);
+}
+
 static void assert_both_ways(quern_system_callback *callback, uint32_t flags, bool tracks,
                              bool takes_short_way)
 {
-    memory = failing_allocator_create();
-    uint32_t turnover_count;
-    const outcome expected = play(callback, flags, 0, ALL_STAGES, tracks, &turnover_count);
-    cr_assert_eq(turnover_count, 0u);
-    for (uint32_t i = 0; i < POOL_COUNT; i++) {
-        const outcome actual = play(callback, flags, pool_threads[i], SHORT_WAY, tracks, &turnover_count);
-        cr_assert_eq(turnover_count, takes_short_way ? 1u : 0u, "%u threads", pool_threads[i]);
-        cr_assert_eq(memcmp(&actual, &expected, sizeof actual), 0, "%u threads", pool_threads[i]);
-    }
-    failing_allocator_close(memory);
+    const changes what = {.begin = callback, .flags = flags, .tracks = tracks};
+    assert_changes(&what, takes_short_way);
 }
 
 /* ------------------------------------------------------------------------------------- what takes it */
@@ -266,6 +318,82 @@ Test(turnover, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
     assert_both_ways(create_without_values, 0, false, true);
 }
 
+/* Each view is a stream: some only destroy, some only create, and provisional handles are good in their own. */
+static void replace_in_view(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity last = view->entities[0];
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (view->ordinal % 4 != 1 && i % 3 == 1) must(quern_commands_destroy(commands, view->entities[i]));
+        if (view->ordinal % 4 != 2 && i % 5 < 2)
+            last = create_kind(commands, (view->ordinal + i) % KIND_COUNT, i, last);
+    }
+}
+
+static void create_in_view(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity last = quern_entity_null();
+    for (uint32_t i = 0; i < 1 + view->ordinal % 3; i++)
+        last = create_kind(commands, 3, i, last);
+}
+
+Test(turnover, callbacks_that_replace_entities_go_together, .timeout = 600)
+{
+    assert_changes(&(changes){.run = replace_in_view}, true);
+    assert_changes(&(changes){.run = create_in_view}, true);
+    assert_changes(&(changes){.run = replace_in_view, .begin = create_alone}, true);
+}
+
+/* Members of instances take handles among the creates, also inside of a run of these. */
+static void spawn_among_creates(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity last = view->entities[0];
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (i % 4 == 0) must(quern_commands_destroy(commands, view->entities[i]));
+        if (i % 3 == 0) last = create_kind(commands, 3, i, last);
+        if (i % 7 == 1) must(quern_commands_spawn(commands, prefab, NULL, NULL));
+        if (i % 7 == 3) last = create_kind(commands, 1, i, last);
+    }
+}
+
+Test(turnover, instances_may_be_spawned_in_between, .timeout = 600)
+{
+    assert_changes(&(changes){.run = spawn_among_creates, .spawns = true}, true);
+}
+
+Test(turnover, reactions_are_shown_what_went, .timeout = 600)
+{
+    assert_changes(&(changes){.run = replace_in_view, .reacts = true}, true);
+    cr_assert_gt(removed_count, 100u);
+    assert_changes(&(changes){.begin = destroy_all, .reacts = true}, true);
+    cr_assert_eq(removed_count, (uint32_t)ENTITY_COUNT / KIND_COUNT);
+}
+
+/* Values of all sizes that are copied in their own way, and of some that are not; with values and without. */
+static void create_sizes(quern_context *context)
+{
+    static const uint32_t sizes[] = {1, 2, 4, 8, 12, 16, 20, 24, 64};
+    unsigned char bytes[COUNT_OF(sizes)][64];
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < 500; i++) {
+        const void *values[COUNT_OF(sizes)];
+        for (uint32_t k = 0; k < COUNT_OF(sizes); k++) {
+            memset(bytes[k], (int)(i * 7 + k), sizeof bytes[k]);
+            values[k] = (i / 60 + k) % 4 == 0 ? NULL : bytes[k];
+        }
+        if (i % 2 == 0) must(quern_commands_destroy(commands, entities[i]));
+        cr_assert_not(
+            quern_entity_is_null(quern_commands_create_with(commands, sized, values, COUNT_OF(sizes))));
+    }
+}
+
+Test(turnover, values_of_all_sizes_are_copied, .timeout = 600)
+{
+    assert_both_ways(create_sizes, 0, false, true);
+}
+
 /* Recorded before the exclusive system that records makes them move: their places are looked up. */
 static void replace_and_move(quern_context *context)
 {
@@ -347,7 +475,8 @@ Test(turnover, an_entity_is_destroyed_once_and_what_came_too_late_is_reported)
 {
     memory = failing_allocator_create();
     uint32_t turnover_count;
-    const outcome it = play(destroy_some_of_them_twice, 0, 0, SHORT_WAY, false, &turnover_count);
+    const changes what = {.begin = destroy_some_of_them_twice};
+    const outcome it = play(&what, 0, SHORT_WAY, &turnover_count);
     cr_assert_eq(it.destroyed_count, 6u);
     cr_assert_eq(it.dropped_count, 4u);
     cr_assert_eq(it.drop_count, 1u);
@@ -415,7 +544,8 @@ static uint32_t kept_count; /* of frames that kept their commands */
 static bool play_refused(uint64_t call, const outcome *expected)
 {
     open_world(false);
-    quern_schedule *schedule = open_schedule(replace_all_and_refuse, 0, SHORT_WAY);
+    const changes what = {.begin = replace_all_and_refuse};
+    quern_schedule *schedule = open_schedule(&what, SHORT_WAY);
     must(quern_schedule_compile(schedule));
     const uint64_t hash = quern_world_hash(world);
     const uint64_t failed_count = failing_allocator_failed_count(memory);
@@ -447,7 +577,8 @@ Test(turnover, where_memory_is_missing_nothing_has_happened_and_it_is_done_later
 {
     memory = failing_allocator_create();
     uint32_t turnover_count;
-    const outcome expected = play(replace_all, 0, 0, ALL_STAGES, false, &turnover_count);
+    const changes what = {.begin = replace_all};
+    const outcome expected = play(&what, 0, ALL_STAGES, &turnover_count);
     uint64_t call = 1;
     while (play_refused(call, &expected))
         call++;

@@ -57,6 +57,12 @@ static bool read_oldest(quern__deque *deque, int64_t *out_top, quern__job *out_j
     return true;
 }
 
+bool quern__deque_peek(quern__deque *deque, quern__job *out_job)
+{
+    int64_t top;
+    return read_oldest(deque, &top, out_job);
+}
+
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job)
 {
     int64_t top;

@@ -101,6 +101,10 @@ void quern__deque_init(quern__deque *deque, bool is_alone);
 /* Any thread. The oldest job; false when empty or when somebody else was quicker. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
 
+/* Any thread. Copies the oldest job and leaves it there. The copy is only a hint: another thread may take the
+ * job meanwhile, and then the copy may mix it with a later one. */
+bool quern__deque_peek(quern__deque *deque, quern__job *out_job);
+
 /* The same for who waits for `awaited`: only a job that is allowed then, and that has this scope or stands
  * at from_index or later. */
 bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, const void *awaited,

@@ -4,33 +4,52 @@
 
 /* Two workers on one processor.
  *
- * A pool with no more threads than processors spins, which is of use only if everybody has a processor to
- * himself. The system may put a worker that is woken on the processor of the one who wakes it, though
- * others are idle (virtual machines do so a lot: there an idle processor looks as if another guest had it),
- * and leaves it there for milliseconds. Then a spinning worker takes away the time that another needs, who
- * has the work it is waiting for; and a loop that two should share takes as long as on one.
+ * A pool with no more threads than processors spins, which is of use only if each worker has a processor to
+ * itself. The system may put a worker that is woken on the processor of the thread that wakes it, although
+ * another processor is idle, and leave it there for milliseconds. Virtual machines do so a lot: there an idle
+ * processor looks as if another guest had it. Then a spinning worker takes away time that the worker with the
+ * work needs, and a loop that two workers should share takes as long as on one.
  *
- * So each worker notes the processor on which it begins to do something. Who spins compares now and then:
+ * So each worker notes the processor on which it begins to do something. A worker that spins compares now and
+ * then:
  *
- *     somebody who has a job is on my processor       move away, or else sleep
- *     somebody was woken, and does not run yet        yield: it may be waiting for my processor
+ *     a worker with a job is on its processor        the spinning worker moves away, or else sleeps
+ *     a worker was woken and does not run yet        the spinning worker yields: it may be in the way
  *
- * One who is woken compares as soon as it runs, and moves away. Whoever woke it may keep it from running;
- * so after this has happened to a worker, those who wake it yield, for some time (arrivals_watched). And
- * who did all of a long loop himself, although others were awake or woken, yields as well: they may be
- * waiting behind.
+ * A worker that is woken compares as soon as it runs. If it shares the processor, it has two choices:
  *
- * Guests can make more workers than there are processors, and then some are always kept from running:
- * nobody spins any longer (who waits yields a few times, then sleeps), and who has work that he can do
- * alone does not share it, for another worker would only take turns with those who are awake, and be
- * waited for in the end.
+ *     move away   costs the woken worker the time in which an idle processor wakes up, 40 to 60 us in a virtual
+ *                 machine, and milliseconds if that processor has other work. The waker goes on at once.
+ *     stay        the job begins at once, and the waker is kept from running until the job ends: the system
+ *                 notices the idle processor only after milliseconds.
+ *
+ * So the worker stays for a job that is probably shorter than a move, and goes back to sleep after it without
+ * spinning; it moves away for everything else. Both times are measured. `longest_ns` of a function rises at once
+ * and falls slowly; a function that was never seen counts as brief, once. `move_ns` is kept between MIN_MOVE_NS
+ * and MAX_MOVE_NS, and falls with each stay, so that it is measured again. Only a worker of a pool that spins
+ * takes the time, and only from one sleep to the next, so jobs of a worker that is awake pay nothing.
+ *
+ * The waker may keep the woken worker from running. After a worker has found itself on a shared processor,
+ * threads that wake it yield for some time, if it does not run yet (arrivals_watched). A worker that did all of
+ * a long loop alone, although others were awake or woken, yields as well: they may wait for its processor.
+ *
+ * Guests can make more workers than there are processors, and then some are always kept from running: no worker
+ * spins any longer (a worker that waits yields a few times, then sleeps), and a worker with work that it can do
+ * alone does not share it, for another worker would only take turns with those who are awake, and be waited for
+ * in the end.
  *
  * A pool moves only threads of its own that are not pinned, and lets them go wherever they might go before.
- * What is noted may be old, for the system moves threads at any time. Then somebody moves, sleeps or yields
- * in vain, or spins to the end: a matter of time, not of correctness. So relaxed order will do everywhere
+ * What is noted may be old, for the system moves threads at any time. Then a worker moves, sleeps or yields in
+ * vain, or spins to the end: a matter of time, not of correctness. So relaxed order is enough everywhere
  * here. */
 
-enum { WATCHED_ARRIVALS = 64 };
+enum {
+    WATCHED_ARRIVALS = 64,
+    MIN_MOVE_NS = 50000,   /* what a move to an idle processor takes */
+    MAX_MOVE_NS = 1000000, /* the waker may not be kept from running for longer */
+    UNKNOWN_NS = 400000,   /* a function that took the place of another in the table counts as so long */
+    FALL_SHIFT = 3         /* measured times fall by an eighth of the difference */
+};
 
 /* Relaxed, as all in this file. Written only when it changes, since others read it while they spin. */
 void quern__worker_note_processor(quern__worker *worker)
@@ -90,17 +109,87 @@ static bool may_move(const quern__worker *worker)
            !worker->jobs->pin_threads;
 }
 
+static bool shares_processor(const quern__worker *worker, uint32_t *processors, uint32_t *out_count)
+{
+    *out_count = list_taken(worker, processors);
+    return contains(processors, *out_count, quern__thread_processor());
+}
+
 typedef enum place_state { PLACE_OWN, PLACE_LEFT, PLACE_SHARED } place_state;
 
-/* Compares, and moves away from somebody who has a job. */
+static uint64_t clamp_move_ns(uint64_t ns)
+{
+    return ns < MIN_MOVE_NS ? MIN_MOVE_NS : ns > MAX_MOVE_NS ? MAX_MOVE_NS : ns;
+}
+
+static place_state leave(quern__worker *worker, const uint32_t *processors, uint32_t count)
+{
+    if (!may_move(worker)) return PLACE_SHARED;
+    const uint64_t start_ns = quern__clock_ns();
+    if (!quern__thread_leave(processors, count)) return PLACE_SHARED;
+    worker->place.move_ns = clamp_move_ns((worker->place.move_ns + quern__clock_ns() - start_ns) / 2);
+    return PLACE_LEFT;
+}
+
+/* Moves away from a processor where another worker has a job. */
 static place_state settle(quern__worker *worker)
 {
-    uint32_t processors[QUERN_MAX_THREADS];
-    const uint32_t here = quern__thread_processor();
-    const uint32_t count = list_taken(worker, processors);
-    if (!contains(processors, count, here)) return PLACE_OWN;
+    uint32_t processors[QUERN_MAX_THREADS], count;
+    if (!shares_processor(worker, processors, &count)) return PLACE_OWN;
     count_given_way(worker);
-    return may_move(worker) && quern__thread_leave(processors, count) ? PLACE_LEFT : PLACE_SHARED;
+    return worker->place.is_staying ? PLACE_SHARED : leave(worker, processors, count);
+}
+
+/* ----------------------------------------------------------------------------------------- brief jobs */
+
+/* What is known of the function of the job that the worker was probably woken for. NULL if it is none that was
+ * submitted by itself. */
+static quern__brevity *find_brevity(quern__worker *worker)
+{
+    quern__job job;
+    quern_job_function *function = quern__worker_peek(worker, &job) ? quern__job_function(&job) : NULL;
+    if (function == NULL) return NULL;
+    const uint64_t hash = (uint64_t)(uintptr_t)function * 0x9E3779B97F4A7C15u;
+    quern__brevity *brevity = &worker->place.brevities[hash >> 32 & (QUERN__BREVITY_COUNT - 1)];
+    if (brevity->function != function) {
+        brevity->longest_ns = brevity->function == NULL ? 0 : UNKNOWN_NS;
+        brevity->function = function;
+    }
+    return brevity;
+}
+
+/* At the end of the work that the worker was woken for. It may have run several jobs, which only makes the
+ * time longer. */
+static void end_timing(quern__worker *worker)
+{
+    quern__worker_place *place = &worker->place;
+    quern__brevity *brevity = place->timed;
+    place->timed = NULL;
+    if (worker->run_count == place->timed_run_count) return;
+    const uint64_t took_ns = quern__thread_time_ns() - place->timed_from_ns;
+    if (took_ns >= brevity->longest_ns)
+        brevity->longest_ns = took_ns;
+    else
+        brevity->longest_ns -= (brevity->longest_ns - took_ns) >> FALL_SHIFT;
+}
+
+/* Decides whether the worker stays where it was woken, for the job that it was probably woken for. */
+static bool decide_to_stay(quern__worker *worker)
+{
+    quern__worker_place *place = &worker->place;
+    place->timed = find_brevity(worker);
+    const uint64_t move_ns = clamp_move_ns(place->move_ns);
+    place->is_staying = place->timed != NULL && place->timed->longest_ns < move_ns;
+    if (place->is_staying) place->move_ns = move_ns - ((move_ns - MIN_MOVE_NS) >> FALL_SHIFT);
+    return place->is_staying;
+}
+
+static place_state settle_for_job(quern__worker *worker)
+{
+    uint32_t processors[QUERN_MAX_THREADS], count;
+    if (!shares_processor(worker, processors, &count)) return PLACE_OWN;
+    count_given_way(worker);
+    return decide_to_stay(worker) ? PLACE_SHARED : leave(worker, processors, count);
 }
 
 static bool is_any_other(const quern__worker *worker, bool (*is_so)(const quern__worker *other))
@@ -121,6 +210,7 @@ int64_t quern__jobs_count_awake(const quern_jobs *jobs)
 
 bool quern__worker_is_in_the_way(quern__worker *worker)
 {
+    if (worker->place.timed != NULL) end_timing(worker);
     if (quern__jobs_is_crowded(worker->jobs)) return true;
     if (settle(worker) == PLACE_SHARED) return true;
     if (is_any_other(worker, is_coming)) {
@@ -139,15 +229,26 @@ void quern__worker_begin_waking(const quern__worker *sleeper)
 
 void quern__worker_end_waking(const quern__worker *sleeper)
 {
-    if (atomic_load_explicit(&sleeper->place.arrivals_watched, memory_order_relaxed) != 0)
+    if (atomic_load_explicit(&sleeper->place.arrivals_watched, memory_order_relaxed) != 0 &&
+        is_coming(sleeper))
         quern__thread_give_way();
+}
+
+/* The thread's time stands still while it sleeps, so it is read here, where nothing waits for the worker. */
+void quern__worker_begin_sleep(quern__worker *worker)
+{
+    if (worker->jobs->spin_ns == 0) return;
+    worker->place.timed = NULL;
+    worker->place.is_staying = false;
+    worker->place.timed_run_count = worker->run_count;
+    worker->place.timed_from_ns = quern__thread_time_ns();
 }
 
 void quern__worker_arrive(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0) return;
     uint32_t watched = atomic_load_explicit(&worker->place.arrivals_watched, memory_order_relaxed);
-    if (settle(worker) != PLACE_OWN)
+    if (settle_for_job(worker) != PLACE_OWN)
         watched = WATCHED_ARRIVALS;
     else if (watched != 0)
         watched--;

@@ -49,12 +49,27 @@ typedef struct quern__worker_times {
     _Atomic uint64_t asleep_since_ns; /* 0: awake */
 } quern__worker_times;
 
-/* Where a worker is, for others who might be in its way: see give_way.c. */
+/* How long a function takes that is submitted as a job: see give_way.c. */
+typedef struct quern__brevity {
+    quern_job_function *function;
+    uint64_t longest_ns; /* processor time of late calls; falls slowly */
+} quern__brevity;
+
+enum { QUERN__BREVITY_COUNT = 16 }; /* a power of two */
+
+/* The processor of a worker, so that two workers can avoid sharing one: see give_way.c. */
 typedef struct quern__worker_place {
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t
         processor; /* where it last began to do something, counted from 1; 0: not known */
     _Atomic uint32_t arrivals_watched; /* wakings to come after which it is let run at once */
     _Atomic uint32_t given_way_count;  /* how often it has given way, over and over */
+    /* The rest is the worker's own. */
+    quern__brevity brevities[QUERN__BREVITY_COUNT]; /* by the hash of the function */
+    quern__brevity *timed;                          /* the function whose time is being taken, or NULL */
+    uint64_t timed_from_ns;                         /* processor time of the thread when the time began */
+    uint32_t timed_run_count;                       /* run_count of the worker then */
+    uint64_t move_ns;                               /* the time of late moves */
+    bool is_staying; /* it was woken on a processor that another worker needs, and did not move */
 } quern__worker_place;
 
 /* One participant of a pool: one of its own threads, or the outside thread that has this place for a guest,
@@ -429,9 +444,16 @@ static inline bool quern__jobs_has_processor(const quern_jobs *jobs)
     return QUERN__LIKELY(jobs->guest_count == 1) || quern__jobs_count_awake(jobs) < jobs->processor_count;
 }
 
+/* A look at the job that quern__worker_next would probably return. Any thread may take the job meanwhile. */
+bool quern__worker_peek(const quern__worker *worker, quern__job *out_job);
+
+/* The function of a job that was submitted by itself; NULL for parts of loops, nodes of graphs and forks. */
+quern_job_function *quern__job_function(const quern__job *job);
+
 /* Around waking one that sleeps without a job, and by that one when it is awake again. */
 void quern__worker_begin_waking(const quern__worker *sleeper);
 void quern__worker_end_waking(const quern__worker *sleeper);
+void quern__worker_begin_sleep(quern__worker *worker);
 void quern__worker_arrive(quern__worker *worker);
 
 /* After long work that others might have shared, and nobody came: lets them run who should have. */

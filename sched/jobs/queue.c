@@ -173,6 +173,16 @@ bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const v
     return node != NULL;
 }
 
+bool quern__queues_peek(quern__queues *queues, const quern__queue *queue, quern__job *out_job)
+{
+    if (quern__queue_is_empty(queue)) return false;
+    pthread_mutex_lock(&queues->mutex);
+    const quern__node *node = queue->first;
+    if (node != NULL) quern__job_copy(out_job, &node->job);
+    pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
+}
+
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job)
 {

@@ -107,6 +107,9 @@ bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__no
 bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
                              quern__job *out_job);
 
+/* Copies the oldest job of a queue and leaves it there. */
+bool quern__queues_peek(quern__queues *queues, const quern__queue *queue, quern__job *out_job);
+
 /* A queue is closed as long as nobody would take its jobs. False when it cannot be closed: it has some. */
 void quern__queues_open(quern__queues *queues, quern__queue *queue);
 bool quern__queues_close(quern__queues *queues, quern__queue *queue);

@@ -214,6 +214,7 @@ void quern__worker_sleep(quern__worker *worker)
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     if (!quern__jobs_any(jobs) && quern__queue_is_empty(&worker->assigned)) {
+        quern__worker_begin_sleep(worker);
         quern__worker_park(worker, 0);
         quern__worker_arrive(worker);
     }
@@ -271,6 +272,19 @@ bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
     return quern__worker_take_assigned(worker, NULL, out_job) ||
            take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job) ||
            look_everywhere(worker, out_job);
+}
+
+bool quern__worker_peek(const quern__worker *worker, quern__job *out_job)
+{
+    quern_jobs *jobs = worker->jobs;
+    quern__queues *queues = &jobs->queues;
+    if (quern__queues_peek(queues, &worker->assigned, out_job) ||
+        quern__queues_peek(queues, &queues->queues[QUERN__QUEUE_HIGH], out_job))
+        return true;
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        if (quern__deque_peek(&jobs->workers[index].deque, out_job)) return true;
+    return quern__queues_peek(queues, &queues->queues[QUERN__QUEUE_NORMAL], out_job) ||
+           quern__queues_peek(queues, &queues->queues[QUERN__QUEUE_LOW], out_job);
 }
 
 static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)

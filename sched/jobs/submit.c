@@ -186,6 +186,13 @@ const char *quern__job_name(const quern__job *job)
     return is_named ? (const char *)job->data[LAST_WORD] : quern__submitted_loop_name(job);
 }
 
+quern_job_function *quern__job_function(const quern__job *job)
+{
+    const bool is_submitted = job->run == run_submitted || job->run == run_cancellable ||
+                              job->run == run_named || job->run == run_named_cancellable;
+    return is_submitted ? (quern_job_function *)(uintptr_t)job->target : NULL;
+}
+
 /* Casts: nobody writes through these words. */
 static void add_extras(const quern_job_def *def, quern__job *job)
 {

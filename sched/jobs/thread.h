@@ -78,6 +78,9 @@ bool quern__can_fence_all_threads(void);
 /* Monotonic. */
 uint64_t quern__clock_ns(void);
 
+/* The processor time that the calling thread has used. */
+uint64_t quern__thread_time_ns(void);
+
 /* A permit that one thread, the owner, can sleep for and any thread can give. At most one is kept, and it
  * is kept until the owner takes it, so giving it before the owner sleeps is as good as after. */
 typedef struct quern__parker {

@@ -304,6 +304,11 @@ void quern__worker_end_waking(const quern__worker *sleeper)
     (void)sleeper;
 }
 
+void quern__worker_begin_sleep(quern__worker *worker)
+{
+    (void)worker;
+}
+
 void quern__worker_arrive(quern__worker *worker)
 {
     (void)worker;

@@ -24,6 +24,7 @@ typedef struct scene {
     cpu_set_t all, first, second; /* what this process may use, and two of those */
     const cpu_set_t *wanted;      /* by the helper's job */
     _Atomic bool has_begun;
+    bool is_long; /* the job of note_staying */
     bool was_seen;
 } scene;
 
@@ -189,6 +190,108 @@ static void play_arrive(void *argument, uint32_t worker_index)
 Test(give_way, who_wakes_a_worker_that_came_to_his_processor_lets_it_run)
 {
     stage(play_arrive);
+}
+
+/* Processor time is compared, and that of a brief job is far below what a move is said to take, even where
+ * sanitizers slow it down. */
+enum { LONG_JOB_NS = 4000000, MOVE_NS = 1000000, MOST_BRIEF_CALLS = 200 };
+
+/* Runs on the helper. */
+static void note_staying(void *argument, uint32_t worker_index)
+{
+    scene *of = *(scene **)argument;
+    cr_expect_eq(worker_index, 1u);
+    of->was_seen = of->helper->place.is_staying;
+    of->helper->place.move_ns = MOVE_NS;
+    const uint64_t start_ns = quern__thread_time_ns();
+    while (of->is_long && quern__thread_time_ns() - start_ns < LONG_JOB_NS)
+        continue;
+    atomic_store(&of->has_begun, true);
+}
+
+static void wait_for_sleep_of_helper(scene *of)
+{
+    cr_assert(falls_asleep(&of->jobs->idle, of->helper));
+    while (atomic_load(&of->helper->times.asleep_since_ns) == 0)
+        sleep_ms(1);
+}
+
+/* Whether the helper, woken on the caller's processor for such a job, stayed there. */
+static bool stays_for(scene *of, quern_job_def def)
+{
+    def.function = note_staying;
+    def.payload = &of;
+    def.payload_bytes = sizeof of;
+    atomic_store(&of->has_begun, false);
+    cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+    while (!atomic_load(&of->has_begun))
+        sleep_ms(1);
+    wait_for_sleep_of_helper(of);
+    return of->was_seen;
+}
+
+static void play_brief(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    let_helper_use(of, &of->first);
+    wait_for_sleep_of_helper(of);
+    cr_assert(stays_for(of, (quern_job_def){.name = "plain"}));
+    cr_assert(stays_for(of, (quern_job_def){.priority = QUERN_PRIORITY_HIGH}));
+    cr_assert(stays_for(of, (quern_job_def){.priority = QUERN_PRIORITY_LOW}));
+    cr_assert(stays_for(of, (quern_job_def){.on_worker = 2}));
+}
+
+Test(give_way, a_woken_worker_stays_for_a_brief_job)
+{
+    stage(play_brief);
+}
+
+static void play_long(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    int call_count = 1;
+    (void)worker_index;
+    let_helper_use(of, &of->first);
+    wait_for_sleep_of_helper(of);
+    of->is_long = true;
+    cr_assert(stays_for(of, (quern_job_def){0})); /* nothing is known of the function yet */
+    cr_assert_not(stays_for(of, (quern_job_def){0}));
+    of->is_long = false;
+    cr_assert_not(stays_for(of, (quern_job_def){0}));
+    while (!stays_for(of, (quern_job_def){0}) && call_count < MOST_BRIEF_CALLS)
+        call_count++;
+    cr_assert_gt(call_count, 4);
+    cr_assert_lt(call_count, MOST_BRIEF_CALLS);
+}
+
+Test(give_way, a_woken_worker_moves_away_for_a_job_that_was_long_not_long_ago)
+{
+    stage(play_long);
+}
+
+static void note_staying_in_fork(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    note_staying(&of, worker_index);
+}
+
+static void play_fork(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    quern_fork fork;
+    (void)worker_index;
+    let_helper_use(of, &of->first);
+    wait_for_sleep_of_helper(of);
+    of->was_seen = true;
+    hand_over(of, &fork, note_staying_in_fork);
+    cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
+    cr_assert_not(of->was_seen);
+}
+
+Test(give_way, a_woken_worker_moves_away_for_work_that_is_shared)
+{
+    stage(play_fork);
 }
 
 static void play_let_come(void *argument, uint32_t worker_index)

@@ -228,14 +228,19 @@ void quern_assert_set_handler(quern_assert_handler *handler, void *user_data)
     assert_user_data = handler ? user_data : NULL;
 }
 
+void quern__report_failure(void)
+{
+    quern__log(QUERN_LOG_ERROR, "%s", error_message);
+    if (QUERN_CHECKS) assert_handler(assert_user_data, error_message);
+}
+
 quern_result quern__violation(quern_result code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(error_message, sizeof error_message, format, arguments);
     va_end(arguments);
-    quern__log(QUERN_LOG_ERROR, "%s", error_message);
-    if (QUERN_CHECKS) assert_handler(assert_user_data, error_message);
+    quern__report_failure();
     return code;
 }
 

@@ -86,6 +86,10 @@ const void *quern__this_thread(void);
  * QUERN_CHECKS goes to the assert handler. The caller then refuses the access. Returns code. */
 quern_result quern__violation(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
 
+/* The part of quern__violation after the message: logs the last message of this thread as an error, and
+ * hands it to the assert handler in a build with QUERN_CHECKS. */
+void quern__report_failure(void);
+
 /* ------------------------------------------------------------------------------------------ memory */
 
 /* NULL when there is none; size 0 is not asked for. Sets no message. */

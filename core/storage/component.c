@@ -90,6 +90,8 @@ static quern_result append(quern__components *components, const quern_allocator 
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "component '%s': no memory to register it",
                            component->type.name);
     components->list.items[components->list.count++] = component;
+    if (components->largest_bytes < component->type.size_bytes)
+        components->largest_bytes = component->type.size_bytes;
     *out_component = quern__component_handle(components, components->list.count - 1);
     return QUERN_OK;
 }

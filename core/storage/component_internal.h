@@ -44,6 +44,7 @@ typedef struct quern__components {
     QUERN__ARRAY(quern__component *) list; /* types never move */
     uint32_t first_bits;                   /* of the handle of index 0; the others follow */
     uint32_t first_filter_count;           /* of a new one */
+    uint32_t largest_bytes;                /* size of the largest type so far */
 } quern__components;
 
 void quern__components_release(quern__components *components, const quern_allocator *allocator);

@@ -41,16 +41,18 @@ typedef struct bulk_create {
     quern_kernel *fill; /* or NULL */
     void *user_data;
     const quern_view_column *view_columns; /* for fill */
+    quern__accessor *accessor;             /* for fill */
 } bulk_create;
 
 static void call_fill(quern_world *world, const bulk_create *create, const new_rows *rows)
 {
     quern__chunk *chunk = quern__chunk_of(rows->first);
     uint32_t row = quern__location_row(rows->first);
-    quern__plain_context context = {.scope.caller = QUERN__CALLER_FILL,
-                                    .world = world,
-                                    .user_data = create->user_data,
-                                    .thread = quern__this_thread()};
+    quern__plain_context context = {
+        .scope = {.accessor = create->accessor, .storage = &world->storage, .caller = QUERN__CALLER_FILL},
+        .world = world,
+        .user_data = create->user_data,
+        .thread = quern__this_thread()};
     quern_view view = {
         .count = rows->count,
         .first = rows->number,
@@ -64,6 +66,7 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
     quern__world_set_locked(world, true); /* the rest of the rows is still to come */
     create->fill(view.context, &view);
     quern__world_set_locked(world, false);
+    quern__scope_reset(&context.scope);
 }
 
 static void create_run(quern_world *world, const bulk_create *create, const new_rows *rows,
@@ -153,8 +156,10 @@ static quern_result create_filled(quern_world *world, const quern_component *com
     result = quern__world_archetype(world, components, component_count, &archetype);
     if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_filled");
     quern_view_column columns[QUERN_MAX_TERMS];
+    quern__accessor accessor = {.name = NULL};
     list_view_columns(archetype, components, component_count, columns);
     bulk_create create = {.components = components,
+                          .accessor = &accessor,
                           .component_count = component_count,
                           .fill = fill,
                           .user_data = user_data,

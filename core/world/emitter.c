@@ -266,9 +266,10 @@ void quern__emitter_release(quern__emitter *emitter)
 
 /* ------------------------------------------------------------------------------------------- the calls */
 
+/* result: of the quern__fail that says why. */
 static QUERN__SLOW_PATH bool refuse(quern__emitter *emitter, quern_result result)
 {
-    if (emitter->scope != NULL) emitter->scope->refused = result;
+    quern__scope_refuse(emitter->scope, result);
     return false;
 }
 
@@ -299,9 +300,9 @@ bool quern_emit_copy(quern_emitter *face, const void *value)
     if (face == NULL || !is_held(emitter, function)) return false;
     const quern__type *type = &emitter->channel->type;
     if (value == NULL && type->size_bytes > 0)
-        return refuse(emitter, quern__violation(QUERN_ERROR_NULL_ARGUMENT,
-                                                "%s: system '%s' emitted '%s'; its value is NULL", function,
-                                                emitter->system_name, type->name));
+        return refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                                           "%s: system '%s' emitted '%s'; its value is NULL", function,
+                                           emitter->system_name, type->name));
     if (room_left(emitter) == 0 && !quern__emitter_reserve(emitter, 1))
         return fail_memory(emitter, function);
     quern__emitter_put(emitter, value, 1);
@@ -314,17 +315,16 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
     const quern__type *type = &emitter->channel->type;
     if (size_bytes != type->size_bytes ||
         (QUERN_CHECKS && type_name != NULL && !quern__type_is_named(type, type_name)))
-        return refuse(emitter,
-                      quern__violation(QUERN_ERROR_LAYOUT_MISMATCH,
-                                       "%s: system '%s' emitted '%s', of %u bytes (%s), as %s of %zu",
-                                       function, emitter->system_name, type->name, type->size_bytes,
-                                       type->type_name[0] != '\0' ? type->type_name : "no C type known",
-                                       type_name != NULL ? type_name : "a value", size_bytes));
+        return refuse(emitter, quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                                           "%s: system '%s' emitted '%s', of %u bytes (%s), as %s of %zu",
+                                           function, emitter->system_name, type->name, type->size_bytes,
+                                           type->type_name[0] != '\0' ? type->type_name : "no C type known",
+                                           type_name != NULL ? type_name : "a value", size_bytes));
     if (type_name != NULL || type->hooks.copy == NULL) return true;
-    return refuse(emitter, quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                                            "%s: system '%s' emitted '%s', which has a copy hook: "
-                                            "quern_emit_copy copies, QUERN_EMIT hands over",
-                                            function, emitter->system_name, type->name));
+    return refuse(emitter, quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                       "%s: system '%s' emitted '%s', which has a copy hook: "
+                                       "quern_emit_copy copies, QUERN_EMIT hands over",
+                                       function, emitter->system_name, type->name));
 }
 
 /* Room for at least one, for a C type of this size. NULL for face, and all else that is wrong: NULL. */
@@ -356,9 +356,9 @@ void *quern__emit_place(quern_emitter *face, size_t size_bytes, const char *type
 static QUERN__SLOW_PATH void refuse_uncounted(quern__emitter *emitter, const char *function)
 {
     if (emitter == NULL || !is_held(emitter, function)) return;
-    (void)refuse(emitter, quern__violation(QUERN_ERROR_NULL_ARGUMENT,
-                                           "%s: system '%s' emitted '%s', and 'out_count' is NULL",
-                                           function, emitter->system_name, emitter->channel->type.name));
+    (void)refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                                      "%s: system '%s' emitted '%s', and 'out_count' is NULL", function,
+                                      emitter->system_name, emitter->channel->type.name));
 }
 
 void *quern__emit_some(quern_emitter *face, uint32_t most, uint32_t *out_count, size_t size_bytes,

@@ -191,10 +191,12 @@ static void call_fill(const spawn *it)
                                          .present = true,
                                          .is_checked = QUERN_CHECKS};
     }
-    quern__plain_context context = {.scope.caller = QUERN__CALLER_FILL,
-                                    .world = it->world,
-                                    .user_data = def->user_data,
-                                    .thread = quern__this_thread()};
+    quern__accessor accessor = {.name = NULL};
+    quern__plain_context context = {
+        .scope = {.accessor = &accessor, .storage = &it->world->storage, .caller = QUERN__CALLER_FILL},
+        .world = it->world,
+        .user_data = def->user_data,
+        .thread = quern__this_thread()};
     quern_view view = {
         .context = (quern_context *)&context, .term_count = it->fill_term_count, .columns = columns};
     for (; view.first < it->instances.count; view.first += view.count) {
@@ -204,6 +206,7 @@ static void call_fill(const spawn *it)
                location_of(it, view.first + view.count) == first + view.count)
             view.count++;
         fill_run(it, &view, first);
+        quern__scope_reset(&context.scope);
     }
 }
 

@@ -164,11 +164,13 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     uint32_t filter_count;
     quern_result result = filter(storage, terms, term_count, &filter_count);
     if (result != QUERN_OK) return result;
-    *query = (quern__query){.storage = storage,
-                            .term_count = term_count,
-                            .filter_count = filter_count,
-                            .entries_version = QUERN__NO_VERSION,
-                            .walked_version = QUERN__NO_VERSION};
+    *query = (quern__query){
+        .storage = storage,
+        .term_count = term_count,
+        .filter_count = filter_count,
+        .entries_version = QUERN__NO_VERSION,
+        .walked_version = QUERN__NO_VERSION,
+        .scope = {.accessor = &query->accessor, .storage = storage, .caller = QUERN__CALLER_ITERATION}};
     for (uint32_t i = 0; i < term_count; i++) {
         query->terms[i] = terms[i];
         query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
@@ -216,6 +218,7 @@ void quern__query_release(quern__query *query)
     quern__array_release(allocator, &query->blocks);
     quern__array_release(allocator, &query->matches);
     quern__array_release(allocator, &query->entries);
+    quern__scratch_release(&query->scope);
     if (query->next != NULL) query->next->previous = query->previous;
     if (query->previous != NULL) query->previous->next = query->next;
     if (query->storage->first_query == query) query->storage->first_query = query->next;

@@ -9,6 +9,7 @@
 
 #include "core/base/array.h"
 #include "core/storage/storage.h"
+#include "core/world/scope.h"
 
 #include <quern/commands.h>
 #include <quern/jobs.h>
@@ -51,6 +52,8 @@ struct quern_query {
     uint64_t entries_version;      /* QUERN__NO_VERSION: never */
     uint64_t walked_version;       /* when the last walk began */
     uint32_t removed_count;        /* how often matches have been taken out: who counts them starts again */
+    quern__scope scope;            /* of iterations; a system's and a parallel query's have their own */
+    quern__accessor accessor;      /* of the iteration that began last */
     quern__query *previous, *next; /* in the storage's list */
 };
 
@@ -58,20 +61,6 @@ struct quern_query {
 #define QUERN__NO_VERSION UINT64_MAX
 
 enum { QUERN__QUERY_BLOCK_MATCHES = 64 };
-
-/* Who calls a kernel. */
-typedef enum quern__caller {
-    QUERN__CALLER_SYSTEM,
-    QUERN__CALLER_PARALLEL,
-    QUERN__CALLER_FILL
-} quern__caller;
-
-/* What a refused access needs to know of who asked. First member of every quern_context. */
-typedef struct quern__scope {
-    const char *system_name; /* NULL: it is no system's */
-    quern_result refused;    /* the last refusal, or QUERN_OK */
-    quern__caller caller;
-} quern__scope;
 
 /* What a kernel gets as its context from others than systems. */
 typedef struct quern__plain_context {
@@ -87,8 +76,12 @@ typedef struct quern__plain_context {
     bool has_stream;       /* the recorder is set to this view's stream */
 } quern__plain_context;
 
-/* For messages: of those that are no system. */
-const char *quern__caller_name(quern__caller caller);
+/* The scope of a view; NULL for a view that was made by hand. */
+static inline quern__scope *quern__scope_of(const quern_view *view)
+{
+    if (view->context != NULL) return (quern__scope *)view->context;
+    return view->query != NULL ? (quern__scope *)(uintptr_t)&view->query->scope : NULL;
+}
 
 /* The component that decides whether an archetype matches a term: of an up-term, the relation's. */
 static inline uint32_t quern__term_index(const quern_term *term)

@@ -152,6 +152,7 @@ static void note_lent(const quern__query *query)
             quern__storage_note_lent(query->storage, quern__component_index(query->terms[i].component));
 }
 
+/* The store is relaxed: an iteration belongs to one thread. */
 quern_query_iterator quern_query_iterate(quern_query *query)
 {
     quern_query_iterator iterator;
@@ -163,6 +164,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
         iterator.result = quern__fail_null("quern_query_iterate", "query");
         return iterator;
     }
+    atomic_store_explicit(&query->accessor.refusal_count, 0, memory_order_relaxed);
     iterator.current_version = &query->storage->structure_version;
     iterator.expected_version = query->storage->structure_version;
     iterator.is_locked = &query->world->locked;

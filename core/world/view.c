@@ -19,22 +19,18 @@ void quern__query_declared(const quern__query *query, char *text, size_t text_by
     }
 }
 
-const char *quern__caller_name(quern__caller caller)
+/* For messages. */
+static const char *owner_of(const quern_view *view, char *text, size_t text_bytes)
 {
-    return caller == QUERN__CALLER_PARALLEL ? "a parallel query" : "a fill callback";
+    text[0] = '\0';
+    quern__scope_name(quern__scope_of(view), text, text_bytes);
+    return text;
 }
 
-/* Whose view it is, for messages. */
-static void name_owner(const quern_view *view, char *text, size_t text_bytes)
+static const quern__type *type_of(const quern_view *view, uint32_t term)
 {
-    const quern__scope *scope = (const quern__scope *)view->context;
-    text[0] = '\0';
-    if (scope == NULL)
-        quern__append(text, text_bytes, "an iteration");
-    else if (scope->caller == QUERN__CALLER_SYSTEM)
-        quern__append(text, text_bytes, "system '%s'", scope->system_name);
-    else
-        quern__append(text, text_bytes, "%s", quern__caller_name(scope->caller));
+    return quern__components_type(&view->query->storage->components,
+                                  quern__component_index(view->query->terms[term].component));
 }
 
 /* What to do instead, where a column was refused. */
@@ -47,102 +43,93 @@ static const char *advice_on(const quern_view *view, uint32_t term, quern_access
     return "; declare the access in the term";
 }
 
-static void *refuse(const quern_view *view, uint32_t term, quern_access access, const char *function)
+static bool has_term(const quern_view *view, uint32_t term)
+{
+    return term < view->term_count && view->query != NULL;
+}
+
+static void report_access(const quern_view *view, uint32_t term, quern_access access, const char *function)
 {
     char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
+    quern__scope *scope = quern__scope_of(view);
     if (view->query != NULL && view->query->term_count > 0)
         quern__query_declared(view->query, declared, sizeof declared);
-    name_owner(view, owner, sizeof owner);
-    quern_result result;
-    if (term >= view->term_count || view->query == NULL)
-        result = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                                  "%s: %s asked for term %u; there are %u, from 0 (declared: %s)", function,
-                                  owner, term, view->term_count, declared);
+    owner_of(view, owner, sizeof owner);
+    if (!has_term(view, term))
+        quern__refuse(
+            scope, QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: %s asked for term %u; there are %u, from 0 (declared: %s); declare a term for it",
+            function, owner, term, view->term_count, declared);
     else
-        result = quern__violation(
-            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)%s", function,
-            owner, access_verbs[access],
-            quern__components_type(&view->query->storage->components,
-                                   quern__component_index(view->query->terms[term].component))
-                ->name,
-            term, declared, advice_on(view, term, access));
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
-    return NULL;
+        quern__refuse(scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                      "%s: %s asked to %s '%s', term %u (declared: %s)%s", function, owner,
+                      access_verbs[access], type_of(view, term)->name, term, declared,
+                      advice_on(view, term, access));
 }
 
-void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
+void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access, size_t size_bytes,
+                         const char *function)
 {
-    return refuse(view, term, access, access == QUERN_WRITE ? "quern_view_write" : "quern_view_read");
+    report_access(view, term, access, function);
+    return quern__scratch_column(view, term, size_bytes);
 }
 
-void *quern__view_refuse_typed(const quern_view *view, uint32_t term, quern_access access)
+const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, size_t size_bytes,
+                                         const char *function)
 {
-    return refuse(view, term, access, "QUERN_COLUMN");
-}
-
-void *quern__view_refuse_up(const quern_view *view, uint32_t term, const char *function)
-{
-    if (term >= view->term_count || view->query == NULL) return refuse(view, term, QUERN_READ, function);
     char owner[QUERN_MAX_NAME_BYTES + 16];
-    name_owner(view, owner, sizeof owner);
-    const quern_result result = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS,
-        "%s: %s asked for '%s', term %u, which is no up-term (quern_term_up): QUERN_COLUMN has its values",
-        function, owner,
-        quern__components_type(&view->query->storage->components,
-                               quern__component_index(view->query->terms[term].component))
-            ->name,
-        term);
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
-    return NULL;
+    if (has_term(view, term))
+        quern__refuse(
+            quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: %s asked for '%s', term %u, which is no up-term (quern_term_up): QUERN_COLUMN has "
+            "its values",
+            function, owner_of(view, owner, sizeof owner), type_of(view, term)->name, term);
+    else
+        report_access(view, term, QUERN_READ, function);
+    return quern__scratch_up(view, term, size_bytes);
 }
 
-/* Whether the values of a term, a column or an up-term, are of this type; if not, that is said. */
+/* Whether the values of a term, a column or an up-term, are of this type; if not, that is reported. */
 static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name,
                        const char *function)
 {
     static const quern__type unknown = {.name = "component"};
-    const quern_view_column *column = &view->columns[term];
-    const quern__type *type = &unknown;
-    if (view->query != NULL)
-        type = quern__components_type(&view->query->storage->components,
-                                      quern__component_index(view->query->terms[term].component));
-    const uint32_t value_bytes = view->query != NULL ? type->size_bytes : column->size_bytes;
+    const quern__type *type = view->query != NULL ? type_of(view, term) : &unknown;
+    const uint32_t value_bytes = view->query != NULL ? type->size_bytes : view->columns[term].size_bytes;
     const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
     if (size_bytes == value_bytes && is_named) return true;
     char owner[QUERN_MAX_NAME_BYTES + 16];
-    name_owner(view, owner, sizeof owner);
-    const quern_result result =
-        size_bytes != value_bytes
-            ? quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                               "%s: %s asked for '%s', term %u, as %s of %zu bytes; its values have %u",
-                               function, owner, type->name, term, type_name, size_bytes, value_bytes)
-            : quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                               "%s: %s asked for '%s', term %u, as %s; it was registered as %s", function,
-                               owner, type->name, term, type_name, type->type_name);
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
+    owner_of(view, owner, sizeof owner);
+    if (size_bytes != value_bytes)
+        quern__refuse(
+            quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: %s asked for '%s', term %u, as %s of %zu bytes; its values have %u: name the type "
+            "of the component, or another term",
+            function, owner, type->name, term, type_name, size_bytes, value_bytes);
+    else
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+                      "%s: %s asked for '%s', term %u, as %s; it was registered as %s", function, owner,
+                      type->name, term, type_name, type->type_name);
     return false;
 }
 
 /* Whether the term is one on the row itself, and the row is there; if not, that is said. */
 static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const char *function)
 {
-    if (term >= view->term_count || view->query == NULL) return refuse(view, term, QUERN_READ, function);
+    if (!has_term(view, term)) {
+        report_access(view, term, QUERN_READ, function);
+        return false;
+    }
     if (row < view->count && !quern__view_is_up(view, term)) return true;
     char owner[QUERN_MAX_NAME_BYTES + 16];
-    name_owner(view, owner, sizeof owner);
-    const quern_result result =
-        row >= view->count
-            ? quern__violation(QUERN_ERROR_INVALID_ARGUMENT, "%s: %s asked about row %u; the view has %u",
-                               function, owner, row, view->count)
-            : quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                               "%s: %s asked about term %u, an up-term, which is about another entity",
-                               function, owner, term);
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
+    owner_of(view, owner, sizeof owner);
+    if (row >= view->count)
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+                      "%s: %s asked about row %u; the view has %u", function, owner, row, view->count);
+    else
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+                      "%s: %s asked about term %u, an up-term, which is about another entity", function,
+                      owner, term);
     return false;
 }
 
@@ -158,15 +145,9 @@ static bool refuse_component(const quern_view *view, uint32_t term, const char *
                              const char *why)
 {
     char owner[QUERN_MAX_NAME_BYTES + 16];
-    name_owner(view, owner, sizeof owner);
-    const quern_result result = quern__violation(
-        QUERN_ERROR_INVALID_ARGUMENT, "%s: %s asked to %s '%s', term %u, %s", function, owner, verb,
-        quern__components_type(&view->query->storage->components,
-                               quern__component_index(view->query->terms[term].component))
-            ->name,
-        term, why);
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
+    quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+                  "%s: %s asked to %s '%s', term %u, %s", function, owner_of(view, owner, sizeof owner),
+                  verb, type_of(view, term)->name, term, why);
     return false;
 }
 
@@ -175,7 +156,10 @@ bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, boo
     static const char function[] = "quern_view_enable";
     if (!check_row(view, term, row, function)) return false;
     const quern_view_column *column = &view->columns[term];
-    if (column->access != QUERN_WRITE) return refuse(view, term, QUERN_WRITE, function) != NULL;
+    if (column->access != QUERN_WRITE) {
+        report_access(view, term, QUERN_WRITE, function);
+        return false;
+    }
     if (column->present >= 2 && view->planes != NULL) {
         const uintptr_t location =
             quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row);
@@ -201,15 +185,20 @@ bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
         quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row));
 }
 
-bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
+void *quern__view_typed_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                                const char *type_name, bool reads)
 {
-    return check_type(view, term, size_bytes, type_name, "QUERN_COLUMN") &&
-           view->columns[term].offset_bytes != 0;
+    if (!check_type(view, term, size_bytes, type_name, "QUERN_COLUMN"))
+        return quern__scratch_column(view, term, size_bytes);
+    return reads ? (void *)(uintptr_t)quern_view_read(view, term) : quern_view_write(view, term);
 }
 
-bool quern__view_up_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
+const void *const *quern__view_up_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                                          const char *type_name)
 {
-    return check_type(view, term, size_bytes, type_name, "QUERN_UP");
+    if (!check_type(view, term, size_bytes, type_name, "QUERN_UP"))
+        return quern__scratch_up(view, term, size_bytes);
+    return quern_view_up(view, term);
 }
 
 /* -------------------------------------------------------------------------------- rows that change */
@@ -228,21 +217,21 @@ void quern__view_note_rows(const quern_view *view, const quern_view_column *colu
             versions[i] = version;
 }
 
-void *quern__view_refuse_rows(const quern_view *view, uint32_t term, const char *function)
+void *quern__view_rows_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                               const char *type_name)
 {
-    return refuse(view, term, QUERN_WRITE, function);
-}
-
-bool quern__view_rows_fit(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
-{
-    return check_type(view, term, size_bytes, type_name, "QUERN_COLUMN_ROWS") &&
-           view->columns[term].offset_bytes != 0;
+    if (!check_type(view, term, size_bytes, type_name, "QUERN_COLUMN_ROWS"))
+        return quern__scratch_column(view, term, size_bytes);
+    return quern_view_write_rows(view, term);
 }
 
 bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
 {
     static const char function[] = "quern_view_mark_row";
     if (!check_row(view, term, row, function)) return false;
-    if (view->columns[term].access != QUERN_WRITE) return refuse(view, term, QUERN_WRITE, function) != NULL;
+    if (view->columns[term].access != QUERN_WRITE) {
+        report_access(view, term, QUERN_WRITE, function);
+        return false;
+    }
     return refuse_component(view, term, function, "mark a row as changed in", lacking);
 }

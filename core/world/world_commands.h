@@ -17,7 +17,8 @@ typedef struct quern__world_commands {
      * move. Streams that could not be applied stay in the recorders. */
     QUERN__ARRAY(quern_commands *) worker_recorders;
     QUERN__ARRAY(quern__plain_context *) worker_contexts;
-    uint64_t flush_count; /* tells the streams of the recorder apart */
+    quern__accessor accessor; /* of the parallel query that ran last */
+    uint64_t flush_count;     /* tells the streams of the recorder apart */
     quern__playback playback;
     quern_flush_stats stats;
 } quern__world_commands;

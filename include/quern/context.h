@@ -14,8 +14,13 @@
  * reports these, and calls from another thread, and hands the message to the assert handler. The context
  * must not be NULL: these calls are too frequent to check that.
  *
- * A call that is refused returns 0 or NULL, and what runs the callback returns UNDECLARED_ACCESS in the
- * end. The log has the first refusal of each callback, with what the system had declared.
+ * A callback that asks for something it has not declared is *refused*: calls that return a value, a handle or
+ * a bool return 0, null or false, and calls that return the address of a component, a resource or a column
+ * return scratch memory (see quern_view_write), so that a wrong declaration is an error and no crash. What
+ * runs the callback returns UNDECLARED_ACCESS in the end, with the number of refusals in its message; a fill
+ * does not, for its entities exist. The log has one message for each system and frame, parallel query, fill
+ * or iteration: that of its first refusal, with the call, what was asked for, what was declared, and what to
+ * do. A build with QUERN_CHECKS hands this message to the assert handler, which stops the program by default.
  *
  * One kernel may serve a system, a parallel query (<quern/parallel.h>) and a fill (<quern/bulk.h>).
  * Outside of systems only terms are declared. Everything else that must be declared (lookups, resources,
@@ -42,7 +47,8 @@ QUERN_API quern_commands *quern_context_commands(quern_context *context);
 /** Returns a component of any living entity, to read. Returns NULL without a message when the entity does
  * not have it, is not alive, or is beyond the limits of the lookup (quern_lookup). The call is refused when
  * the component is declared neither in `lookups` nor in `write_lookups`, and for a tag, which has no value:
- * quern_context_has tells whether an entity has it. */
+ * quern_context_has tells whether an entity has it. Refused lookups of one callback return one scratch value,
+ * which is zeroed each time. */
 QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
                                            quern_component component);
 
@@ -58,8 +64,8 @@ QUERN_API void *quern_context_lookup_write(quern_context *context, quern_entity 
  *
  * Asks for the memory of the next entities while it looks at one, so that the waits for memory overlap:
  * better than lookups one by one where they go all over a large world. Some ten to some hundred handles
- * per call are best. Refused as quern_context_lookup, and when a list is NULL though count is not 0; then
- * all pointers are NULL. */
+ * per call are best. Refused as quern_context_lookup, and when a list is NULL though count is not 0: then it
+ * returns 0, and all pointers are those of one scratch value. */
 QUERN_API uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities,
                                              uint32_t count, quern_component component,
                                              const void **out_values);
@@ -99,11 +105,11 @@ QUERN_API uint32_t quern_context_child_count(quern_context *context, quern_entit
 /** Returns whether the entity is alive. Commands of this phase do not show yet. */
 QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity entity);
 
-/** Returns a declared resource, to read. NULL, refused, when it is not declared. */
+/** Returns a declared resource, to read. Refused when it is not declared. */
 QUERN_API const void *quern_context_resource(quern_context *context, quern_resource resource);
 
-/** Returns a resource declared with QUERN_WRITE or QUERN_WRITE_CONCURRENT, to read and write. NULL,
- * refused, when it is not declared so. */
+/** Returns a resource declared with QUERN_WRITE or QUERN_WRITE_CONCURRENT, to read and write.
+ * Refused when it is not declared so. */
 QUERN_API void *quern_context_resource_write(quern_context *context, quern_resource resource);
 
 /** Returns this view's partial result, in run: partial_bytes, zeroed before the frame, aligned to 64.

@@ -235,7 +235,7 @@ QUERN_API bool quern_event_next(quern_event_iterator *iterator);
 /** Returns how many events quern_context_events would walk over; refused as that. */
 QUERN_API uint64_t quern_context_event_count(quern_context *context, quern_event event);
 
-/** Returns the view.count events of a view, in a system with `items`. NULL, refused, elsewhere. */
+/** Returns the view.count events of a view, in a system with `items`. Refused elsewhere. */
 QUERN_API const void *quern_view_events(const quern_view *view);
 
 /* For QUERN_EVENTS. */

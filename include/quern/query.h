@@ -334,9 +334,10 @@ typedef struct quern_view {
  * on any worker, on several views at the same time. */
 typedef void quern_kernel(quern_context *context, const quern_view *view);
 
-/* Say why a column was refused (log, assert handler, error message) and return NULL. */
-QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access);
-QUERN_API void *quern__view_refuse_typed(const quern_view *view, uint32_t term, quern_access access);
+/* Internal: reports why a column was refused and returns scratch memory for the rows of the view. size_bytes:
+ * of one value; 0 stands for the size of the world's largest component. */
+QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access,
+                                   size_t size_bytes, const char *function);
 
 /* The version of what is written now in an iteration of the query. */
 QUERN_API uint64_t quern__query_write_version(const quern_query *query);
@@ -379,30 +380,36 @@ static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
 }
 
 /** Returns the view.count values of a term declared with QUERN_WRITE, to read and write. Returns NULL for
- * tags and where the entities lack an optional component; NULL, with a message, when the term is not
- * declared so. */
+ * tags and where the entities lack an optional component.
+ *
+ * If the term is not declared so, the call is *refused*: it is reported, and the column is scratch memory
+ * instead of values. Scratch memory has room for view.count values of the requested type, is zeroed, is used
+ * by no other worker, shares no byte with the world, and is valid as long as the view. So the callback
+ * can go on; what it writes there is lost. quern_view_write and quern_view_read do not know the requested
+ * type and make room for the largest component of the world. A refused call returns NULL only if there is no
+ * memory. <quern/context.h> says what follows. */
 static inline void *quern_view_write(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
-        return quern__view_refuse(view, term, QUERN_WRITE);
+        return quern__view_refuse(view, term, QUERN_WRITE, 0, "quern_view_write");
     if (view->columns[term].offset_bytes == 0) return 0;
     if (view->versions) quern__view_note(view, &view->columns[term]);
     return quern__view_column_at(view, term);
 }
 
-/** Returns the view.count values of a term declared with QUERN_READ or QUERN_WRITE, to read. NULL as in
- * quern_view_write. */
+/** Returns the view.count values of a term declared with QUERN_READ or QUERN_WRITE, to read. NULL, and
+ * refused, as in quern_view_write. */
 static inline const void *quern_view_read(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access == QUERN_NO_ACCESS)
-        return quern__view_refuse(view, term, QUERN_READ);
+        return quern__view_refuse(view, term, QUERN_READ, 0, "quern_view_read");
     return quern__view_column_at(view, term);
 }
 
-/* Internal: whether the column of a term holds values of this type. False, refused with a message, when it
- * does not; false when the entities lack the component or it is a tag. */
-QUERN_API bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes,
-                                     const char *type_name);
+/* Internal: the part of QUERN_COLUMN that compares types by name, returns NULL for tags and absent components,
+ * and refuses a wrong type. */
+QUERN_API void *quern__view_typed_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                                          const char *type_name, bool reads);
 
 /* For QUERN_COLUMN. */
 static inline void *quern__view_typed(const quern_view *view, uint32_t term, size_t size_bytes,
@@ -411,10 +418,10 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     const quern_view_column *column;
     if (term >= view->term_count ||
         (reads ? view->columns[term].access == QUERN_NO_ACCESS : view->columns[term].access != QUERN_WRITE))
-        return quern__view_refuse_typed(view, term, reads ? QUERN_READ : QUERN_WRITE);
+        return quern__view_refuse(view, term, reads ? QUERN_READ : QUERN_WRITE, size_bytes, "QUERN_COLUMN");
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
-        if (!quern__view_type_fits(view, term, size_bytes, type_name)) return 0;
+        return quern__view_typed_checked(view, term, size_bytes, type_name, reads);
     if (!reads && view->versions) quern__view_note(view, column);
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
@@ -439,10 +446,9 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
 
 /* ---------------------------------------------------------------------------------- rows that change */
 
-/* Say why it was refused: what the inline calls below leave to them. */
-QUERN_API void *quern__view_refuse_rows(const quern_view *view, uint32_t term, const char *function);
-QUERN_API bool quern__view_rows_fit(const quern_view *view, uint32_t term, size_t size_bytes,
-                                    const char *type_name);
+/* Internal: the uncommon cases of the inline calls below. */
+QUERN_API void *quern__view_rows_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                                         const char *type_name);
 QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row);
 
 /** Returns the values of a term as quern_view_write, but tells no change filter, and no history, that they
@@ -451,7 +457,7 @@ QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint3
 static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
-        return quern__view_refuse_rows(view, term, "quern_view_write_rows");
+        return quern__view_refuse(view, term, QUERN_WRITE, 0, "quern_view_write_rows");
     return view->columns[term].offset_bytes != 0 ? quern__view_column_at(view, term) : 0;
 }
 
@@ -461,10 +467,10 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
 {
     const quern_view_column *column;
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
-        return quern__view_refuse_rows(view, term, "QUERN_COLUMN_ROWS");
+        return quern__view_refuse(view, term, QUERN_WRITE, size_bytes, "QUERN_COLUMN_ROWS");
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
-        if (!quern__view_rows_fit(view, term, size_bytes, type_name)) return 0;
+        return quern__view_rows_checked(view, term, size_bytes, type_name);
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
 
@@ -494,11 +500,14 @@ static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, ui
  * several up-terms do not meet in the same cache sets. */
 #define QUERN__UP_STRIDE 2072
 
-/* Internal: say why the addresses of an up-term were refused, and return NULL; and whether its values are
- * of this type: false, refused with a message, when they are not. */
-QUERN_API void *quern__view_refuse_up(const quern_view *view, uint32_t term, const char *function);
-QUERN_API bool quern__view_up_fits(const quern_view *view, uint32_t term, size_t size_bytes,
-                                   const char *type_name);
+/* Internal: reports why the addresses of an up-term were refused, and returns as many addresses of one zeroed
+ * scratch value. size_bytes: as in quern__view_refuse. */
+QUERN_API const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, size_t size_bytes,
+                                                   const char *function);
+
+/* Internal: the part of QUERN_UP that compares types by name, and refuses a wrong type. */
+QUERN_API const void *const *quern__view_up_checked(const quern_view *view, uint32_t term,
+                                                    size_t size_bytes, const char *type_name);
 
 /* Whether the term is an up-term. */
 static inline bool quern__view_is_up(const quern_view *view, uint32_t term)
@@ -508,11 +517,11 @@ static inline bool quern__view_is_up(const quern_view *view, uint32_t term)
 }
 
 /** Returns the view.count addresses of an up-term's values (quern_term_up). None is NULL, unless the term
- * is optional. Valid as long as the view. Returns NULL, with a message, when the term is no up-term. */
+ * is optional. Valid as long as the view. Refused when the term is not an up-term: then each address is that
+ * of one zeroed scratch value (see quern_view_write). */
 static inline const void *const *quern_view_up(const quern_view *view, uint32_t term)
 {
-    if (!quern__view_is_up(view, term))
-        return (const void *const *)quern__view_refuse_up(view, term, "quern_view_up");
+    if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, 0, "quern_view_up");
     return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
 }
 
@@ -520,9 +529,9 @@ static inline const void *const *quern_view_up(const quern_view *view, uint32_t 
 static inline const void *quern__view_up_typed(const quern_view *view, uint32_t term, size_t size_bytes,
                                                const char *type_name)
 {
-    if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, "QUERN_UP");
+    if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, size_bytes, "QUERN_UP");
     if (view->columns[term].size_bytes != size_bytes || view->columns[term].is_checked)
-        if (!quern__view_up_fits(view, term, size_bytes, type_name)) return 0;
+        return quern__view_up_checked(view, term, size_bytes, type_name);
     return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
 }
 

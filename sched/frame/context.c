@@ -25,16 +25,59 @@ static inline const quern__plain_context *plain_of(const quern_context *context)
     return QUERN__LIKELY(plain->scope.caller == QUERN__CALLER_SYSTEM) ? NULL : plain;
 }
 
-/* Only systems declare more than their terms. Once per callback, as for systems. */
-static QUERN__SLOW_PATH void *refuse_plain(const quern__plain_context *plain, const char *function,
-                                           const char *what)
+/* Only systems declare more than their terms. One message per callback, as for systems. */
+static QUERN__SLOW_PATH void refuse_plain(const quern__plain_context *plain, const char *function,
+                                          const char *what)
 {
     quern__scope *scope = (quern__scope *)(uintptr_t)plain;
-    if (scope->refused == QUERN_OK)
-        scope->refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                                          "%s: %s asked for %s, which only systems can have", function,
-                                          quern__caller_name(scope->caller), what);
-    return NULL;
+    char caller[32] = "";
+    if (quern__scope_repeats(scope)) return;
+    quern__scope_name(scope, caller, sizeof caller);
+    quern__refuse(
+        scope, QUERN_ERROR_UNDECLARED_ACCESS,
+        "%s: %s asked for %s, which only systems can have: make it a system, or pass what it needs "
+        "in user_data",
+        function, caller, what);
+}
+
+/* Scratch memory instead of one value, for a refused call. size_bytes is not 0. NULL when no callback runs:
+ * nothing would free the memory. */
+static QUERN__SLOW_PATH void *scratch_value(quern_context *context, size_t size_bytes)
+{
+    const quern__plain_context *plain = plain_of(context);
+    const bool is_running = plain != NULL ? plain->thread != NULL : context->is_busy;
+    return is_running ? quern__scratch_value(&context->scope, size_bytes) : NULL;
+}
+
+/* The same instead of the value of a component. A tag and a wrong handle get room for any component. */
+static QUERN__SLOW_PATH void *scratch_component(quern_context *context, quern_component component)
+{
+    const quern__components *components = &context->scope.storage->components;
+    const uint32_t index = quern__components_distance(components, component);
+    uint32_t size_bytes = 0;
+    if (index < components->list.count) size_bytes = quern__components_type(components, index)->size_bytes;
+    return scratch_value(context, size_bytes > 0 ? size_bytes : QUERN_MAX_COMPONENT_BYTES);
+}
+
+/* The size of a resource; for a wrong handle that of the largest one, or of the largest component there can
+ * be. */
+static size_t size_of_resource(const quern__resources *resources, quern_resource resource)
+{
+    size_t size_bytes = QUERN_MAX_COMPONENT_BYTES;
+    if (quern__handle_is_valid(resource.bits, resources->world_tag, resources->list.count))
+        return resources->list.items[quern__resource_index(resource)].type.size_bytes;
+    for (uint32_t i = 0; i < resources->list.count; i++)
+        if (size_bytes < resources->list.items[i].type.size_bytes)
+            size_bytes = resources->list.items[i].type.size_bytes;
+    return size_bytes;
+}
+
+/* The same as scratch_component, for a resource. */
+static QUERN__SLOW_PATH void *scratch_resource(quern_context *context, quern_resource resource)
+{
+    const quern__plain_context *plain = plain_of(context);
+    const quern_world *world = plain != NULL ? plain->world : context->schedule->plan.world;
+    return scratch_value(context, size_of_resource(&world->resources, resource));
 }
 
 /* Whether the call does not come from the callback that the context belongs to, as far as can be told:
@@ -86,56 +129,60 @@ quern_commands *quern_context_commands(quern_context *context)
 
 static const char lookup_write_name[] = "quern_context_lookup_write";
 
-/* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per
- * callback: what is wrong for one row is so for all. */
+/* Reports what the system did and what it had declared. One message per callback: what is wrong for one row
+ * is wrong for all. */
 static void refuse_lookup(quern_context *context, const char *component, const char *function)
 {
-    if (context->scope.refused != QUERN_OK) return;
+    if (quern__scope_repeats(&context->scope)) return;
     const bool writes = function == lookup_write_name;
     char declared[256];
     quern__lookups_list(&context->system->access.lookups, context->schedule->plan.world, writes, declared,
                         sizeof declared);
-    context->scope.refused =
-        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                         "%s: system '%s' looked up '%s' without declaring it (its %slookups: %s)",
-                         function, context->system->name, component, writes ? "write " : "", declared);
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "%s: system '%s' looked up '%s' without declaring it (its %slookups: %s); declare it in "
+                  "%slookups",
+                  function, context->system->name, component, writes ? "write " : "", declared,
+                  writes ? "write_" : "");
 }
 
 static void refuse_resource(quern_context *context, const char *resource, bool writes)
 {
-    if (context->scope.refused != QUERN_OK) return;
+    if (quern__scope_repeats(&context->scope)) return;
     char declared[256];
     quern__access_list_resources(&context->system->access, context->schedule->plan.world, declared,
                                  sizeof declared);
-    context->scope.refused = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS,
-        "%s: system '%s' asked to %s resource '%s' without declaring it (its resources: %s)",
+    quern__refuse(
+        &context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+        "%s: system '%s' asked to %s resource '%s' without declaring it (its resources: %s); declare "
+        "it in resources with %s",
         writes ? "quern_context_resource_write" : "quern_context_resource", context->system->name,
-        writes ? "write" : "read", resource, declared);
+        writes ? "write" : "read", resource, declared, writes ? "QUERN_WRITE" : "QUERN_READ");
 }
 
 /* A handle of no component or resource of this world: one that was never registered, most often. */
-static void *refuse_handle(quern_context *context, const char *what, const char *function)
+static void refuse_handle(quern_context *context, const char *what, const char *function)
 {
-    if (context->scope.refused != QUERN_OK) return NULL;
+    if (quern__scope_repeats(&context->scope)) return;
     char reason[128];
     snprintf(reason, sizeof reason, "%s", quern_error_message());
-    context->scope.refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                                              "%s: system '%s' asked for a %s with a wrong handle: %s",
-                                              function, context->system->name, what, reason);
-    return NULL;
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "%s: system '%s' asked for a %s with a wrong handle: %s", function, context->system->name,
+                  what, reason);
 }
 
 bool quern__context_is_system(quern_context *context, const char *function, const char *what)
 {
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, function, what) != NULL;
+    if (plain != NULL) {
+        refuse_plain(plain, function, what);
+        return false;
+    }
     return !is_foreign(context, function);
 }
 
 void quern__context_refuse_handle(quern_context *context, const char *what, const char *function)
 {
-    (void)refuse_handle(context, what, function);
+    refuse_handle(context, what, function);
 }
 
 /* Whether the system may look at the component, of which entities; its index. limit: NULL, of any. */
@@ -146,7 +193,7 @@ static inline bool may_look_up(quern_context *context, quern_component component
     const quern__lookups *lookups = &context->system->access.lookups;
     *out_limit = NULL;
     if (quern__components_check(components, component) != QUERN_OK) {
-        (void)refuse_handle(context, "component", function);
+        refuse_handle(context, "component", function);
         return false;
     }
     *out_index = quern__component_index(component);
@@ -176,11 +223,11 @@ static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, 
     const quern__type *type =
         quern__components_type(&context->schedule->plan.world->storage.components, index);
     if (type->size_bytes > 0) return false;
-    if (context->scope.refused == QUERN_OK)
-        context->scope.refused = quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                                                  "%s: system '%s' looked up '%s', a tag, which has no "
-                                                  "value: quern_context_has tells whether an entity has it",
-                                                  function, context->system->name, type->name);
+    if (!quern__scope_repeats(&context->scope))
+        quern__refuse(&context->scope, QUERN_ERROR_INVALID_ARGUMENT,
+                      "%s: system '%s' looked up '%s', a tag, which has no value: quern_context_has tells "
+                      "whether an entity has it",
+                      function, context->system->name, type->name);
     return true;
 }
 
@@ -188,18 +235,22 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
 {
     static const char function[] = "quern_context_lookup";
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
+    if (plain != NULL) {
+        refuse_plain(plain, function, "the component of any entity");
+        return scratch_component(context, component);
+    }
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     const quern__limit *limit;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
-    if (!may_look_up(context, component, function, &index, &limit)) return NULL;
+    if (!may_look_up(context, component, function, &index, &limit))
+        return scratch_component(context, component);
     const quern__record *record = find_within(storage, entity, limit);
     const void *value = NULL;
     if (QUERN__LIKELY(record != NULL))
         value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
-    if (QUERN__UNLIKELY(value == NULL)) (void)refuse_tag(context, index, function);
-    return value;
+    if (QUERN__LIKELY(value != NULL)) return value;
+    return refuse_tag(context, index, function) ? scratch_component(context, component) : NULL;
 }
 
 /* What the system may write counts as written as soon as it has a pointer. It runs while nobody else
@@ -226,21 +277,32 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
         quern__guards_lend(context, archetype, slot, column);
 }
 
+static bool may_write_lookup(quern_context *context, quern_component component, uint32_t *out_index)
+{
+    const quern__components *components = &context->schedule->plan.world->storage.components;
+    if (quern__components_check(components, component) != QUERN_OK) {
+        refuse_handle(context, "component", lookup_write_name);
+        return false;
+    }
+    *out_index = quern__component_index(component);
+    if (quern__bitset_has(context->system->access.lookups.written, *out_index)) return true;
+    refuse_lookup(context, quern__components_type(components, *out_index)->name, lookup_write_name);
+    return false;
+}
+
 void *quern_context_lookup_write(quern_context *context, quern_entity entity, quern_component component)
 {
     const char *const function = lookup_write_name;
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
-    const quern__storage *storage = &context->schedule->plan.world->storage;
-    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
-    if (quern__components_check(&storage->components, component) != QUERN_OK)
-        return refuse_handle(context, "component", function);
-    const uint32_t index = quern__component_index(component);
-    const quern__lookups *lookups = &context->system->access.lookups;
-    if (!quern__bitset_has(lookups->written, index)) {
-        refuse_lookup(context, quern__components_type(&storage->components, index)->name, function);
-        return NULL;
+    if (plain != NULL) {
+        refuse_plain(plain, function, "the component of any entity");
+        return scratch_component(context, component);
     }
+    const quern__storage *storage = &context->schedule->plan.world->storage;
+    uint32_t index;
+    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
+    if (!may_write_lookup(context, component, &index)) return scratch_component(context, component);
+    const quern__lookups *lookups = &context->system->access.lookups;
     const bool is_unlimited = quern__bitset_has(lookups->unlimited, index);
     const quern__record *record =
         find_within(storage, entity, is_unlimited ? NULL : &quern__lookups_find(lookups, index)->limit);
@@ -256,11 +318,18 @@ static inline bool refuse_null_list(quern_context *context, const void *list, ui
                                     const char *name, const char *function)
 {
     if (QUERN__LIKELY(list != NULL || count == 0)) return false;
-    if (context->scope.refused == QUERN_OK)
-        context->scope.refused = quern__violation(QUERN_ERROR_NULL_ARGUMENT,
-                                                  "%s: system '%s' looked up %u entities; '%s' is NULL",
-                                                  function, context->system->name, count, name);
+    if (!quern__scope_repeats(&context->scope))
+        quern__refuse(&context->scope, QUERN_ERROR_NULL_ARGUMENT,
+                      "%s: system '%s' looked up %u entities; '%s' is NULL", function,
+                      context->system->name, count, name);
     return true;
+}
+
+/* All pointers of a list get this value; the list may be NULL. */
+static void set_all(const void **out_values, uint32_t count, const void *value)
+{
+    for (uint32_t i = 0; i < count && out_values != NULL; i++)
+        out_values[i] = value;
 }
 
 uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities, uint32_t count,
@@ -271,18 +340,20 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     uint32_t index;
     const quern__limit *limit;
     if (plain != NULL)
-        (void)refuse_plain(plain, function, "the component of any entity");
-    else if (!(QUERN_CHECKS && is_foreign(context, function)) &&
-             may_look_up(context, component, function, &index, &limit) &&
-             !refuse_tag(context, index, function) &&
-             !refuse_null_list(context, entities, count, "entities", function) &&
-             !refuse_null_list(context, out_values, count, "out_values", function)) {
+        refuse_plain(plain, function, "the component of any entity");
+    else if (QUERN_CHECKS && is_foreign(context, function)) {
+        set_all(out_values, count, NULL);
+        return 0;
+    } else if (may_look_up(context, component, function, &index, &limit) &&
+               !refuse_tag(context, index, function) &&
+               !refuse_null_list(context, entities, count, "entities", function) &&
+               !refuse_null_list(context, out_values, count, "out_values", function)) {
         const quern__storage *storage = &context->schedule->plan.world->storage;
         if (limit != NULL)
             return quern__find_many(storage, NULL, index, limit, entities, count, out_values);
         return quern__find_many(storage, NULL, index, NULL, entities, count, out_values);
     }
-    if (count > 0 && out_values != NULL) memset(out_values, 0, count * sizeof *out_values);
+    set_all(out_values, count, scratch_component(context, component));
     return 0;
 }
 
@@ -293,7 +364,10 @@ static const quern__record *find_declared(quern_context *context, quern_entity e
                                           uint32_t *out_index)
 {
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
+    if (plain != NULL) {
+        refuse_plain(plain, function, "the component of any entity");
+        return NULL;
+    }
     const quern__limit *limit;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
     if (!may_look_up(context, component, function, out_index, &limit)) return NULL;
@@ -321,14 +395,15 @@ bool quern_context_is_enabled(quern_context *context, quern_entity entity, quern
 
 static void refuse_relation(quern_context *context, const char *relation, const char *function)
 {
-    if (context->scope.refused != QUERN_OK) return;
+    if (quern__scope_repeats(&context->scope)) return;
     char declared[256];
     quern__access_list_relations(&context->system->access, context->schedule->plan.world, declared,
                                  sizeof declared);
-    context->scope.refused = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS,
-        "%s: system '%s' asked about relation '%s' without declaring it (its relations: %s)", function,
-        context->system->name, relation, declared);
+    quern__refuse(
+        &context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+        "%s: system '%s' asked about relation '%s' without declaring it (its relations: %s); declare "
+        "it in relations",
+        function, context->system->name, relation, declared);
 }
 
 /* The links of a living entity in a declared relation; NULL: there are none, or the call is refused. */
@@ -336,12 +411,17 @@ static const quern__kin *find_kin(quern_context *context, quern_entity entity, q
                                   const char *function)
 {
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, function, "the relations of any entity");
+    if (plain != NULL) {
+        refuse_plain(plain, function, "the relations of any entity");
+        return NULL;
+    }
     if (is_foreign(context, function)) return NULL;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     quern__relation *known;
-    if (quern__relation_check(storage, relation, &known) != QUERN_OK)
-        return refuse_handle(context, "relation", function);
+    if (quern__relation_check(storage, relation, &known) != QUERN_OK) {
+        refuse_handle(context, "relation", function);
+        return NULL;
+    }
     if (!quern__bitset_has(context->system->access.relations, known->component_index)) {
         refuse_relation(context, quern__relation_name(storage, known), function);
         return NULL;
@@ -393,21 +473,26 @@ bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 static void *find_resource(quern_context *context, quern_resource resource, bool writes)
 {
     const quern__resources *resources = &context->schedule->plan.world->resources;
-    if (quern__resources_check(resources, resource) != QUERN_OK)
-        return refuse_handle(context, "resource",
-                             writes ? "quern_context_resource_write" : "quern_context_resource");
+    if (quern__resources_check(resources, resource) != QUERN_OK) {
+        refuse_handle(context, "resource",
+                      writes ? "quern_context_resource_write" : "quern_context_resource");
+        return scratch_resource(context, resource);
+    }
     uint32_t index = quern__resource_index(resource);
     quern_access access = quern__access_to_resource(&context->system->access, index);
     if (access >= (writes ? QUERN_WRITE : QUERN_READ)) return resources->list.items[index].value;
     refuse_resource(context, resources->list.items[index].type.name, writes);
-    return NULL;
+    return scratch_resource(context, resource);
 }
 
 const void *quern_context_resource(quern_context *context, quern_resource resource)
 {
     if (is_foreign(context, "quern_context_resource")) return NULL;
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, "quern_context_resource", "a resource");
+    if (plain != NULL) {
+        refuse_plain(plain, "quern_context_resource", "a resource");
+        return scratch_resource(context, resource);
+    }
     return find_resource(context, resource, false);
 }
 
@@ -415,7 +500,10 @@ void *quern_context_resource_write(quern_context *context, quern_resource resour
 {
     if (is_foreign(context, "quern_context_resource_write")) return NULL;
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, "quern_context_resource_write", "a resource");
+    if (plain != NULL) {
+        refuse_plain(plain, "quern_context_resource_write", "a resource");
+        return scratch_resource(context, resource);
+    }
     return find_resource(context, resource, true);
 }
 
@@ -485,11 +573,13 @@ quern_world *quern_context_world(quern_context *context)
 {
     if (is_foreign(context, "quern_context_world")) return NULL;
     const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, "quern_context_world", "the world");
+    if (plain != NULL) {
+        refuse_plain(plain, "quern_context_world", "the world");
+        return NULL;
+    }
     if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->plan.world;
-    context->scope.refused = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS,
-        "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",
-        context->system->name);
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",
+                  context->system->name);
     return NULL;
 }

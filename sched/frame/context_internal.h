@@ -31,12 +31,13 @@ struct quern_context {
 
 _Static_assert(offsetof(struct quern_context, scope) == 0, "core takes a context for its scope");
 
-/* Remembers who was refused something in the callback that has returned, if anything was. */
+/* Call it when a callback has returned: notes its system if it was refused something, and prepares the scope
+ * for the next callback. */
 static inline void quern__context_note_refusal(quern_context *context)
 {
-    if (context->scope.refused == QUERN_OK) return;
+    if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return;
     context->refused_system = context->system->name;
-    context->scope.refused = QUERN_OK;
+    quern__scope_reset(&context->scope);
 }
 
 /* For calls that only systems may make: false, and said, when it is no system that calls, or not from its

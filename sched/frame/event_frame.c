@@ -114,14 +114,13 @@ void quern__context_close_emitters(quern_context *context)
 static void refuse(quern_context *context, const quern__channel *channel, const char *function, bool emits)
 {
     char declared[256];
-    if (context->scope.refused != QUERN_OK) return;
+    if (quern__scope_repeats(&context->scope)) return;
     (emits ? quern__event_use_list_emits : quern__event_use_list_reads)(&context->system->events, declared,
                                                                         sizeof declared);
-    context->scope.refused =
-        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                         "%s: system '%s' asked to %s event '%s' without declaring it (%s: %s)", function,
-                         context->system->name, emits ? "emit" : "read", channel->type.name,
-                         emits ? "its emits" : "what it reads", declared);
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "%s: system '%s' asked to %s event '%s' without declaring it (%s: %s); declare it in %s",
+                  function, context->system->name, emits ? "emit" : "read", channel->type.name,
+                  emits ? "its emits" : "what it reads", declared, emits ? "emits" : "reads_events");
 }
 
 /* The channel, unless the handle is wrong or no system asks. */
@@ -177,9 +176,9 @@ bool quern_context_emit(quern_context *context, quern_event event, const void *v
     if (emitter == NULL) return false;
     const quern__type *type = &emitter->channel->type;
     if (values == NULL && type->size_bytes > 0 && count > 0) {
-        context->scope.refused = quern__violation(
-            QUERN_ERROR_NULL_ARGUMENT, "%s: system '%s' emitted %u events '%s'; 'values' is NULL", function,
-            context->system->name, count, type->name);
+        quern__refuse(&context->scope, QUERN_ERROR_NULL_ARGUMENT,
+                      "%s: system '%s' emitted %u events '%s'; 'values' is NULL", function,
+                      context->system->name, count, type->name);
         return false;
     }
     if (!quern__emitter_reserve(emitter, count)) {
@@ -221,47 +220,45 @@ uint64_t quern_context_event_count(quern_context *context, quern_event event)
     return reader != NULL ? quern__channel_count(reader->channel, reader->cursor, reader->end) : 0;
 }
 
-/* The type of the events of a view; NULL: it has none, which is said. */
+/* The type of the events of a view. Reports and returns NULL if the view has none. */
 static const quern__type *find_items(const quern_view *view, const char *function)
 {
     quern_context *context = view->context;
     if (context == NULL) {
-        quern__violation(
-            QUERN_ERROR_UNDECLARED_ACCESS,
-            "%s: an iteration asked for the events of a view; views of systems with items have "
-            "events",
-            function);
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+                      "%s: an iteration asked for the events of a view; only systems with items have such "
+                      "views",
+                      function);
         return NULL;
     }
     if (!quern__context_is_system(context, function, "events")) return NULL;
     const quern_event_reader *items = context->system->events.items;
     if (items != NULL) return &items->channel->type;
-    if (context->scope.refused == QUERN_OK)
-        context->scope.refused =
-            quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                             "%s: system '%s' asked for the events of a view without declaring items",
-                             function, context->system->name);
+    if (!quern__scope_repeats(&context->scope))
+        quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                      "%s: system '%s' asked for the events of a view without declaring items", function,
+                      context->system->name);
     return NULL;
 }
 
 const void *quern_view_events(const quern_view *view)
 {
-    return find_items(view, "quern_view_events") != NULL ? view->chunk : NULL;
+    if (find_items(view, "quern_view_events") != NULL) return view->chunk;
+    return quern__scratch_column(view, UINT32_MAX, QUERN_MAX_COMPONENT_BYTES);
 }
 
 const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, const char *type_name)
 {
     const quern__type *type = find_items(view, "QUERN_EVENTS");
-    if (type == NULL) return NULL;
+    if (type == NULL) return quern__scratch_column(view, UINT32_MAX, size_bytes);
     if (size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_is_named(type, type_name)))
         return view->chunk;
     quern_context *context = view->context;
-    context->scope.refused = quern__violation(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "QUERN_EVENTS: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu",
-        context->system->name, type->name, type->size_bytes,
-        type->type_name[0] != '\0' ? type->type_name : "no C type known", type_name, size_bytes);
-    return NULL;
+    quern__refuse(&context->scope, QUERN_ERROR_LAYOUT_MISMATCH,
+                  "QUERN_EVENTS: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu",
+                  context->system->name, type->name, type->size_bytes,
+                  type->type_name[0] != '\0' ? type->type_name : "no C type known", type_name, size_bytes);
+    return quern__scratch_column(view, UINT32_MAX, size_bytes);
 }
 
 void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *segment)

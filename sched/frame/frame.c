@@ -376,8 +376,6 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->is_observed = false;
     schedule->emit_result = QUERN_OK;
     schedule->event_loss.channel = NULL;
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        schedule->contexts.items[i]->refused_system = NULL;
     quern__react_start(schedule);
 }
 
@@ -394,17 +392,59 @@ static void start_frame(quern_schedule *schedule, const quern__observed_frame *f
     quern__react_start_frame(schedule);
 }
 
-static quern_result fail_refused(unsigned long long frame, const char *system_name)
+/* How often a system was refused something in this frame. Relaxed: no callback runs. */
+static uint32_t refusals_of(const quern__system *system)
 {
-    if (system_name == quern__guard_nobody)
+    return atomic_load_explicit(&system->accessor.refusal_count, memory_order_relaxed);
+}
+
+/* Names the first system that was refused something, with its count; other_count: how many more there are. */
+static const quern__system *find_refused(const quern_schedule *schedule, uint32_t *other_count)
+{
+    const quern__system *first = NULL;
+    *other_count = 0;
+    for (uint32_t i = 0; i < schedule->plan.order.count; i++) {
+        const quern__system *system = schedule->plan.order.items[i];
+        if (refusals_of(system) == 0) continue;
+        *other_count += first != NULL;
+        if (first == NULL) first = system;
+    }
+    return first;
+}
+
+/* name: of a system that a guard has found, or quern__guard_nobody, unless a system was refused something. */
+static quern_result fail_refused(const quern_schedule *schedule, const char *name)
+{
+    const unsigned long long frame = schedule->frame_index;
+    uint32_t other_count;
+    const quern__system *system = find_refused(schedule, &other_count);
+    char others[64] = "";
+    if (system == NULL && name == quern__guard_nobody)
         return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
                            "frame %llu: values were changed through a pointer into the world that somebody "
                            "keeps (see the log)",
                            frame);
-    return quern__fail(
-        QUERN_ERROR_UNDECLARED_ACCESS,
-        "frame %llu: system '%s' was refused an access, or wrote what it may not (see the log)", frame,
-        system_name);
+    if (system == NULL)
+        return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
+                           "frame %llu: system '%s' wrote what it may not (see the log)", frame, name);
+    if (other_count > 0) snprintf(others, sizeof others, ", as were %u other systems", other_count);
+    return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
+                       "frame %llu: system '%s' was refused an access (%u in this frame)%s: it worked on "
+                       "scratch memory instead (see the log)",
+                       frame, system->name, refusals_of(system), others);
+}
+
+/* The next frame counts anew. Relaxed: no callback runs. */
+static void forget_refusals(quern_schedule *schedule)
+{
+    bool has_refusals = false;
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        has_refusals |= schedule->contexts.items[i]->refused_system != NULL;
+        schedule->contexts.items[i]->refused_system = NULL;
+    }
+    for (uint32_t i = 0; i < schedule->plan.systems.count && has_refusals; i++)
+        atomic_store_explicit(&schedule->plan.systems.items[i]->accessor.refusal_count, 0,
+                              memory_order_relaxed);
 }
 
 static quern_result finish_frame(const quern_schedule *schedule, const quern__flush_report *report)
@@ -430,7 +470,7 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
             frame, schedule->plan.max_reaction_rounds, schedule->reaction_trail);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts.items[i]->refused_system != NULL)
-            return fail_refused(frame, schedule->contexts.items[i]->refused_system);
+            return fail_refused(schedule, schedule->contexts.items[i]->refused_system);
     return quern__events_finish_frame(schedule);
 }
 
@@ -480,7 +520,9 @@ static quern_result run_locked(quern_schedule *schedule, frame_part *part)
         quern__guards_break(schedule);
     quern__world_set_locked(schedule->plan.world, false);
     schedule->is_running = false;
-    return result == QUERN_OK ? finish_frame(schedule, &report) : result;
+    const quern_result end = result == QUERN_OK ? finish_frame(schedule, &report) : result;
+    forget_refusals(schedule);
+    return end;
 }
 
 static quern_result prepare_run(quern_schedule *schedule, const quern_jobs *jobs)

@@ -21,9 +21,12 @@ typedef struct parallel_run {
 
 /* ------------------------------------------------------------------------------------------- views */
 
-/* Whoever keeps the recorder of a view is noticed from now on. */
-static void end_stream(quern__plain_context *context)
+/* Closes the recorder of a view, so that later commands are reported, and frees what the kernel was given
+ * instead of values. */
+static void end_view(quern__plain_context *context)
 {
+    if (QUERN__UNLIKELY(quern__scope_refused(&context->scope) != QUERN_OK))
+        quern__scratch_release(&context->scope);
     if (!context->has_stream) return;
     quern__commands_end(context->commands);
     context->has_stream = false;
@@ -60,7 +63,7 @@ static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t 
             call_picked(run, &view, context->worker_index);
         else
             run->kernel(view.context, &view);
-        end_stream(context);
+        end_view(context);
     }
 }
 
@@ -84,7 +87,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
             call_picked(run, &view, context->worker_index);
         else
             run->kernel(view.context, &view);
-        end_stream(context);
+        end_view(context);
     }
 }
 
@@ -148,12 +151,16 @@ static quern_result open_recorders(parallel_run *run, quern_world *world, uint32
     return result;
 }
 
+/* Relaxed: no kernel runs. */
 static void open_contexts(const parallel_run *run, quern_jobs *jobs, uint32_t worker_count, void *user_data)
 {
     quern_world *world = run->query->world;
+    atomic_store_explicit(&run->commands->accessor.refusal_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < worker_count; i++)
         *run->commands->worker_contexts.items[i] =
-            (quern__plain_context){.scope.caller = QUERN__CALLER_PARALLEL,
+            (quern__plain_context){.scope = {.accessor = &run->commands->accessor,
+                                             .storage = &world->storage,
+                                             .caller = QUERN__CALLER_PARALLEL},
                                    .world = world,
                                    .user_data = user_data,
                                    .jobs = jobs,
@@ -169,7 +176,7 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
     quern_jobs_parallel_for(context, count, grain, function, argument);
 }
 
-/* What kernels have recorded is applied when all of them are done. */
+/* What kernels have recorded is applied when all of them are done. Relaxed: no kernel runs. */
 static quern_result finish(parallel_run *run, quern_jobs *jobs)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
@@ -177,16 +184,16 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
                                       .context = jobs,
                                       .thread_count = jobs != NULL ? jobs->thread_count : 1,
                                       .worker_count = worker_count};
+    const uint32_t refusal_count =
+        atomic_load_explicit(&run->commands->accessor.refusal_count, memory_order_relaxed);
     quern_result result = quern__world_apply_worker_commands(run->query->world,
                                                              jobs != NULL ? &executor : NULL, &run->report);
-    result = result == QUERN_OK ? quern__flush_result(&run->report, function_name)
-                                : quern__fail_with_loss(result, run->report.record_result,
-                                                        "record a command", function_name);
-    for (uint32_t i = 0; i < worker_count && result == QUERN_OK; i++)
-        if (run->commands->worker_contexts.items[i]->scope.refused != QUERN_OK)
-            result = quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
-                                 "%s: a kernel was refused an access (see the log)", function_name);
-    return result;
+    if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
+    if (result != QUERN_OK || refusal_count == 0) return result;
+    return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
+                       "%s: the kernel was refused an access (%u in all): it worked on scratch memory "
+                       "instead (see the log)",
+                       function_name, refusal_count);
 }
 
 /* The loop is closed: a kernel that waits finds its context and its stream as it left them. */

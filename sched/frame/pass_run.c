@@ -53,7 +53,7 @@ static void leave_pass(quern_context *context)
 
 static void enter_call(quern_context *context, const quern__system *system, uint32_t part)
 {
-    context->scope.system_name = system->name;
+    context->scope.accessor = (quern__accessor *)(uintptr_t)&system->accessor;
     context->system = system;
     context->part = part;
     end_output(context);
@@ -210,9 +210,10 @@ static void report_write(quern_context *context, uint32_t term)
     const quern__query *query = &context->system->query;
     char declared[256];
     quern__query_declared(query, declared, sizeof declared);
-    context->scope.refused = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' wrote '%s' (declared: %s)", context->system->name,
-        quern_component_name(context->schedule->plan.world, query->terms[term].component), declared);
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' wrote '%s' (declared: %s)",
+                  context->system->name,
+                  quern_component_name(context->schedule->plan.world, query->terms[term].component),
+                  declared);
 }
 
 static void call_checked(quern_context *context, quern_kernel *run, const quern_view *view)
@@ -242,7 +243,7 @@ IN_TWO_KINDS bool call_run(quern_context *context, quern_kernel *run, const quer
     else
         run(context, view);
     if (is_told) tell_call(context, view->ordinal, view->count);
-    if (context->scope.refused == QUERN_OK) return false;
+    if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return false;
     quern__context_note_refusal(context);
     return true;
 }
@@ -465,9 +466,9 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
 {
     const quern__channel *channel = context->system->events.items->channel;
     if (hash_events(view, channel) == before) return;
-    context->scope.refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                                              "system '%s' wrote events '%s', which are read only",
-                                              context->system->name, channel->type.name);
+    quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "system '%s' wrote events '%s', which are read only", context->system->name,
+                  channel->type.name);
     quern__context_note_refusal(context);
 }
 

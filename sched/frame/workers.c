@@ -55,6 +55,7 @@ void quern__workers_release(quern_schedule *schedule)
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
         quern__commands_release(schedule->recorders.items[i]);
+        quern__scratch_release(&schedule->contexts.items[i]->scope);
         quern__release(allocator, schedule->recorders.items[i], sizeof(frame_worker),
                        WORKER_ALIGNMENT_BYTES);
     }
@@ -74,8 +75,10 @@ static bool add_worker(quern_schedule *schedule)
     frame_worker *made = quern__allocate(allocator, sizeof *made, WORKER_ALIGNMENT_BYTES);
     if (made == NULL) return false;
     quern__commands_init(&made->recorder, &schedule->plan.world->storage);
-    made->context =
-        (quern_context){.schedule = schedule, .commands = &made->recorder, .worker_index = count};
+    made->context = (quern_context){.scope.storage = &schedule->plan.world->storage,
+                                    .schedule = schedule,
+                                    .commands = &made->recorder,
+                                    .worker_index = count};
     schedule->recorders.items[schedule->recorders.count++] = &made->recorder;
     schedule->contexts.items[schedule->contexts.count++] = &made->context;
     schedule->worker_count++;

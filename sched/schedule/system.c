@@ -201,6 +201,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .query = {.storage = &world->storage},
     };
     memcpy(system->name, def->name, strlen(def->name) + 1);
+    system->accessor.name = system->name;
     quern_result result = check_levels(world, def, term_count, &system->levels);
     if (result == QUERN_OK)
         result = quern__query_init(&system->query, &world->storage, def->terms, term_count);

@@ -20,7 +20,8 @@ typedef struct quern__order_rule {
 typedef struct quern__system {
     struct quern__plan *plan;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    uint32_t index; /* in the order of registration */
+    quern__accessor accessor; /* with that name; counts the refusals of a frame */
+    uint32_t index;           /* in the order of registration */
     uint32_t phase;
     uint32_t flags; /* quern_system_flags; serial where it is implied */
     bool enabled;

@@ -97,13 +97,13 @@ static void ask_for_all(quern_context *context, const quern_view *view)
 {
     cr_assert_eq(quern_context_user_data(context), asked);
     cr_assert(quern_context_is_alive(context, view->entities[0]));
-    cr_assert_null(quern_context_lookup(context, view->entities[0], asked->number));
+    const void *value = quern_context_lookup(context, view->entities[0], asked->number);
+    cr_assert(is_scratch(value, sizeof(uint64_t)));
     cr_assert_not(quern_context_has(context, view->entities[0], asked->number));
-    const void *value = view;
     cr_assert_eq(quern_context_lookup_many(context, view->entities, 1, asked->number, &value), 0u);
-    cr_assert_null(value);
-    cr_assert_null(quern_context_resource(context, counter));
-    cr_assert_null(quern_context_resource_write(context, counter));
+    cr_assert(is_scratch(value, sizeof(uint64_t)));
+    cr_assert(is_scratch(quern_context_resource(context, counter), sizeof(uint64_t)));
+    cr_assert(is_scratch(quern_context_resource_write(context, counter), sizeof(uint64_t)));
     cr_assert_null(quern_context_world(context));
     cr_assert_null(quern_context_partial(context));
     cr_assert_eq(quern_context_partial_count(context), 0u);

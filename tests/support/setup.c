@@ -172,6 +172,16 @@ void refusal_end_code(const refusal *before, quern_result actual, quern_result e
     refusal_end_value(before, actual != QUERN_OK, line, call);
 }
 
+bool is_scratch(const void *memory, size_t size_bytes)
+{
+    unsigned char *bytes = (unsigned char *)(uintptr_t)memory;
+    bool is_zero = bytes != NULL;
+    for (size_t i = 0; i < size_bytes && is_zero; i++)
+        is_zero = bytes[i] == 0;
+    if (bytes != NULL) memset(bytes, 0xA5, size_bytes);
+    return is_zero;
+}
+
 /* ----------------------------------------------------------------------------------------- reports */
 
 static void capture_log(void *user_data, quern_log_level level, const char *message)

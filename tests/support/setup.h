@@ -76,6 +76,9 @@ void refusal_end_value(const refusal *before, bool refused, int line, const char
 /* Whether a call since refusal_begin has set a message. */
 bool refusal_has_message(const refusal *before);
 
+/* Whether a refused access has given scratch memory: so many zero bytes, which this writes. */
+bool is_scratch(const void *memory, size_t size_bytes);
+
 /* Counts the messages that go to the log, and to the assert handler in builds with checks, instead of
  * printing them and stopping. */
 typedef struct captured_reports {

@@ -271,10 +271,11 @@ Test(row_changes, rows_are_marked_one_by_one)
     assert_refused_value(world, quern_view_mark_row(&it.view, 0, count));
     assert_refused_value(world, quern_view_mark_row(&it.view, 2, 0));
     assert_refused_value(world, quern_view_mark_row(&it.view, 3, 0));
-    assert_refused_value(world, quern_view_write_rows(&it.view, 2));
-    assert_refused_value(world, quern_view_write_rows(&it.view, 3));
-    assert_refused_value(world, QUERN_COLUMN_ROWS(&it.view, 2, uint64_t));
-    assert_refused_value(world, QUERN_COLUMN_ROWS(&it.view, 0, uint32_t));
+    const size_t column_bytes = it.view.count * sizeof(uint64_t);
+    assert_refused_value(world, !is_scratch(quern_view_write_rows(&it.view, 2), column_bytes));
+    assert_refused_value(world, !is_scratch(quern_view_write_rows(&it.view, 3), column_bytes));
+    assert_refused_value(world, QUERN_COLUMN_ROWS(&it.view, 2, uint64_t) == numbers);
+    assert_refused_value(world, !is_scratch(QUERN_COLUMN_ROWS(&it.view, 0, uint32_t), column_bytes / 2));
     cr_assert_eq(look(watcher), 0u);
     quern_query_destroy(watcher);
     quern_query_destroy(by_chunk);

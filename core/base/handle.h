@@ -55,14 +55,13 @@ static inline uint32_t quern__generation_life(uint32_t first_handle_high, uint32
     return generation - first + 1 + (generation < first ? QUERN__MAX_GENERATION : 0);
 }
 
-/* A handle for comparing with other worlds: index and life. Of handles that are another world's nothing is
- * known but the generation. */
+/* What of a handle depends on the world alone, for comparing with other worlds: index and life. 0, as null,
+ * for provisional handles and those of other worlds: their bits depend on the process. */
 static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t first_handle_high)
 {
-    uint32_t generation = quern_entity_generation(entity);
-    if (quern_entity_world_tag(entity) == first_handle_high >> 24)
-        generation = quern__generation_life(first_handle_high, generation);
-    return (uint64_t)generation << 32 | quern_entity_index(entity);
+    const uint32_t life = quern__generation_life(first_handle_high, quern_entity_generation(entity));
+    if (quern_entity_world_tag(entity) != first_handle_high >> 24 || life == 0) return 0;
+    return (uint64_t)life << 32 | quern_entity_index(entity);
 }
 
 /* The handle of this world that has an index and a life. Null for life 0, and for lives that no slot has.

@@ -105,6 +105,8 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
         const quern__type *type = quern__components_type(components, index);
         archetype->column_of[index] = type->size_bytes ? (uint8_t)columns : (uint8_t)QUERN__COLUMN_TAG;
         if (type->size_bytes == 0) continue;
+        archetype->has_handles |=
+            type->has_entity_fields && !quern__components_is_managed(components, index);
         archetype->has_destroy |= type->hooks.destroy != NULL;
         archetype->is_plain &= type->hooks.destroy == NULL && type->hooks.move == NULL &&
                                type->size_bytes <= QUERN__COPY_MAX_BYTES;

@@ -94,6 +94,7 @@ typedef struct quern__archetype {
     bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
     bool is_watched;  /* somebody listens to changes here: versions, departures, planes or watches are
                          kept */
+    bool has_handles; /* a component that users give values to has entity fields */
     quern__versions versions;
     quern__row_versions *row_versions; /* only with versions; NULL: no component has row_changes */
     quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
@@ -107,7 +108,8 @@ typedef struct quern__archetype {
     quern__map plans; /* to other archetypes: see storage.h */
     uint64_t set_hash;
     uint32_t index;       /* in the order of archetypes; another one when earlier ones are gone */
-    uint32_t made_index;  /* the first of these, of which the layout of chunks follows */
+    uint32_t made_index;  /* decides the layout of chunks: the index when it was made, so never below index;
+                             a history or an archive may give an archetype that of another world */
     uint64_t identity;    /* which no other archetype of the world has or had; a history may give it back */
     uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/world/reclaim.c */
     struct quern__move_plan *incoming; /* plans of others that lead here */
@@ -119,11 +121,12 @@ typedef struct quern__archetype {
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
-/* An archetype without chunks, number `index`, for a sorted set of components. It keeps change versions if
- * some component is filtered. Errors: COMPONENT_TOO_LARGE (a row does not fit a chunk), OUT_OF_MEMORY. */
+/* Creates an archetype without chunks for a sorted set of components. made_index decides the layout of its
+ * chunks; the index is set by quern__storage_link. It keeps change versions if some component is filtered.
+ * Errors: COMPONENT_TOO_LARGE (a row does not fit a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     uint32_t index, const uint64_t *clock,
+                                     uint32_t made_index, const uint64_t *clock,
                                      quern__archetype **out_archetype);
 
 /* Keeps change versions from now on. Errors: OUT_OF_MEMORY. */

@@ -380,6 +380,28 @@ void quern__type_visit_entities(const quern__type *type, const void *value, quer
     walk_entities(type, value, NULL, remap, argument);
 }
 
+static quern_entity note_provisional(void *argument, quern_entity entity)
+{
+    quern_entity *found = argument;
+    if (quern_entity_is_provisional(entity)) *found = entity;
+    return entity;
+}
+
+quern_result quern__type_check_provisional(const quern__type *type, const void *values, uint32_t count,
+                                           const char *commands)
+{
+    quern_entity found = {0};
+    for (uint32_t i = 0; i < count && type->has_entity_fields; i++)
+        quern__type_visit_entities(type, (const char *)values + (size_t)i * type->size_bytes,
+                                   note_provisional, &found);
+    if (found.bits == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "a value of '%s' has the provisional handle of a deferred create (number %u), which would "
+        "stay provisional for ever: give the value by %s, which makes it real",
+        type->name, quern_entity_index(found), commands);
+}
+
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
 {
     walk_entities(type, value, value, remap, argument);

@@ -39,6 +39,12 @@ static inline bool quern__hooks_any(const quern_hooks *hooks)
     return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
 }
 
+/* Whether values may own something that their bytes do not tell: such values are never copied as bytes. */
+static inline bool quern__hooks_own(const quern_hooks *hooks)
+{
+    return hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+}
+
 /* Whether a C type of this name is what the type was registered as, as far as that is known: const, struct
  * and namespaces make no difference. */
 bool quern__type_is_named(const quern__type *type, const char *type_name);
@@ -80,6 +86,12 @@ typedef quern_entity quern__remap_function(void *argument, quern_entity entity);
 /* Calls remap for every handle in described fields; what it returns is not used. */
 void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
                                 void *argument);
+
+/* For calls that change a world at once. PROVISIONAL_ENTITY if one of `count` values has a provisional
+ * handle in a described field: there it would stay provisional for ever. commands: the call that makes it
+ * real. */
+quern_result quern__type_check_provisional(const quern__type *type, const void *values, uint32_t count,
+                                           const char *commands);
 
 /* Replaces every handle in described fields by what remap makes of it. */
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument);

@@ -111,6 +111,9 @@ static quern_result create_many(quern_world *world, const quern_component *compo
     quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
     quern__archetype *archetype = NULL;
     if (result == QUERN_OK) result = quern__world_archetype(world, components, component_count, &archetype);
+    if (result == QUERN_OK)
+        result = quern__world_check_handles(world, components, columns, component_count, count,
+                                            "quern_commands_create_many");
     if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_many");
     bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
     return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
@@ -279,6 +282,8 @@ static quern_result add_matching(quern_query *query, quern_component component, 
             "quern_entity_add_matching: '%s' has a destroy hook and no copy hook, so one value cannot be "
             "given to many entities",
             type->name);
+    result = quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
     matching_change change = {.query = query, .component_index = index, .adds = true, .value = value};
     return quern__in_call(run_change(&change, out_count), "quern_entity_add_matching");
 }

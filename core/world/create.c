@@ -83,6 +83,9 @@ static quern__create_list *note_list(quern_world *world, const quern_component *
         const quern__type *type =
             quern__components_type(&world->storage.components, quern__component_index(components[i]));
         list->components[i] = components[i];
+        list->has_handles |=
+            type->has_entity_fields && !quern__components_is_managed(&world->storage.components,
+                                                                     quern__component_index(components[i]));
         list->types[i] = type->hooks.copy != NULL ? type : NULL;
     }
     if (relation == NULL) set_place(list, archetype, &list->places[0]);
@@ -225,6 +228,12 @@ QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const que
                                              : result;
 }
 
+static quern_result check_handles(const quern_world *world, const quern_component *components,
+                                  const void *const *values, uint32_t count)
+{
+    return quern__world_check_handles(world, components, values, count, 1, "quern_commands_create_with");
+}
+
 /* For lists that are looked up each time. */
 static quern_result create_looked_up(quern_world *world, const quern_component *components,
                                      const void *const *values, uint32_t count, quern__archetype *archetype,
@@ -232,7 +241,8 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
 {
     quern__storage *storage = &world->storage;
     quern__row row = {0};
-    quern_result result = reserve_slot(storage);
+    quern_result result = check_handles(world, components, values, count);
+    if (result == QUERN_OK) result = reserve_slot(storage);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
         if (relation != NULL) result = reserve_links(storage, relation, target_of(values[i]));
@@ -254,6 +264,19 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
 
 /* --------------------------------------------------------------------------------------- the calls */
 
+/* For lists that are known. */
+QUERN__ALWAYS_INLINE quern_result create_by_list(quern_world *world, quern__create_list *list,
+                                                 const quern_component *components,
+                                                 const void *const *values, quern_entity *out_entity)
+{
+    if (QUERN__UNLIKELY(list->has_handles)) {
+        const quern_result result = check_handles(world, components, values, list->count);
+        if (result != QUERN_OK) return result;
+    }
+    if (list->relation != NULL) return create_related(world, list, values, out_entity);
+    return create_unrelated(world, list, values, out_entity);
+}
+
 /* For all lists but the latest. */
 static __attribute__((noinline)) quern_result create_by_other_list(quern_world *world,
                                                                    const quern_component *components,
@@ -268,8 +291,7 @@ static __attribute__((noinline)) quern_result create_by_other_list(quern_world *
         list = note_list(world, components, count, archetype);
         if (list == NULL) return create_looked_up(world, components, values, count, archetype, out_entity);
     }
-    if (list->relation != NULL) return create_related(world, list, values, out_entity);
-    return create_unrelated(world, list, values, out_entity);
+    return create_by_list(world, list, components, values, out_entity);
 }
 
 static inline quern_result create_with(quern_world *world, const quern_component *components,
@@ -278,8 +300,7 @@ static inline quern_result create_with(quern_world *world, const quern_component
     quern__create_list *list = world->create_lists.latest;
     if (QUERN__UNLIKELY(list == NULL || !is_list(list, components, count)))
         return create_by_other_list(world, components, values, count, out_entity);
-    if (list->relation != NULL) return create_related(world, list, values, out_entity);
-    return create_unrelated(world, list, values, out_entity);
+    return create_by_list(world, list, components, values, out_entity);
 }
 
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,

@@ -133,6 +133,15 @@ uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
 
 /* ------------------------------------------------------------------------------------ add, remove */
 
+/* For a value that is put in or replaced at once. */
+static __attribute__((noinline)) quern_result check_handles(const quern_world *world,
+                                                            quern_component component, const void *value)
+{
+    const quern__type *type =
+        quern__components_type(&world->storage.components, quern__component_index(component));
+    return quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
+}
+
 /* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
 static quern_result add_or_remove(quern_world *world, quern_entity entity, quern__record *record,
                                   quern_component component, const void *value)
@@ -140,8 +149,9 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     quern__storage *storage = &world->storage;
     quern__archetype *source = quern__storage_archetype_of(storage, record);
     const quern__move_plan *plan;
-    quern_result result =
-        quern__plan_add_or_remove(storage, source, quern__component_index(component), &plan);
+    quern_result result = check_handles(world, component, value);
+    if (result == QUERN_OK)
+        result = quern__plan_add_or_remove(storage, source, quern__component_index(component), &plan);
     if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, source, plan->target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
     if (result != QUERN_OK) return result;
@@ -172,6 +182,9 @@ QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity en
 {
     quern__row to;
     if (adds && QUERN__UNLIKELY(value == NULL && edge->added.size_bytes > 0))
+        return slowly(world, entity, component, value);
+    if (adds && QUERN__UNLIKELY(edge->target->has_handles) &&
+        check_handles(world, component, value) != QUERN_OK)
         return slowly(world, entity, component, value);
     if (QUERN__UNLIKELY(!quern__row_append(edge->target, &to)))
         return slowly(world, entity, component, value);
@@ -346,8 +359,9 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
     if (is_managed(world, component)) return put_managed(world, entity, component, value, function);
     if (!has(world, record, component))
         return quern__in_call(add_or_remove(world, entity, record, component, value), function);
-    replace_value(world, record, component, value);
-    return QUERN_OK;
+    result = check_handles(world, component, value);
+    if (result == QUERN_OK) replace_value(world, record, component, value);
+    return quern__in_call(result, function);
 }
 
 static quern_result set(quern_world *world, quern_entity entity, quern_component component,
@@ -361,6 +375,8 @@ static quern_result set(quern_world *world, quern_entity entity, quern_component
     if (quern__storage_value(archetype, record->location, index) == NULL)
         return move_by_edge(world, entity, record, archetype, component, true, value, set_slowly);
     if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components, index)))
+        return set_slowly(world, entity, component, value);
+    if (QUERN__UNLIKELY(archetype->has_handles) && check_handles(world, component, value) != QUERN_OK)
         return set_slowly(world, entity, component, value);
     replace_value(world, record, component, value);
     return QUERN_OK;

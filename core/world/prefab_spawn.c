@@ -230,6 +230,12 @@ static quern_result check_def(spawn *it)
     quern_result result = quern__prefab_resolve(instances->storage, it->prefab, it->def, it->overrides,
                                                 &instances->override_count);
     instances->overrides = it->overrides;
+    for (uint32_t i = 0; i < instances->override_count && result == QUERN_OK; i++) {
+        const quern_spawn_override *given = &it->def->overrides[i];
+        result = quern__world_check_handles(it->world, &given->component, &given->column, 1,
+                                            instances->count, "quern_commands_spawn");
+        if (result != QUERN_OK) quern__name_element(result, "override", i);
+    }
     if (result == QUERN_OK) result = check_fill(it);
     if (result == QUERN_OK && it->def->parent.bits != 0) result = find_parent(instances, it->def->parent);
     return result;

@@ -390,3 +390,17 @@ quern_result quern__world_archetype_related(quern_world *world, const quern_comp
     if (result != QUERN_OK) return result;
     return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
+
+quern_result quern__world_check_handles(const quern_world *world, const quern_component *components,
+                                        const void *const *values, uint32_t component_count, uint32_t count,
+                                        const char *commands)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < component_count && values != NULL && result == QUERN_OK; i++) {
+        const uint32_t index = quern__component_index(components[i]);
+        if (values[i] != NULL && !quern__components_is_managed(&world->storage.components, index))
+            result = quern__type_check_provisional(
+                quern__components_type(&world->storage.components, index), values[i], count, commands);
+    }
+    return result;
+}

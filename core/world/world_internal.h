@@ -24,8 +24,9 @@ typedef struct quern__create_place {
  * entities of one kind, or of a few kinds in turn, finds their archetypes here, without sorting and hashing
  * the list each time. */
 typedef struct quern__create_list {
-    bool is_known;  /* otherwise the rest is zero */
-    uint32_t count; /* at most QUERN__CREATE_LIST_COMPONENTS */
+    bool is_known;    /* otherwise the rest is zero */
+    bool has_handles; /* a component that is no relation has entity fields */
+    uint32_t count;   /* at most QUERN__CREATE_LIST_COMPONENTS */
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
     const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL: copied as plain bytes */
     uint32_t relation_position;                              /* of the component of a relation */
@@ -95,11 +96,18 @@ quern_result quern__world_relate(quern_world *world, quern_entity source, quern_
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
                                    const char *function);
 
+/* PROVISIONAL_ENTITY, naming the component, if a value that a call gives at once has a provisional handle.
+ * values may be NULL, and its elements, too; values[i] are `count` values of the i-th component. */
+quern_result quern__world_check_handles(const quern_world *world, const quern_component *components,
+                                        const void *const *values, uint32_t component_count, uint32_t count,
+                                        const char *commands);
+
 /* INVALID_ARGUMENT, and which call does it, for a managed component where that cannot be. */
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
 
 /* What may have locked a world, for messages. */
-#define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for, quern_world_flush or a fill callback"
+#define QUERN__WORLD_LOCKERS \
+    "a frame, quern_query_parallel_for, quern_world_flush, a save, a load or a fill callback"
 
 quern_result quern__world_fail_locked(const char *function);
 

@@ -22,8 +22,8 @@ extern "C" {
 /** Creates count entities with the same components. columns[i] points to count consecutive values of
  * components[i], to copy. columns, and each columns[i], may be NULL: those components are constructed
  * (zero bytes without a hook). out_entities is NULL or has room for count handles, which it gets in
- * order. With count 0 nothing happens. Further errors: DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,
- * COMPONENT_TOO_LARGE, LIMIT. */
+ * order. With count 0 nothing happens. Further errors: DUPLICATE_COMPONENT, PROVISIONAL_ENTITY (as
+ * quern_entity_set), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
                                                 const void *const *columns, uint32_t component_count,
                                                 uint32_t count, quern_entity *out_entities);
@@ -63,8 +63,8 @@ QUERN_API quern_result quern_entity_enable_many(quern_world *world, const quern_
 
 /** Adds a component to every entity that matches and does not have it. value is copied to each; NULL
  * constructs the component. Moves whole columns of chunks, not rows. out_count gets how many received
- * it, and may be NULL. Further errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, INVALID_ARGUMENT
- * (a value of a type with a destroy hook and no copy hook). */
+ * it, and may be NULL. Further errors: PROVISIONAL_ENTITY (as quern_entity_set), TOO_MANY_COMPONENTS,
+ * COMPONENT_TOO_LARGE, LIMIT, INVALID_ARGUMENT (a value of a type with a destroy hook and no copy hook). */
 QUERN_API quern_result quern_entity_add_matching(quern_query *query, quern_component component,
                                                  const void *value, uint64_t *out_count);
 

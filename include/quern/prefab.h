@@ -46,9 +46,9 @@ typedef struct quern_prefab {
 } quern_prefab;
 
 /** Captures an entity and all that is below it by quern_world_parent. Values are copied, by the type's copy
- * hook where it has one. Errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY; PROVISIONAL_ENTITY, also where a
- * described field in the tree holds such a handle; INVALID_ARGUMENT, naming the type, where one has a destroy hook and no copy hook; LIMIT; OUT_OF_MEMORY;
- * WORLD_LOCKED. */
+ * hook where it has one. Errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY; PROVISIONAL_ENTITY, also where
+ * a described field in the tree holds such a handle; INVALID_ARGUMENT, naming the type, where one has a
+ * destroy hook and no copy hook; LIMIT; OUT_OF_MEMORY; WORLD_LOCKED. */
 QUERN_API quern_result quern_prefab_capture(quern_world *world, quern_entity root,
                                             quern_prefab *out_prefab);
 
@@ -105,8 +105,8 @@ QUERN_API quern_result quern_prefab_spawn(quern_world *world, quern_prefab prefa
  *
  * Errors: those of the parent's handle; STALE_ENTITY where a target outside of the tree is dead;
  * UNKNOWN_COMPONENT, COMPONENT_ABSENT and INVALID_ARGUMENT of overrides and fill (a member out of range, a
- * tag, a column that is NULL); TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY,
- * WORLD_LOCKED. */
+ * tag, a column that is NULL); PROVISIONAL_ENTITY of overrides (as quern_entity_set); TOO_MANY_COMPONENTS,
+ * COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY, WORLD_LOCKED. */
 QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab prefab, uint32_t count,
                                                const quern_spawn_def *def, quern_entity *out_roots,
                                                quern_entity *out_members);

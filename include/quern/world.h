@@ -60,9 +60,10 @@ QUERN_API void quern_world_destroy(quern_world *world);
  * targets and siblings of relations, names, and resources with described fields.
  *
  * Of a component with described fields only these count, otherwise all its bytes. So a plain type with
- * padding should describe its fields, or be zeroed before it is written. Commands that wait for a sync
- * point do not count. Returns 0, with a message, when the call is wrong. Costs a walk over the whole
- * world. Threads: main, between frames and in exclusive systems. */
+ * padding should describe its fields, or be zeroed before it is written. Provisional handles and handles of
+ * other worlds in described fields count as null. Commands that wait for a sync point do not count. Returns
+ * 0, with a message, when the call is wrong. Costs a walk over the whole world. Threads: main, between
+ * frames and in exclusive systems. */
 QUERN_API uint64_t quern_world_hash(const quern_world *world);
 
 /** Checks every invariant of the storage, and names what is broken. For tests, and for hunting stray
@@ -137,8 +138,8 @@ QUERN_API quern_result quern_entity_create(quern_world *world, quern_entity *out
 
 /** Creates an entity with count components. values may be NULL, and so may each of its elements; those
  * components are constructed (zero bytes without a hook). out_entity may be NULL. Further errors:
- * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE (a row of all of them does not fit a
- * chunk), LIMIT. */
+ * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY (as quern_entity_set), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE
+ * (a row of all of them does not fit a chunk), LIMIT. */
 QUERN_API quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                                 const void *const *values, uint32_t count,
                                                 quern_entity *out_entity);
@@ -167,7 +168,8 @@ QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity enti
 QUERN_API uint64_t quern_entity_seed(const quern_world *world, quern_entity entity);
 
 /** Adds a component. value points to size_bytes to copy; NULL constructs the component (zero bytes
- * without a hook). Further errors: COMPONENT_PRESENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * without a hook). Further errors: COMPONENT_PRESENT, PROVISIONAL_ENTITY (as quern_entity_set),
+ * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 
@@ -176,9 +178,9 @@ QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity enti
                                            quern_component component);
 
 /** Gives a component a new value, and adds the component if it is missing. value must not be NULL unless
- * the component is a tag. The value is copied as it is: of handles in it, also in described fields, nobody
- * asks whether they live, and one that is provisional stays so (only commands replace them). Further
- * errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * the component is a tag. The value is copied as it is: entity handles inside it are not checked for
+ * liveness. Further errors: PROVISIONAL_ENTITY (a described field has a provisional handle, which only a
+ * command such as quern_commands_set makes real), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 

@@ -167,15 +167,31 @@ static void destroy_now(void *self, quern_entity entity)
     quern_entity_destroy(((grip *)self)->subject->world, entity);
 }
 
+/* A call that gives the value at once refuses it with a provisional handle in a link. */
+static void try_provisional(const flow_subject *subject, quern_entity entity, uint32_t type,
+                            const uint64_t *value)
+{
+    uint64_t words[FLOW_MAX_TYPE_WORDS];
+    const quern_component component = subject->components[type];
+    if (flow_types[type].link_count == 0 || value == NULL || !quern_entity_is_alive(subject->world, entity))
+        return;
+    memcpy(words, value, flow_types[type].word_count * sizeof *words);
+    words[value[0] % flow_types[type].link_count] = UINT64_C(1) << 32 | value[0] % 5;
+    cr_assert_eq(quern_entity_set(subject->world, entity, component, words),
+                 QUERN_ERROR_PROVISIONAL_ENTITY);
+}
+
 static void add_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     const flow_subject *subject = ((grip *)self)->subject;
+    try_provisional(subject, entity, type, value);
     quern_entity_add(subject->world, entity, subject->components[type], value);
 }
 
 static void set_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     const flow_subject *subject = ((grip *)self)->subject;
+    try_provisional(subject, entity, type, value);
     quern_entity_set(subject->world, entity, subject->components[type], value);
 }
 

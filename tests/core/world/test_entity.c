@@ -3,6 +3,9 @@
 #include "core/storage/entity.h"
 #include "tests/support/setup.h"
 
+#include <quern/bulk.h>
+#include <quern/prefab.h>
+
 #include <criterion/criterion.h>
 
 #include <string.h>
@@ -408,4 +411,86 @@ Test(entity, no_slots_are_given_beyond_the_limit)
     cr_assert_eq(quern__entities_reserve(&entities, allocator(), UINT32_MAX), QUERN_ERROR_LIMIT);
     cr_assert_eq(entities.pages.count, 0u);
     quern__entities_release(&entities, allocator());
+}
+
+/* ------------------------------------------------------------------------------------ provisional handles */
+
+typedef struct pointing {
+    uint64_t number;
+    quern_entity targets[2];
+} pointing;
+
+static const pointing wrong = {.targets = {{0}, {(uint64_t)1 << 32}}};
+
+static quern_component register_pointing(void)
+{
+    quern_component component;
+    must(QUERN_COMPONENT_REGISTER_FIELDS(world, &component, pointing, number, targets));
+    return component;
+}
+
+/* Refused, with the component and the command that would be right. */
+static void assert_names_command(const char *command)
+{
+    cr_assert_not_null(strstr(quern_error_message(), "'pointing'"), "%s", quern_error_message());
+    cr_assert_not_null(strstr(quern_error_message(), command), "%s", quern_error_message());
+}
+
+Test(entity, no_call_that_gives_a_value_at_once_takes_a_provisional_handle_in_it)
+{
+    const quern_component component = register_pointing();
+    const pointing good = {.number = 7};
+    const quern_entity without = setup_entity(world), with = setup_entity(world),
+                       other = setup_entity(world);
+    must(quern_entity_set(world, with, component, &good));
+    for (uint32_t i = 0; i < 2; i++) { /* before and after the ways between archetypes are known */
+        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                       quern_entity_set(world, with, component, &wrong));
+        assert_names_command("quern_commands_set");
+        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                       quern_entity_set(world, without, component, &wrong));
+        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                       quern_entity_add(world, without, component, &wrong));
+        assert_names_command("quern_commands_set");
+        if (i == 0) must(quern_entity_add(world, other, component, &good));
+    }
+    cr_assert_eq(((pointing *)quern_entity_get(world, with, component))->number, 7);
+    must(quern_entity_set(world, with, component, &(pointing){.targets = {without, with}}));
+}
+
+Test(entity, no_create_takes_a_provisional_handle_in_a_value)
+{
+    const quern_component components[] = {position, register_pointing()};
+    const pointing good = {.number = 7}, many[] = {good, good, wrong};
+    const void *const values[] = {NULL, &wrong}, *const good_values[] = {NULL, &good},
+                      *const columns[] = {NULL, many};
+    for (uint32_t i = 0; i < 3; i++) { /* a list that is new, that is known, and that came before another */
+        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                       quern_entity_create_with(world, components, values, 2, NULL));
+        assert_names_command("quern_commands_create_with");
+        must(quern_entity_create_with(world, components, good_values, 2, NULL));
+        if (i == 1) must(quern_entity_create_with(world, components, NULL, 1, NULL));
+    }
+    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                   quern_entity_create_many(world, components, columns, 2, 3, NULL));
+    assert_names_command("quern_commands_create_many");
+    must(quern_entity_create_many(world, components, columns, 2, 2, NULL));
+}
+
+Test(entity, no_call_for_many_takes_a_provisional_handle_in_a_value)
+{
+    const quern_component component = register_pointing();
+    const pointing good = {.number = 7}, two[] = {good, wrong};
+    quern_prefab prefab;
+    must(quern_prefab_capture(world, setup_entity_with(world, &component, 1), &prefab));
+    setup_entity_with(world, &position, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                   quern_entity_add_matching(query, component, &wrong, NULL));
+    quern_query_destroy(query);
+    const quern_spawn_def def = {.overrides = {{.component = component, .column = two}}};
+    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
+                   quern_prefab_spawn_many(world, prefab, 2, &def, NULL, NULL));
+    assert_names_command("quern_commands_spawn");
+    must(quern_prefab_spawn_many(world, prefab, 1, &def, NULL, NULL));
 }

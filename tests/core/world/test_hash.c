@@ -252,6 +252,26 @@ Test(hash, a_resource_counts_exactly_when_its_fields_are_described)
     quern_world_destroy(world);
 }
 
+/* Their bits depend on the process, and an archive loads them as null. */
+Test(hash, handles_that_are_none_of_this_world_count_as_null)
+{
+    hashed_world built = build(), other = build();
+    const uint64_t before = quern_world_hash(built.world);
+    const quern_entity strangers[] = {other.entities[3],
+                                      entity_provisional(2),
+                                      entity_of_other_world(built.entities[1]),
+                                      {built.entities[1].bits & ~(UINT64_C(0xFFFFFF) << 32)}};
+    for (uint32_t i = 0; i < 4; i++) {
+        described_of(&built, 2)->target = strangers[i];
+        cr_assert_eq(quern_world_hash(built.world), before, "handle %u", i);
+    }
+    described_of(&built, 2)->target = (quern_entity){built.entities[1].bits + 1000};
+    cr_assert_neq(quern_world_hash(built.world), before,
+                  "a handle of this world counts, though none has lived there");
+    quern_world_destroy(built.world);
+    quern_world_destroy(other.world);
+}
+
 Test(hash, of_null_is_refused)
 {
     assert_refused_value(NULL, quern_world_hash(NULL));

@@ -15,7 +15,7 @@
  *   TYPE       n     a component: name, size, fields, what the world does with it. Numbered from 0
  *   RESOURCE   n     name, size, fields; then its VALUE sections, pieces of one value
  *   LINKS      n     children of targets in their order, by slots
- *   ARCHETYPE  n     a set of types, and how many rows; then its ROWS sections
+ *   ARCHETYPE  n     a set of types, its layout and how many rows; then its ROWS sections
  *   ROWS             handles | column | column | ... | disabled bits
  *   FREE       n     free slots with the life that comes next, in the order in which they are taken
  *   RETIRED    n     slots that are free for ever
@@ -35,7 +35,7 @@
 
 #define QUERN__ARCHIVE_MAGIC "QUERNARC"
 enum {
-    QUERN__ARCHIVE_VERSION = 1,
+    QUERN__ARCHIVE_VERSION = 2,
     QUERN__BLOCK_MARK = 0x4B4C4251,   /* "QBLK" */
     QUERN__BLOCK_BYTES = 128 * 1024,  /* the most a block's sections have */
     QUERN__SECTION_BYTES = 64 * 1024, /* the most a section has */
@@ -108,7 +108,9 @@ typedef enum quern__archived_role {
 typedef enum quern__archived_flag {
     QUERN__ARCHIVED_CAN_DISABLE = 1,
     QUERN__ARCHIVED_HAS_LEVELS = 2,
-    QUERN__ARCHIVED_IS_ORDERED = 4
+    QUERN__ARCHIVED_IS_ORDERED = 4,
+    QUERN__ARCHIVED_HAS_HOOKS =
+        8 /* a VALUE whose values own something: only archetypes without rows have it */
 } quern__archived_flag;
 
 typedef struct quern__type_section {
@@ -132,8 +134,10 @@ typedef struct quern__field_section {
 
 typedef struct quern__archetype_section {
     uint64_t empty_since;
+    uint32_t made_index; /* decides the layout of its chunks; not below quern__archived_least_made_index */
     uint32_t row_count;
     uint32_t type_count;
+    uint32_t zero;
     /* follows: type numbers, 32 bits each */
 } quern__archetype_section;
 
@@ -156,6 +160,13 @@ typedef struct quern__free_section {
 } quern__free_section;
 
 /* A NAMES section is slot, 32 bits, and name; again and again. */
+
+/* The least made_index that an archetype of an archive can have, by how many archetypes with components
+ * come before it. The archetype without components is the first of every world. */
+static inline uint32_t quern__archived_least_made_index(uint32_t type_count, uint32_t count_before)
+{
+    return type_count > 0 ? count_before + 1 : 0;
+}
 
 /* The bytes of an array of rows in a section. */
 static inline size_t quern__archived_plane_bytes(uint32_t row_count)

@@ -52,21 +52,30 @@ static quern_result add_pair(quern__conversion *conversion, uint32_t source)
     return QUERN_OK;
 }
 
-quern_result quern__conversion_find(quern__conversion *conversion, const quern__type *source,
-                                    const quern__type *target)
+/* Whether values are copied as bytes, since fields are described on one side at most. */
+static quern_result check_bytes(const quern__type *source, const quern__type *target)
 {
-    *conversion = (quern__conversion){.source = source, .target = target};
-    if (same_fields(source, target)) return QUERN_OK;
-    if (source->field_count == 0 || target->field_count == 0) {
-        if (source->size_bytes == target->size_bytes) return QUERN_OK;
+    if (source->size_bytes != target->size_bytes)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "'%s' had %u bytes when it was saved, and has %u in this world; without described "
             "fields on both sides nothing else is known of it: use a migration",
             source->name, source->size_bytes, target->size_bytes);
-    }
-    conversion->kind = QUERN__CONVERT_FIELDS;
+    if (source->field_count > 0 || !target->has_entity_fields) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "'%s' had no described fields when it was saved, and has an entity field in this "
+                       "world; its bytes may be anything but handles: use a migration",
+                       source->name);
+}
+
+quern_result quern__conversion_find(quern__conversion *conversion, const quern__type *source,
+                                    const quern__type *target)
+{
+    *conversion = (quern__conversion){.source = source, .target = target};
+    if (same_fields(source, target)) return QUERN_OK;
     quern_result result = QUERN_OK;
+    if (source->field_count == 0 || target->field_count == 0) return check_bytes(source, target);
+    conversion->kind = QUERN__CONVERT_FIELDS;
     for (uint32_t i = 0; i < source->field_count && result == QUERN_OK; i++)
         result = add_pair(conversion, i);
     return result;
@@ -74,12 +83,15 @@ quern_result quern__conversion_find(quern__conversion *conversion, const quern__
 
 /* ----------------------------------------------------------------------------------------- values */
 
-/* Takes the character out that the end of the field would cut in two. */
-static void cut_text(char *target, const char *source, uint32_t bytes)
+/* Leaves a character out that the end of the field would cut in two, and fills the field with zeros. */
+static void convert_text(const quern_field *from, const quern_field *to, const char *source, char *target)
 {
-    if (memchr(target, '\0', bytes) != NULL) return;
-    while (bytes > 0 && ((unsigned char)source[bytes] & 0xC0) == 0x80)
-        target[--bytes] = '\0';
+    uint32_t bytes = from->count < to->count ? from->count : to->count;
+    if (bytes < from->count && memchr(source, '\0', bytes) == NULL)
+        while (bytes > 0 && ((unsigned char)source[bytes] & 0xC0) == 0x80)
+            bytes--;
+    memcpy(target, source, bytes);
+    memset(target + bytes, 0, to->count - bytes);
 }
 
 /* The elements that both have. False where one does not fit. */
@@ -89,9 +101,12 @@ static bool convert_field(const quern_field *from, const quern_field *to, const 
     const uint32_t step = quern__field_bytes(from->type);
     source += from->offset_bytes;
     target += to->offset_bytes;
+    if (from->type == QUERN_FIELD_TEXT) {
+        convert_text(from, to, source, target);
+        return true;
+    }
     if (from->type == to->type) {
         memcpy(target, source, (size_t)step * count);
-        if (from->type == QUERN_FIELD_TEXT && count < from->count) cut_text(target, source, count);
         return true;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -128,7 +143,8 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source)
 {
     if (conversion->kind == QUERN__CONVERT_NOTHING) {
-        quern__copy_fields(conversion->target, target, source);
+        /* fields of the source: the target may have none, but the same size */
+        quern__copy_fields(conversion->source, target, source);
         return;
     }
     for (uint32_t p = 0; p < conversion->pair_count; p++)
@@ -147,6 +163,39 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
     quern__type_construct(conversion->target, targets, count);
     for (uint32_t i = 0; i < count; i++)
         quern__convert_fields(conversion, targets + i * target_bytes, sources + i * source_bytes);
+}
+
+/* The elements of a pair of entity fields that the source had. */
+static void remap_pair(const quern__conversion *conversion, const quern__field_pair *pair, char *target,
+                       quern__remap_function *remap, void *argument)
+{
+    const quern_field *from = &conversion->source->fields[pair->source];
+    const quern_field *to = &conversion->target->fields[pair->target];
+    const uint32_t count = from->count < to->count ? from->count : to->count;
+    for (uint32_t i = 0; i < count && to->type == QUERN_FIELD_ENTITY; i++) {
+        char *at = target + to->offset_bytes + i * sizeof(quern_entity);
+        quern_entity entity;
+        memcpy(&entity, at, sizeof entity);
+        entity = remap(argument, entity);
+        memcpy(at, &entity, sizeof entity);
+    }
+}
+
+void quern__conversion_remap(const quern__conversion *conversion, char *targets, uint32_t count,
+                             quern__remap_function *remap, void *argument)
+{
+    const quern__type *target = conversion->target;
+    /* bytes that only the source described are the same in the target */
+    const bool is_described_by_source =
+        conversion->kind == QUERN__CONVERT_NOTHING && target->field_count == 0;
+    const quern__type *described = is_described_by_source ? conversion->source : target;
+    if (!described->has_entity_fields) return;
+    for (uint32_t i = 0; i < count; i++, targets += target->size_bytes) {
+        if (conversion->kind != QUERN__CONVERT_FIELDS)
+            quern__type_remap(described, targets, remap, argument);
+        for (uint32_t p = 0; p < conversion->pair_count; p++)
+            remap_pair(conversion, &conversion->pairs[p], targets, remap, argument);
+    }
 }
 
 void quern__copy_fields(const quern__type *type, char *target, const char *source)

@@ -36,11 +36,17 @@ quern_result quern__conversion_find(quern__conversion *conversion, const quern__
 quern_result quern__conversion_check(const quern__conversion *conversion, const char *sources,
                                      uint32_t count);
 
-/* Targets are raw memory. They have been checked; of kinds NOTHING and FIELDS. Handles are copied. */
+/* Turns raw memory into values of the target, by conversions of kinds NOTHING and FIELDS. The sources have
+ * been checked. Handles are copied. */
 void quern__convert(const quern__conversion *conversion, char *targets, const char *sources,
                     uint32_t count);
 
-/* The described fields of one value of the target alone; what else it has stays. */
+/* Replaces the handles that values of the target got from sources; for BY_USER all that fields describe. */
+void quern__conversion_remap(const quern__conversion *conversion, char *targets, uint32_t count,
+                             quern__remap_function *remap, void *argument);
+
+/* Writes the fields that source and target have in common to one value of the target; the rest of the value
+ * stays. */
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source);
 
 /* Copies the described fields of a value; what else the target has stays. */

@@ -88,6 +88,20 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
     return QUERN__SLOT_NONE;
 }
 
+/* A root whose name is taken: by a root of the world, or by one of the archive that comes before it. */
+static quern_result drop_name(const quern__image *image, const char *name, const char *other)
+{
+    if (!image->def->drop_taken_names)
+        return quern__fail(
+            QUERN_ERROR_NAME_TAKEN,
+            "a root of the archive is named '%s', and so is another root of %s: rename one of them "
+            "before, or set drop_taken_names",
+            name, other);
+    image->report->dropped_name_count++;
+    return QUERN_OK;
+}
+
+/* Roots of one name are no damage: in a list, entities whose parents are not in it are roots. */
 static quern_result take_name(quern__image *image, uint32_t slot, const char *name)
 {
     if (quern__entity_check_name(name) != QUERN_OK) return quern__image_fail("it has a name that is none");
@@ -95,18 +109,11 @@ static quern_result take_name(quern__image *image, uint32_t slot, const char *na
         return quern__image_fail("it names an entity that cannot have a name");
     const uint32_t bytes = (uint32_t)strlen(name), parent = parent_of(image, slot);
     if (quern__names_find(&image->names, parent, name, bytes) != QUERN__SLOT_NONE)
-        return quern__image_fail("two siblings of it have the same name");
+        return parent == QUERN__SLOT_NONE ? drop_name(image, name, "the archive")
+                                          : quern__image_fail("two siblings of it have the same name");
     if (parent == QUERN__SLOT_NONE && !image->keeps_handles &&
-        quern__names_find(&image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE) {
-        if (!image->def->drop_taken_names)
-            return quern__fail(
-                QUERN_ERROR_NAME_TAKEN,
-                "the archive has a root '%s', and so has the world: name it anew before, or set "
-                "drop_taken_names",
-                name);
-        image->report->dropped_name_count++;
-        return QUERN_OK;
-    }
+        quern__names_find(&image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE)
+        return drop_name(image, name, "the world");
     if (!quern__names_reserve(&image->names, &image->allocator, slot)) return quern__image_fail_memory();
     quern__names_put(&image->names, slot, parent, name, bytes);
     return QUERN_OK;
@@ -194,6 +201,24 @@ static quern_result check_missing(const quern__image *image)
         report->missing[0], report->missing_count);
 }
 
+/* Without the built-in hierarchy, entities that were off by their parents are off by themselves. */
+static void leave_out_off_by_parent(const quern__image *image)
+{
+    const quern__relation *parent = image->world->storage.relations.parent;
+    for (uint32_t i = 0; i < image->types.count && parent != NULL; i++)
+        if (image->types.items[i]->relation == parent) return;
+    for (uint32_t i = 0; i < image->types.count; i++)
+        if (image->types.items[i]->role == QUERN__ROLE_OFF_BY_PARENT)
+            image->types.items[i]->component_index = QUERN__NO_COMPONENT;
+}
+
+/* All types are known. */
+static quern_result end_types(const quern__image *image)
+{
+    leave_out_off_by_parent(image);
+    return check_missing(image);
+}
+
 static quern_result take_sections(quern__image *image)
 {
     quern__section_walk walk = {.blocks = &image->blocks};
@@ -201,7 +226,7 @@ static quern_result take_sections(quern__image *image)
     quern_result result = QUERN_OK;
     while (result == QUERN_OK && quern__section_next(&walk, &section)) {
         if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS)
-            result = check_missing(image);
+            result = end_types(image);
         if (result == QUERN_OK) result = take_section(image, &section);
     }
     return result;
@@ -209,7 +234,9 @@ static quern_result take_sections(quern__image *image)
 
 quern_result quern__image_read(quern__image *image, quern_source source)
 {
+    quern__world_set_locked(image->world, true); /* the source may be a function of the program */
     quern_result result = quern__blocks_read(&image->blocks, source, &image->allocator);
+    quern__world_set_locked(image->world, false);
     if (result == QUERN_OK) result = take_sections(image);
     return result == QUERN_OK ? quern__image_check_whole(image) : result;
 }

@@ -5,7 +5,7 @@
 
 /* An archive that was read: all that it says, checked, but values, which are looked at where they lie. What
  * one section says is checked when it is taken (image.c, image_types.c, image_rows.c), what several say
- * together at the end (image_whole.c). Nobody else has to doubt an archive. Memory follows from bytes that
+ * together at the end (quern__image_check_whole). Nobody else has to doubt an archive. Memory follows from bytes that
  * are there, never from a number alone. */
 
 #include "core/archive/block.h"
@@ -19,13 +19,14 @@ typedef struct quern__archived_type {
     quern__type type;
     quern__archived_role role;
     uint32_t flags;
-    uint32_t relation; /* its number among the types, of a level */
+    uint32_t relation_number; /* of a level: its relation's number among the types */
     uint32_t level;
     quern_target_policy policy;
-    uint32_t component_index; /* in the world, or QUERN__NO_COMPONENT: it is left out */
+    uint32_t component_index;  /* in the world, or QUERN__NO_COMPONENT: it is left out */
+    quern__relation *relation; /* the world's, if the type is a relation that goes on as one; or NULL */
     const quern_migration *migration;
     quern__conversion conversion;
-    struct quern__archived_links *links; /* of a relation that is not left out; NULL: it has none */
+    struct quern__archived_links *links; /* of a type with a relation; NULL: the archive has none */
 } quern__archived_type;
 
 /* Who is whose child in one relation, by slots. */
@@ -41,6 +42,7 @@ typedef struct quern__archived_set {
     uint32_t row_count;
     uint32_t taken_count; /* by ROWS so far */
     uint64_t empty_since;
+    uint32_t made_index;
     uint32_t values_bytes;                                       /* of a row: handle and values */
     uint32_t plane_count;                                        /* types that can be disabled */
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */
@@ -70,6 +72,7 @@ typedef struct quern__image {
     QUERN__ARRAY(quern__archived_type *) types;
     QUERN__ARRAY(quern__archived_resource *) resources;
     QUERN__ARRAY(quern__archived_set) sets;
+    uint32_t set_count_with_types; /* how many of them have types */
     QUERN__ARRAY(uint32_t) type_numbers;
     QUERN__ARRAY(uint32_t) free_slots; /* in the order in which they are taken */
     QUERN__ARRAY(uint32_t) lives;      /* by slot; 0: no section has said anything of it yet */

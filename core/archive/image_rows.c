@@ -10,13 +10,12 @@ static quern_result begin_links(quern__image *image, quern__archived_type *type)
 {
     const quern_allocator *allocator = &image->allocator;
     const size_t count = image->head.slot_count;
-    const quern__components *components = &image->world->storage.components;
     if (count == 0) return quern__image_fail("it has links and no entities");
     quern__archived_links *links =
         quern__allocate(allocator, sizeof *links, _Alignof(quern__archived_links));
     if (links == NULL) return quern__image_fail_memory();
     *links = (quern__archived_links){
-        .relation = components->list.items[type->component_index]->managed.relation,
+        .relation = type->relation,
         .targets = quern__allocate(allocator, count * sizeof *links->targets, QUERN__ARRAY_ALIGNMENT_BYTES),
         .levels = quern__allocate(allocator, count, QUERN__ARRAY_ALIGNMENT_BYTES)};
     type->links = links;
@@ -50,8 +49,7 @@ quern_result quern__image_take_links(quern__image *image, quern__parser *payload
     if (type == NULL || type->role != QUERN__ROLE_RELATION || section.zero != 0)
         return quern__image_fail("it has links of no relation");
     quern_result result = QUERN_OK;
-    if (type->links == NULL && type->component_index != QUERN__NO_COMPONENT)
-        result = begin_links(image, type);
+    if (type->links == NULL && type->relation != NULL) result = begin_links(image, type);
     while (result == QUERN_OK && payload->at < payload->end)
         if (!take_children(image, type->links, payload)) return quern__image_fail("its links are broken");
     return result;
@@ -79,7 +77,7 @@ static uint32_t level_of(const quern__image *image, const quern__archived_set *s
     uint32_t level = 0;
     for (uint32_t i = 0; i < set->type_count; i++) {
         const quern__archived_type *type = quern__image_type(image, set, i);
-        if (type->role != QUERN__ROLE_LEVEL || type->relation != relation) continue;
+        if (type->role != QUERN__ROLE_LEVEL || type->relation_number != relation) continue;
         if (level != 0) return UINT32_MAX;
         level = type->level;
     }
@@ -112,6 +110,8 @@ static quern_result take_set_type(quern__image *image, quern__archived_set *set,
     set->type_count++;
     set->values_bytes += type->type.size_bytes;
     set->plane_count += (type->flags & QUERN__ARCHIVED_CAN_DISABLE) != 0;
+    if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && set->row_count > 0)
+        return quern__image_fail("it has values of a component with hooks");
     if (type->component_index == QUERN__NO_COMPONENT || insert(set, type->component_index)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
@@ -119,6 +119,15 @@ static quern_result take_set_type(quern__image *image, quern__archived_set *set,
         "and another one",
         quern__components_type(&image->world->storage.components, type->component_index)->name,
         type->type.name);
+}
+
+/* Whether an archetype at this place can have its made_index (quern__archived_least_made_index). */
+static bool take_layout(quern__image *image, const quern__archetype_section *section)
+{
+    const uint32_t least =
+        quern__archived_least_made_index(section->type_count, image->set_count_with_types);
+    image->set_count_with_types += section->type_count > 0;
+    return section->made_index >= least && section->made_index < QUERN_MAX_ARCHETYPES;
 }
 
 /* Rows of the set before, if any, are complete. */
@@ -133,8 +142,11 @@ quern_result quern__image_take_archetype(quern__image *image, quern__parser *pay
 {
     quern__archetype_section section;
     quern__parse(payload, &section, sizeof section);
-    if (payload->failed || section.type_count > QUERN_MAX_ENTITY_COMPONENTS || !is_set_complete(image))
+    if (payload->failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
+        !is_set_complete(image))
         return quern__image_fail("an archetype of it is none");
+    if (!take_layout(image, &section))
+        return quern__image_fail("an archetype of it has a layout that it cannot have");
     if (!quern__array_reserve(&image->allocator, &image->sets, image->sets.count + 1) ||
         !quern__array_reserve(&image->allocator, &image->type_numbers,
                               image->type_numbers.count + section.type_count))
@@ -143,6 +155,7 @@ quern_result quern__image_take_archetype(quern__image *image, quern__parser *pay
     *set = (quern__archived_set){.first_type = image->type_numbers.count,
                                  .row_count = section.row_count,
                                  .empty_since = section.empty_since,
+                                 .made_index = section.made_index,
                                  .values_bytes = sizeof(quern_entity)};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
@@ -193,8 +206,9 @@ static quern_result take_column(const quern__image *image, const quern__archived
 {
     const quern__archived_type *type = quern__image_type(image, set, i);
     if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
-    if (type->role == QUERN__ROLE_RELATION) {
-        const uint32_t level = level_of(image, set, image->type_numbers.items[set->first_type + i]);
+    if (type->relation != NULL) {
+        const uint32_t number = image->type_numbers.items[set->first_type + i];
+        const uint32_t level = type->relation->has_levels ? level_of(image, set, number) : 0;
         return take_targets(type, level, handles, values, count)
                    ? QUERN_OK
                    : quern__image_fail("rows of it have other targets than its links");

@@ -68,16 +68,16 @@ static quern_result fail_hooks(const quern__type *type)
                        type->name);
 }
 
-static bool owns_values(const quern_hooks *hooks)
+static void note_conversion(const quern__image *image, const quern__conversion *conversion)
 {
-    return hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+    image->report->converted_count += conversion->kind != QUERN__CONVERT_NOTHING;
+    image->report->dropped_field_count += conversion->dropped_field_count;
 }
 
 static quern_result settle_conversion(const quern__image *image, quern__archived_type *type,
                                       const quern__type *target)
 {
     const quern_migration *migration = type->migration;
-    quern_load_report *report = image->report;
     if (migration != NULL && migration->migrate != NULL) {
         if (migration->source_bytes != type->type.size_bytes)
             return quern__fail(
@@ -87,47 +87,132 @@ static quern_result settle_conversion(const quern__image *image, quern__archived
                 type->type.name, migration->source_bytes, type->type.size_bytes);
         type->conversion =
             (quern__conversion){.source = &type->type, .target = target, .kind = QUERN__CONVERT_BY_USER};
-        report->converted_count++;
+        note_conversion(image, &type->conversion);
         return QUERN_OK;
     }
-    if (owns_values(&target->hooks)) return fail_hooks(target);
+    if (quern__hooks_own(&target->hooks)) return fail_hooks(target);
     const quern_result result = quern__conversion_find(&type->conversion, &type->type, target);
-    report->converted_count += type->conversion.kind != QUERN__CONVERT_NOTHING;
-    report->dropped_field_count += type->conversion.dropped_field_count;
+    note_conversion(image, &type->conversion);
     return result;
 }
 
-static quern_result settle_value(const quern__image *image, quern__archived_type *type)
+/* Whether users may not give the component to entities as they like. */
+static bool is_kept_by_world(const quern__image *image, uint32_t index)
 {
-    const quern__components *components = &image->world->storage.components;
-    type->migration = find_migration(image->def, type->type.name);
-    const quern_component found = find_component(image, type);
-    if (found.bits == 0) return QUERN_OK;
-    const uint32_t index = quern__component_index(found);
-    if (quern__components_is_managed(components, index) || index == image->world->storage.disabled_index)
+    return quern__components_is_managed(&image->world->storage.components, index) ||
+           index == image->world->storage.disabled_index;
+}
+
+/* Values become those of a plain component of the world. */
+static quern_result settle_component(const quern__image *image, quern__archived_type *type,
+                                     quern_component component)
+{
+    const uint32_t index = quern__component_index(component);
+    const quern__type *target = quern__components_type(&image->world->storage.components, index);
+    if (is_kept_by_world(image, index))
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
-            "'%s' was a component when it was saved, and '%s' is kept by this world itself, for "
-            "a relation or the like: say by a migration what becomes of it",
-            type->type.name, quern__components_type(components, index)->name);
-    const quern_result result = settle_conversion(image, type, quern__components_type(components, index));
+            "values of '%s' cannot become values of '%s', which this world keeps itself, for a relation or "
+            "the like: write a migration of '%s' to another component, or to none",
+            type->type.name, target->name, type->type.name);
+    const quern_result result = settle_conversion(image, type, target);
     if (result == QUERN_OK) type->component_index = index;
     return result;
 }
 
+/* A component with hooks, of archetypes without rows. Where the world lacks it, nothing is missing. */
+static void settle_unused(const quern__image *image, quern__archived_type *type)
+{
+    const quern_component found =
+        quern__components_find(&image->world->storage.components, type->type.name);
+    if (found.bits != 0 && !is_kept_by_world(image, quern__component_index(found)))
+        type->component_index = quern__component_index(found);
+}
+
+static quern_result settle_value(const quern__image *image, quern__archived_type *type)
+{
+    type->migration = find_migration(image->def, type->type.name);
+    if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0) {
+        settle_unused(image, type);
+        return QUERN_OK;
+    }
+    const quern_component found = find_component(image, type);
+    return found.bits != 0 ? settle_component(image, type, found) : QUERN_OK;
+}
+
 /* ------------------------------------------------------------------------------- what the world keeps */
+
+static bool has_levels(const quern__archived_type *type)
+{
+    return (type->flags & QUERN__ARCHIVED_HAS_LEVELS) != 0;
+}
+
+static bool is_ordered(const quern__archived_type *type)
+{
+    return (type->flags & QUERN__ARCHIVED_IS_ORDERED) != 0;
+}
+
+/* One relation of the world for one of the archive: an entity has one target in each, and together they
+ * could lead round in a circle. */
+static quern_result use_relation(const quern__image *image, quern__archived_type *type,
+                                 quern__relation *relation)
+{
+    const quern__storage *storage = &image->world->storage;
+    for (uint32_t i = 0; i < image->types.count; i++)
+        if (image->types.items[i]->relation == relation)
+            return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                               "'%s' and '%s' of the archive would both become relation '%s' of this world",
+                               image->types.items[i]->type.name, type->type.name,
+                               quern__relation_name(storage, relation));
+    type->relation = relation;
+    type->component_index = relation->component_index;
+    return quern__conversion_find(&type->conversion, &type->type,
+                                  quern__components_type(&storage->components, type->component_index));
+}
+
+/* Policy and order are rules for changes to come, and levels can be left out; they cannot be made up. */
+static quern_result migrate_relation(const quern__image *image, quern__archived_type *type)
+{
+    const quern__storage *storage = &image->world->storage;
+    const quern_migration *migration = type->migration;
+    if (migration->component.bits == 0) return QUERN_OK;
+    quern__relation *relation = quern__relation_of(storage, (quern_relation){migration->component.bits});
+    if (relation == NULL) return settle_component(image, type, migration->component);
+    const char *to = quern__relation_name(storage, relation);
+    if (migration->migrate != NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the migration of relation '%s' to relation '%s' has a function, and targets are "
+            "made by none: leave migrate out",
+            type->type.name, to);
+    if (relation->has_levels && !has_levels(type))
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "relation '%s' had no levels when it was saved, and '%s' has levels: write a "
+                           "migration to a component with an entity field 'target', and relate afterwards",
+                           type->type.name, to);
+    return use_relation(image, type, relation);
+}
+
+static quern_result fail_relation(const quern__archived_type *type, const quern__relation *relation)
+{
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "'%s' was a relation when it was saved; in this world it %s: write a migration of it to a relation "
+        "(quern_relation_component), to a component with an entity field 'target', or to none",
+        type->type.name, relation == NULL ? "is a component" : "has another policy, levels or order");
+}
 
 static quern_result settle_relation(const quern__image *image, quern__archived_type *type)
 {
     const quern__storage *storage = &image->world->storage;
     const char *name = type->type.name;
-    const bool has_levels = (type->flags & QUERN__ARCHIVED_HAS_LEVELS) != 0;
-    const bool is_ordered = (type->flags & QUERN__ARCHIVED_IS_ORDERED) != 0;
     if (type->type.size_bytes != sizeof(quern_entity) || !type->type.has_entity_fields ||
         type->policy > QUERN_TARGET_REFUSES)
         return quern__image_fail("a relation of it is none");
-    const bool is_parent = strcmp(name, quern__parent_def.name) == 0 && has_levels && is_ordered &&
-                           type->policy == quern__parent_def.on_target_destroyed;
+    type->migration = find_migration(image->def, name);
+    if (type->migration != NULL) return migrate_relation(image, type);
+    const bool is_parent = strcmp(name, quern__parent_def.name) == 0 && has_levels(type) &&
+                           is_ordered(type) && type->policy == quern__parent_def.on_target_destroyed;
     if (is_parent && quern__components_find(&storage->components, name).bits == 0 &&
         quern_world_parent(image->world).bits == 0)
         return quern__image_fail_memory();
@@ -136,29 +221,22 @@ static quern_result settle_relation(const quern__image *image, quern__archived_t
         note_missing(image, name);
         return QUERN_OK;
     }
-    const quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
-    if (relation == NULL || relation->policy != type->policy || relation->has_levels != has_levels ||
-        relation->is_ordered != is_ordered)
-        return quern__fail(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "'%s' was a relation when it was saved; in this world it is none, or has another "
-            "policy, levels or order",
-            name);
-    type->component_index = relation->component_index;
-    return quern__conversion_find(&type->conversion, &type->type,
-                                  quern__components_type(&storage->components, type->component_index));
+    quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
+    if (relation == NULL || relation->policy != type->policy || relation->has_levels != has_levels(type) ||
+        relation->is_ordered != is_ordered(type))
+        return fail_relation(type, relation);
+    return use_relation(image, type, relation);
 }
 
 static quern_result settle_level(const quern__image *image, quern__archived_type *type)
 {
-    const quern__archived_type *relation =
-        type->relation < image->types.count ? image->types.items[type->relation] : NULL;
-    if (relation == NULL || relation->role != QUERN__ROLE_RELATION ||
-        (relation->flags & QUERN__ARCHIVED_HAS_LEVELS) == 0 || type->type.size_bytes != 0 ||
-        type->level == 0 || type->level > QUERN_MAX_RELATION_LEVEL)
+    const quern__archived_type *owner =
+        type->relation_number < image->types.count ? image->types.items[type->relation_number] : NULL;
+    if (owner == NULL || owner->role != QUERN__ROLE_RELATION || !has_levels(owner) ||
+        type->type.size_bytes != 0 || type->level == 0 || type->level > QUERN_MAX_RELATION_LEVEL)
         return quern__image_fail("a level of it is none");
-    if (relation->component_index != QUERN__NO_COMPONENT)
-        type->component_index = relation->component_index + type->level;
+    if (owner->relation != NULL && owner->relation->has_levels)
+        type->component_index = quern__relation_tag(owner->relation, type->level);
     return QUERN_OK;
 }
 
@@ -202,7 +280,7 @@ quern_result quern__image_take_type(quern__image *image, quern__parser *payload)
     if (type == NULL) return quern__image_fail_memory();
     *type = (quern__archived_type){.role = (quern__archived_role)section.role,
                                    .flags = section.flags,
-                                   .relation = section.relation,
+                                   .relation_number = section.relation,
                                    .level = section.level,
                                    .policy = (quern_target_policy)section.policy,
                                    .component_index = QUERN__NO_COMPONENT};
@@ -224,8 +302,17 @@ static quern_result settle_resource(const quern__image *image, quern__archived_r
         return QUERN_OK;
     }
     quern__resource *known = &resources->list.items[quern__resource_index(found)];
-    resource->resource = known;
-    return quern__conversion_find(&resource->conversion, &resource->type, &known->type);
+    if (known->type.field_count == 0 && quern__hooks_own(&known->type.hooks))
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "resource '%s' has hooks and no described fields in this world, and the archive has "
+            "its fields: describe fields, or set no_resources",
+            known->type.name);
+    const quern_result result =
+        quern__conversion_find(&resource->conversion, &resource->type, &known->type);
+    if (result == QUERN_OK) resource->resource = known;
+    note_conversion(image, &resource->conversion);
+    return result;
 }
 
 quern_result quern__image_take_resource(quern__image *image, quern__parser *payload)

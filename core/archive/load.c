@@ -11,6 +11,7 @@ typedef struct loading {
     quern__image *image;
     quern__storage *storage;
     quern_entity *handles; /* by slot of the archive: in the world, null for slots where nobody lives */
+    char *sources;         /* QUERN__SECTION_BYTES, aligned as any type; NULL: no function migrates */
 } loading;
 
 /* ----------------------------------------------------------------------------------------- handles */
@@ -70,8 +71,10 @@ static quern_result reserve_rows(const loading *load)
     for (uint32_t i = 0; i < image->sets.count && result == QUERN_OK; i++) {
         quern__archived_set *set = &image->sets.items[i];
         if (set->row_count == 0 && !image->keeps_handles) continue;
-        result = quern__storage_archetype(load->storage, set->component_indices, set->component_count,
-                                          &set->archetype);
+        const uint32_t made_index =
+            image->keeps_handles ? set->made_index : load->storage->archetypes.count;
+        result = quern__storage_archetype_as(load->storage, set->component_indices, set->component_count,
+                                             made_index, &set->archetype);
         if (result == QUERN_OK && set->row_count > 0)
             result = quern__rows_reserve(load->storage, set->archetype, set->row_count);
     }
@@ -106,10 +109,22 @@ static quern_result reserve_names(const loading *load)
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the names of entities");
 }
 
+static quern_result reserve_sources(loading *load)
+{
+    const quern__image *image = load->image;
+    bool migrates = false;
+    for (uint32_t i = 0; i < image->types.count; i++)
+        migrates |= image->types.items[i]->conversion.kind == QUERN__CONVERT_BY_USER;
+    if (!migrates) return QUERN_OK;
+    load->sources = quern__allocate(&image->allocator, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
+    return load->sources != NULL ? QUERN_OK : quern__image_fail_memory();
+}
+
 static quern_result reserve(loading *load)
 {
     const quern__image *image = load->image;
     quern_result result = choose_handles(load);
+    if (result == QUERN_OK) result = reserve_sources(load);
     if (result == QUERN_OK) result = reserve_rows(load);
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
         if (image->types.items[i]->links != NULL)
@@ -147,24 +162,23 @@ static void put_slots(const loading *load)
                          head->retired_count);
 }
 
-/* Handles in values that have just been written. */
-static void map_handles(const loading *load, const quern__archived_type *type, char *values, uint32_t count)
+/* Columns of a section begin anywhere, and values of the program are aligned. */
+static void migrate(const loading *load, const quern__archived_type *type, char *targets,
+                    const char *sources, uint32_t count)
 {
-    const quern__type *target = type->conversion.target;
-    const quern__type *described = target->field_count > 0 ? target : &type->type;
-    if (!described->has_entity_fields) return;
-    for (uint32_t i = 0; i < count; i++)
-        quern__type_remap(described, values + (size_t)i * target->size_bytes, map_handle, (void *)load);
+    const size_t bytes = (size_t)count * type->type.size_bytes;
+    if (bytes > 0) memcpy(load->sources, sources, bytes);
+    type->migration->migrate(type->migration->user_data, targets, load->sources, count);
 }
 
 static void put_values(const loading *load, const quern__archived_type *type, char *targets,
                        const char *sources, uint32_t count)
 {
     if (type->conversion.kind == QUERN__CONVERT_BY_USER)
-        type->migration->migrate(type->migration->user_data, targets, sources, count);
+        migrate(load, type, targets, sources, count);
     else
         quern__convert(&type->conversion, targets, sources, count);
-    map_handles(load, type, targets, count);
+    quern__conversion_remap(&type->conversion, targets, count, map_handle, (void *)load);
 }
 
 /* Some rows of a section that come to one chunk. */
@@ -342,6 +356,8 @@ static void give_handles(const loading *load)
 
 static void put_all(const loading *load)
 {
+    quern_world *world = load->image->world;
+    quern__world_set_locked(world, true); /* migrations and hooks must not call in */
     put_resources(load);
     put_slots(load);
     put_sections(load, false);
@@ -350,6 +366,7 @@ static void put_all(const loading *load)
     put_visits(load);
     give_handles(load);
     quern__structure_changed(load->storage);
+    quern__world_set_locked(world, false);
 }
 
 /* ----------------------------------------------------------------------------------------- the call */
@@ -374,6 +391,10 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
             result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                  "the migration of '%s' has a function and no component to make values of",
                                  migration->name);
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (strcmp(def->migrations[k].name, migration->name) == 0)
+                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                     "there is another migration of '%s' already", migration->name);
         if (result != QUERN_OK) quern__name_element(result, "migration", i);
     }
     if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)
@@ -399,6 +420,7 @@ static quern_result load_image(quern__image *image)
         unreserve(&load);
     quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
+    quern__release(&image->allocator, load.sources, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
     return result;
 }
 

@@ -82,11 +82,11 @@ bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_in
     return false;
 }
 
-quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uint32_t component_index)
+quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uint32_t component_index,
+                               bool has_rows)
 {
     const quern__component *component = saving->world->storage.components.list.items[component_index];
-    const quern_hooks *hooks = &component->type.hooks;
-    if (hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL)
+    if (has_rows && quern__hooks_own(&component->type.hooks))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "component '%s' has hooks, and what its values own is unknown to an archive: name it "
@@ -141,6 +141,8 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
                          (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
         section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_OFF_BY_PARENT;
+    } else if (quern__hooks_own(&component->type.hooks)) {
+        section.flags |= QUERN__ARCHIVED_HAS_HOOKS;
     }
     return section;
 }
@@ -241,11 +243,9 @@ static void save_links(quern__saving *saving)
 
 /* ------------------------------------------------------------------------------------------- rows */
 
-void quern__saving_set(quern__saving *saving, const quern__saved_set *set, uint32_t row_count,
-                       uint64_t empty_since)
+void quern__saving_set(quern__saving *saving, const quern__saved_set *set, quern__archetype_section section)
 {
-    const quern__archetype_section section = {
-        .empty_since = empty_since, .row_count = row_count, .type_count = set->component_count};
+    section.type_count = set->component_count;
     char *at = quern__section_begin(&saving->writer, QUERN__SECTION_ARCHETYPE,
                                     sizeof section + set->component_count * sizeof(uint32_t));
     at = quern__put(at, &section, sizeof section);
@@ -324,29 +324,33 @@ static void save_chunks(quern__saving *saving, const quern__saved_set *set,
         }
 }
 
-/* False for an archetype without rows that has a component with hooks: nothing is lost with it. */
-static bool make_set(quern__saving *saving, const quern__archetype *archetype, quern__saved_set *out_set,
-                     quern_result *result)
+static quern_result make_set(quern__saving *saving, const quern__archetype *archetype,
+                             quern__saved_set *out_set)
 {
+    quern_result result = QUERN_OK;
     *out_set = (quern__saved_set){.values_bytes = sizeof(quern_entity)};
-    for (uint32_t i = 0; i < archetype->component_count && *result == QUERN_OK; i++)
+    for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++)
         if (!quern__saving_leaves_out(saving, archetype->component_indices[i]))
-            *result = quern__saving_add(saving, out_set, archetype->component_indices[i]);
-    if (*result == QUERN_OK) return true;
-    if (archetype->chunk_count == 0) *result = QUERN_OK;
-    return false;
+            result = quern__saving_add(saving, out_set, archetype->component_indices[i],
+                                       archetype->chunk_count > 0);
+    return result;
 }
 
+/* Archetypes without rows count too: those that are made later get their layout by how many there are. */
 static void save_archetypes(quern__saving *saving)
 {
     const quern__storage *storage = &saving->world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         quern__saved_set set;
-        quern_result ignored = QUERN_OK;
-        if (!make_set(saving, archetype, &set, &ignored)) continue;
-        quern__saving_set(saving, &set, (uint32_t)quern__archetype_row_count(archetype),
-                          archetype->empty_since);
+        const quern_result result = make_set(saving, archetype, &set);
+        assert(result == QUERN_OK); /* as when the types were gathered */
+        (void)result;
+        quern__saving_set(
+            saving, &set,
+            (quern__archetype_section){.empty_since = archetype->empty_since,
+                                       .made_index = archetype->made_index,
+                                       .row_count = (uint32_t)quern__archetype_row_count(archetype)});
         save_chunks(saving, &set, archetype);
     }
 }
@@ -461,7 +465,7 @@ static quern_result save_world(quern__saving *saving)
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count && result == QUERN_OK; i++) {
         quern__saved_set set;
-        make_set(saving, storage->archetypes.items[i], &set, &result);
+        result = make_set(saving, storage->archetypes.items[i], &set);
     }
     if (result != QUERN_OK) return result;
     const quern__world_section section = describe_world(world);
@@ -481,8 +485,12 @@ static quern_result open_and_save(quern_world *world, quern_sink sink, const que
 {
     quern__saving saving;
     quern_result result = quern__world_check_unlocked(world, "quern_world_save");
-    if (result == QUERN_OK) result = quern__saving_open(&saving, world, sink, def);
-    return result == QUERN_OK ? quern__saving_close(&saving, save_world(&saving)) : result;
+    if (result != QUERN_OK) return result;
+    quern__world_set_locked(world, true); /* the sink may be a function of the program */
+    result = quern__saving_open(&saving, world, sink, def);
+    if (result == QUERN_OK) result = quern__saving_close(&saving, save_world(&saving));
+    quern__world_set_locked(world, false);
+    return result;
 }
 
 quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def)

@@ -39,8 +39,10 @@ quern_result quern__saving_close(quern__saving *saving, quern_result result);
 /* Whether entities are saved without the component. */
 bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_index);
 
-/* A component of entities that are saved. Errors: INVALID_ARGUMENT, when it has hooks. */
-quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uint32_t component_index);
+/* Adds a component to a set. Errors: INVALID_ARGUMENT if its values own something (hooks) and the set has
+ * rows. */
+quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uint32_t component_index,
+                               bool has_rows);
 
 /* The head, then all types that sets have. */
 void quern__saving_begin(quern__saving *saving, const quern__world_section *section);
@@ -48,8 +50,9 @@ void quern__saving_begin(quern__saving *saving, const quern__world_section *sect
 /* Children of a target, as far as they are saved. */
 void quern__saving_children(quern__saving *saving, const quern__relation *relation, uint32_t target);
 
-void quern__saving_set(quern__saving *saving, const quern__saved_set *set, uint32_t row_count,
-                       uint64_t empty_since);
+/* Writes the head of an archetype; section has all but type_count. */
+void quern__saving_set(quern__saving *saving, const quern__saved_set *set,
+                       quern__archetype_section section);
 
 /* Room for a section with so many rows; how many one may have, at least 1. */
 char *quern__saving_rows(quern__saving *saving, const quern__saved_set *set, uint32_t row_count);

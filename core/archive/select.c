@@ -200,7 +200,7 @@ static quern_result add_component(selecting *it, quern__saved_set *set, uint32_t
                 !has_parent_in_list(it, slot))) {
         return QUERN_OK;
     }
-    return quern__saving_add(&it->saving, set, index);
+    return quern__saving_add(&it->saving, set, index, true);
 }
 
 static quern_result make_set(selecting *it, uint32_t slot, quern__saved_set *out_set)
@@ -336,14 +336,27 @@ static void save_rows(selecting *it, const quern__saved_set *set, const uint32_t
     quern__section_end(&it->saving.writer, at);
 }
 
-static void save_group(selecting *it, const selected_group *group)
+static void save_group(selecting *it, const selected_group *group, uint32_t made_index)
 {
     const uint32_t most = quern__saved_rows_most(&group->set);
-    quern__saving_set(&it->saving, &group->set, group->places.count, 0);
+    quern__saving_set(
+        &it->saving, &group->set,
+        (quern__archetype_section){.made_index = made_index, .row_count = group->places.count});
     for (uint32_t first = 0, count; first < group->places.count; first += count) {
         const uint32_t left = group->places.count - first;
         count = left < most ? left : most;
         save_rows(it, &group->set, group->places.items + first, count);
+    }
+}
+
+/* Groups are laid out as in a world that gets nothing else. */
+static void save_groups(selecting *it)
+{
+    uint32_t count_before = 0;
+    for (uint32_t i = 0; i < it->groups.count; i++) {
+        const uint32_t type_count = it->groups.items[i].set.component_count;
+        save_group(it, &it->groups.items[i], quern__archived_least_made_index(type_count, count_before));
+        count_before += type_count > 0;
     }
 }
 
@@ -376,8 +389,7 @@ static quern_result save_selected(selecting *it)
         for (uint32_t i = 0; i < count; i++)
             quern__saving_children(&it->saving, relations->list.items[r],
                                    quern_entity_index(archive->entities.items[i]));
-    for (uint32_t i = 0; i < it->groups.count; i++)
-        save_group(it, &it->groups.items[i]);
+    save_groups(it);
     for (uint32_t i = 0; i < count; i++)
         quern__saving_name(&it->saving, quern_entity_index(archive->entities.items[i]));
     return QUERN_OK;
@@ -403,5 +415,9 @@ quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, c
     static const char function[] = "quern_archive_save";
     quern_result result = check_call(archive, "", "", function);
     if (result == QUERN_OK) result = quern__check_sink(sink, function);
-    return result == QUERN_OK ? quern__in_call(open_and_save(archive, sink, def), function) : result;
+    if (result != QUERN_OK) return result;
+    quern__world_set_locked(archive->world, true); /* the sink may be a function of the program */
+    result = open_and_save(archive, sink, def);
+    quern__world_set_locked(archive->world, false);
+    return quern__in_call(result, function);
 }

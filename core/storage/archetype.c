@@ -40,9 +40,9 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
  * ones, get none. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
-    const bool is_late = archetype->index >= LATE_INDEX;
+    const bool is_late = archetype->made_index >= LATE_INDEX;
     const uint32_t colour_count = is_late ? LATE_COLOUR_COUNT : COLOUR_COUNT;
-    const uint32_t colour = archetype->index / COLOUR_STEP % colour_count;
+    const uint32_t colour = archetype->made_index / COLOUR_STEP % colour_count;
     const uint32_t unused_lines = is_late ? colour_count : colour;
     const uint32_t most = find_row_capacity(archetype, 0);
     const uint32_t rows = find_row_capacity(archetype, (size_t)unused_lines * QUERN__PART_ALIGNMENT_BYTES);
@@ -74,7 +74,7 @@ static quern_result lay_out(quern__archetype *archetype)
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
             archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
     uint32_t part_count = archetype->column_count + 1; /* the handles are the last */
-    uint32_t first_part = archetype->index / (COLOUR_STEP * LATE_COLOUR_COUNT);
+    uint32_t first_part = archetype->made_index / (COLOUR_STEP * LATE_COLOUR_COUNT);
     for (uint32_t i = 0; i < part_count; i++)
         offset_bytes = place_part(archetype, (first_part + i) % part_count, offset_bytes);
     return QUERN_OK;
@@ -245,14 +245,14 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
 
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     uint32_t index, const uint64_t *clock,
+                                     uint32_t made_index, const uint64_t *clock,
                                      quern__archetype **out_archetype)
 {
     quern__archetype *archetype = archetype_allocate(allocator, component_indices, component_count);
     if (archetype == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
                            component_count);
-    archetype->index = archetype->made_index = index;
+    archetype->made_index = made_index;
     archetype->versions.clock = clock;
     fill_columns(archetype, components);
     archetype->is_quick = archetype->is_plain;

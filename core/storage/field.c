@@ -98,6 +98,15 @@ static bool whole_of(double real, uint64_t *out_bits, bool *out_is_negative)
     return true;
 }
 
+/* Not through a double, which rounds a first time what a float rounds a second time. */
+static uint64_t f32_of_integer(quern_field_type from, uint64_t bits)
+{
+    const float value = from == QUERN_FIELD_U64 ? (float)bits : (float)(int64_t)bits;
+    uint32_t low;
+    memcpy(&low, &value, sizeof low);
+    return low;
+}
+
 static bool to_integer(quern_field_type from, uint64_t bits, quern_field_type to, uint64_t *out_bits)
 {
     int64_t least, greatest;
@@ -119,7 +128,9 @@ bool quern__field_convert(quern_field_type from, uint64_t bits, quern_field_type
         *out_bits = is_floating(from) ? real != 0 : bits != 0;
         return true;
     case QUERN_FIELD_F32:
-        return to_f32(real, out_bits);
+        if (is_floating(from)) return to_f32(real, out_bits);
+        *out_bits = f32_of_integer(from, bits);
+        return true;
     case QUERN_FIELD_F64:
         memcpy(out_bits, &real, sizeof real);
         return true;

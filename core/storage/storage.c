@@ -185,11 +185,12 @@ static void warn_if_crowded(quern__storage *storage)
 }
 
 quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
-                                           uint32_t count, uint32_t index, quern__archetype **out_archetype)
+                                           uint32_t count, uint32_t made_index,
+                                           quern__archetype **out_archetype)
 {
     quern_result result =
-        quern__archetype_create(&storage->allocator, &storage->components, component_indices, count, index,
-                                &storage->clock, out_archetype);
+        quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
+                                made_index, &storage->clock, out_archetype);
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = hash_set(component_indices, count);
     (*out_archetype)->identity = ++storage->last_identity;
@@ -217,15 +218,15 @@ bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count)
 }
 
 static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,
-                                  uint32_t count, quern__archetype **out_archetype)
+                                  uint32_t count, uint32_t made_index, quern__archetype **out_archetype)
 {
     quern_result result = check_new_archetype(storage, count);
     if (result != QUERN_OK) return result;
     if (!reserve_links(storage, component_indices, count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
                            storage->archetypes.count);
-    result = quern__storage_make_archetype(storage, component_indices, count, storage->archetypes.count,
-                                           out_archetype);
+    assert(made_index >= storage->archetypes.count);
+    result = quern__storage_make_archetype(storage, component_indices, count, made_index, out_archetype);
     if (result != QUERN_OK) return result;
     quern__storage_enter(storage, *out_archetype);
     quern__storage_link(storage, *out_archetype);
@@ -243,13 +244,22 @@ quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
     return archetype;
 }
 
+quern_result quern__storage_archetype_as(quern__storage *storage, const uint16_t *component_indices,
+                                         uint32_t count, uint32_t made_index,
+                                         quern__archetype **out_archetype)
+{
+    quern__archetype *archetype = quern__storage_find_archetype(storage, component_indices, count);
+    if (archetype == NULL)
+        return archetype_add(storage, component_indices, count, made_index, out_archetype);
+    *out_archetype = archetype;
+    return QUERN_OK;
+}
+
 quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
                                       uint32_t count, quern__archetype **out_archetype)
 {
-    quern__archetype *archetype = quern__storage_find_archetype(storage, component_indices, count);
-    if (archetype == NULL) return archetype_add(storage, component_indices, count, out_archetype);
-    *out_archetype = archetype;
-    return QUERN_OK;
+    return quern__storage_archetype_as(storage, component_indices, count, storage->archetypes.count,
+                                       out_archetype);
 }
 
 /* ------------------------------------------------------------------------------------ place tables */

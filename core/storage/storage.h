@@ -116,6 +116,12 @@ void quern__storage_release(quern__storage *storage);
 quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
                                       uint32_t count, quern__archetype **out_archetype);
 
+/* As quern__storage_archetype, but an archetype that is made gets the layout of made_index, which is not
+ * below the number of archetypes. */
+quern_result quern__storage_archetype_as(quern__storage *storage, const uint16_t *component_indices,
+                                         uint32_t count, uint32_t made_index,
+                                         quern__archetype **out_archetype);
+
 /* Puts an archetype at the end of the order, in every list that has them in order; there is room. */
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
 
@@ -123,13 +129,13 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
 quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
                                                 const uint16_t *component_indices, uint32_t count);
 
-/* For archetypes to be made now and linked later, in another order: room in the lists that will name them;
- * one of them, as if it were made when there were `index` archetypes, which keeps change versions and
- * watches but is in no list; and its number, and being found by its set. Errors: OUT_OF_MEMORY, with
- * nothing left. */
+/* For archetypes that are made now and linked later, in another order. The first call reserves room in the
+ * lists that will name them. The second makes one with the layout of made_index, which keeps change
+ * versions and watches but is in no list. The third gives it a number and enters it by its set. Errors:
+ * OUT_OF_MEMORY, with nothing left. */
 bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
 quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
-                                           uint32_t count, uint32_t index,
+                                           uint32_t count, uint32_t made_index,
                                            quern__archetype **out_archetype);
 void quern__storage_enter(quern__storage *storage, quern__archetype *archetype);
 

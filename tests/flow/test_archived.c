@@ -6,6 +6,7 @@
 #include "tests/support/effort.h"
 
 #include <quern/archive.h>
+#include <quern/bulk.h>
 
 #include <criterion/criterion.h>
 
@@ -17,6 +18,42 @@ enum { FRAME_COUNT = effort(5, 4, 4), SEED_COUNT = effort(5, 2, 2), ENTITY_COUNT
 
 static flow_plan plan;
 static uint64_t expected[FRAME_COUNT];
+
+/* Creates entities with random sets of components, destroys most of them and removes the archetypes that are
+ * empty then. So the archetypes that stay have the chunk layout of other places than theirs; with enough rows
+ * for several chunks it shows. */
+static void turn_over_archetypes(const flow_subject *subject, random_source *random)
+{
+    for (uint32_t i = 0; i < 300; i++) {
+        const uint64_t set = random_next(random);
+        quern_component list[FLOW_TYPE_COUNT];
+        uint32_t count = 0;
+        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+            if ((set >> type & 1) != 0) list[count++] = subject->components[type];
+        must(quern_entity_destroy(subject->world, setup_entity_with(subject->world, list, count)));
+        if (random_chance(random, 4))
+            must(quern_entity_create_many(subject->world, list, NULL, count, 40, NULL));
+    }
+    must(quern_world_remove_empty_archetypes(subject->world, NULL));
+}
+
+/* Writes handles that are none of this world to links, as systems may. */
+static void write_strangers(const flow_subject *subject, random_source *random)
+{
+    quern_query *query = flow_subject_query_all(subject);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = random_below(random, 9); i < it.view.count; i += 9)
+            for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+                if (flow_types[type].link_count == 0) continue;
+                uint64_t *words =
+                    quern_entity_get(subject->world, it.view.entities[i], subject->components[type]);
+                const uint64_t other_tag = (uint64_t)(1 + random_below(random, 255)) << 56;
+                if (words != NULL)
+                    *words = random_chance(random, 50) ? UINT64_C(3) << 32 | i : *words ^ other_tag;
+            }
+    quern_query_destroy(query);
+}
 
 static quern_memory save(const flow_subject *subject)
 {
@@ -63,7 +100,9 @@ Test(archived, a_world_that_was_loaded_plays_the_frames_of_the_one_that_was_save
     for (uint64_t seed = 701; seed <= 700 + SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, seed % 2 == 0 ? 40 : ENTITY_COUNT);
         flow_subject subject, loaded;
+        random_source random = {seed};
         flow_subject_open(&subject, &plan, NULL);
+        turn_over_archetypes(&subject, &random);
         quern_memory memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);
         play(&subject, 0, true);
@@ -82,10 +121,13 @@ Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeou
         flow_plan_make(&plan, seed, seed % 2 == 0 ? 40 : ENTITY_COUNT);
         flow_subject subject, loaded;
         flow_subject_open(&subject, &plan, NULL);
+        random_source random = {seed};
         for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
             flow_subject_call(&subject, NULL);
             flow_subject_must_run(&subject, NULL);
+            turn_over_archetypes(&subject, &random);
         }
+        write_strangers(&subject, &random);
         must(quern_world_flush(subject.world)); /* what exclusive systems have recorded on the world */
         quern_memory memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);

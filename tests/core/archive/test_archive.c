@@ -291,3 +291,247 @@ Test(archive, a_save_without_memory_says_so)
     failing_allocator_close(failing);
     quern_memory_release(&memory);
 }
+
+/* ------------------------------------------------------------------------------------------ chunks */
+
+enum { TAG_COUNT = 9 };
+
+/* A world with a component so large that the place of an archetype decides how many rows a chunk holds. */
+typedef struct wide_world {
+    quern_world *world;
+    quern_component components[TAG_COUNT + 1]; /* tags, and the large one */
+} wide_world;
+
+static wide_world open_wide(void)
+{
+    wide_world it = {.world = setup_world()};
+    char name[] = "tag 0";
+    for (uint32_t i = 0; i < TAG_COUNT; i++, name[4]++)
+        it.components[i] = setup_tag(it.world, name);
+    it.components[TAG_COUNT] = setup_component(it.world, "wide", 3000, 4);
+    return it;
+}
+
+static void make_many_archetypes(const wide_world *it, uint32_t count)
+{
+    for (uint32_t set = 1; set <= count; set++) {
+        quern_component list[TAG_COUNT];
+        uint32_t list_count = 0;
+        for (uint32_t i = 0; i < TAG_COUNT; i++)
+            if ((set >> i & 1) != 0) list[list_count++] = it->components[i];
+        must(quern_entity_destroy(it->world, setup_entity_with(it->world, list, list_count)));
+    }
+}
+
+/* The counts of rows of the first chunks, as digits. */
+static uint64_t list_views(const wide_world *it)
+{
+    quern_query *query =
+        setup_query(it->world, (quern_term[]){quern_term_with(it->components[TAG_COUNT])}, 1);
+    quern_query_iterator iterator = quern_query_iterate(query);
+    uint64_t digits = 0;
+    while (quern_query_next(&iterator))
+        digits = digits * 10 + iterator.view.count;
+    quern_query_destroy(query);
+    return digits;
+}
+
+static void fill_wide(const wide_world *it, uint32_t tag, uint32_t count)
+{
+    const quern_component list[] = {it->components[tag], it->components[TAG_COUNT]};
+    for (uint32_t i = 0; i < count; i++)
+        setup_entity_with(it->world, list, 2);
+}
+
+static wide_world reload(const wide_world *saved)
+{
+    const wide_world loaded = open_wide();
+    quern_memory memory = {0};
+    must(quern_world_save(saved->world, quern_sink_memory(&memory), NULL));
+    must(quern_world_load(loaded.world, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
+    quern_memory_release(&memory);
+    return loaded;
+}
+
+static void assert_same_chunks(const wide_world *saved, const wide_world *loaded)
+{
+    assert_valid(loaded->world);
+    cr_assert_eq(list_views(loaded), list_views(saved));
+    cr_assert_eq(quern_world_hash(loaded->world), quern_world_hash(saved->world));
+}
+
+Test(archive, chunks_are_the_same_though_the_archetypes_before_were_removed)
+{
+    for (uint32_t count = 1; count < 512; count += 73) {
+        wide_world saved = open_wide();
+        make_many_archetypes(&saved, count);
+        fill_wide(&saved, 0, 22);
+        must(quern_world_remove_empty_archetypes(saved.world, NULL));
+        wide_world loaded = reload(&saved), again = reload(&loaded);
+        assert_same_chunks(&saved, &loaded);
+        assert_same_chunks(&saved, &again);
+        /* archetypes that are made later have the same places */
+        make_many_archetypes(&saved, 300);
+        make_many_archetypes(&loaded, 300);
+        fill_wide(&saved, 1, 22);
+        fill_wide(&loaded, 1, 22);
+        assert_same_chunks(&saved, &loaded);
+        quern_world_destroy(saved.world);
+        quern_world_destroy(loaded.world);
+        quern_world_destroy(again.world);
+    }
+}
+
+static void forget_values(void *values, uint32_t count, void *user_data)
+{
+    (void)values, (void)count, (void)user_data;
+}
+
+/* Eight archetypes without rows that have a component with hooks. */
+static void make_owners(const wide_world *it)
+{
+    quern_component owner;
+    must(quern_component_register(
+        it->world,
+        &(quern_component_def){
+            .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
+        &owner));
+    for (uint32_t i = 0; i < 8; i++)
+        must(quern_entity_destroy(
+            it->world, setup_entity_with(it->world, (quern_component[]){owner, it->components[i]}, 2)));
+}
+
+Test(archive, archetypes_without_rows_count_also_with_hooks)
+{
+    wide_world saved = open_wide();
+    make_many_archetypes(&saved, 120);
+    make_owners(&saved);
+    wide_world loaded = open_wide(), without = reload(&saved);
+    quern_component owner;
+    must(quern_component_register(
+        loaded.world,
+        &(quern_component_def){
+            .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
+        &owner));
+    quern_memory memory = {0};
+    must(quern_world_save(saved.world, quern_sink_memory(&memory), NULL));
+    must(quern_world_load(loaded.world, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
+    cr_assert_eq(stats_of_world(loaded.world).archetype_count, stats_of_world(saved.world).archetype_count);
+    for (uint32_t tag = 0; tag < TAG_COUNT; tag++) {
+        fill_wide(&saved, tag, 11);
+        fill_wide(&loaded, tag, 11);
+    }
+    assert_same_chunks(&saved, &loaded);
+    assert_valid(without.world);
+    quern_memory_release(&memory);
+    quern_world_destroy(saved.world);
+    quern_world_destroy(loaded.world);
+    quern_world_destroy(without.world);
+}
+
+/* ----------------------------------------------------------------------------------------- handles */
+
+static quern_entity find_aim(const scene *it)
+{
+    quern_query *query = setup_query(it->world, (quern_term[]){quern_term_read(it->aim)}, 1);
+    quern_query_iterator iterator = quern_query_iterate(query);
+    cr_assert(quern_query_next(&iterator));
+    const quern_entity found = iterator.view.entities[0];
+    quern_query_destroy(query);
+    return found;
+}
+
+/* What a field may hold that is no entity of this world, since it was written through a pointer. */
+static void assert_loaded_as_null(quern_entity stranger)
+{
+    quern_entity holder;
+    must(quern_entity_create_with(from.world, &from.aim, NULL, 1, &holder));
+    scene_aim *aim = quern_entity_get(from.world, holder, from.aim);
+    const uint64_t hash = quern_world_hash(from.world);
+    aim->at = stranger;
+    cr_assert_eq(quern_world_hash(from.world), hash, "it counts as null");
+    ((scene_clock *)quern_resource_get(from.world, from.clock))->focus = stranger;
+    cr_assert_eq(quern_world_hash(from.world), hash, "it counts as null");
+    load_all();
+    cr_assert_eq(quern_world_hash(to.world), hash);
+    aim = quern_entity_get(to.world, find_aim(&to), to.aim);
+    cr_assert_eq(aim->at.bits, 0);
+    cr_assert_eq(((scene_clock *)quern_resource_get(to.world, to.clock))->focus.bits, 0);
+}
+
+Test(archive, a_provisional_handle_becomes_null)
+{
+    assert_loaded_as_null(entity_provisional(3));
+}
+
+Test(archive, a_handle_of_another_world_becomes_null)
+{
+    scene third;
+    quern_entity stranger;
+    scene_open(&third, NULL);
+    must(quern_entity_create(third.world, &stranger));
+    assert_loaded_as_null(stranger);
+    scene_close(&third);
+}
+
+Test(archive, a_handle_of_the_loading_world_becomes_null)
+{
+    const uint64_t tags = from.clock.bits ^ to.clock.bits;
+    assert_loaded_as_null((quern_entity){setup_entity(from.world).bits ^ tags << 32});
+}
+
+/* ---------------------------------------------------------------------------------- callbacks */
+
+/* Memory that is read and written by functions, which change the world meanwhile, or try to. */
+typedef struct meddler {
+    quern_world *world;
+    const quern_memory *memory;
+    size_t position;
+    uint32_t refused_count;
+} meddler;
+
+static void meddle(meddler *it)
+{
+    quern_entity entity;
+    it->refused_count += quern_entity_create(it->world, &entity) == QUERN_ERROR_WORLD_LOCKED;
+}
+
+static size_t read_and_meddle(void *user_data, void *bytes, size_t count)
+{
+    meddler *it = user_data;
+    const size_t left = it->memory->size_bytes - it->position, taken = left < count ? left : count;
+    meddle(it);
+    memcpy(bytes, (const char *)it->memory->bytes + it->position, taken);
+    it->position += taken;
+    return taken;
+}
+
+static bool write_and_meddle(void *user_data, const char *text, size_t bytes)
+{
+    (void)text, (void)bytes;
+    meddle(user_data);
+    return true;
+}
+
+Test(archive, sources_and_sinks_must_not_change_the_world)
+{
+    scene_fill(&from, 0);
+    const uint64_t hash = quern_world_hash(from.world);
+    quern_memory memory = scene_save(&from);
+    meddler reader = {.world = to.world, .memory = &memory}, writer = {.world = from.world};
+    must(quern_world_load(to.world, (quern_source){.read = read_and_meddle, .user_data = &reader}, NULL,
+                          NULL));
+    cr_assert_gt(reader.refused_count, 0);
+    cr_assert_eq(quern_world_hash(to.world), hash);
+    must(quern_world_save(from.world, (quern_sink){.write = write_and_meddle, .user_data = &writer}, NULL));
+    const uint32_t refused_count = writer.refused_count;
+    cr_assert_gt(refused_count, 0);
+    quern_archive *list;
+    must(quern_archive_create(from.world, &list));
+    must(quern_archive_save(list, (quern_sink){.write = write_and_meddle, .user_data = &writer}, NULL));
+    quern_archive_destroy(list);
+    cr_assert_gt(writer.refused_count, refused_count);
+    cr_assert_eq(quern_world_hash(from.world), hash);
+    assert_same(); /* and both are as free as before */
+    quern_memory_release(&memory);
+}

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
+#include <quern/active.h>
 #include <quern/archive.h>
+#include <quern/name.h>
 #include <quern/relation.h>
 
 #include <criterion/criterion.h>
@@ -367,4 +369,467 @@ Test(archive_convert, what_was_disabled_needs_a_component_that_can_be)
     must(quern_entity_enable(from, entity, component, false));
     save(NULL);
     assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+}
+
+/* -------------------------------------------------------------------------------------------- values */
+
+/* A component "v" with one field at offset 0. */
+static quern_component register_field(quern_world *world, uint32_t size_bytes, quern_field field)
+{
+    quern_component component;
+    must(quern_component_register(
+        world,
+        &(quern_component_def){
+            .name = "v", .size_bytes = size_bytes, .alignment_bytes = 1, .fields = {field}},
+        &component));
+    return component;
+}
+
+static quern_resource register_text(quern_world *world, uint32_t bytes, const char *value)
+{
+    quern_resource resource;
+    must(quern_resource_register(
+        world,
+        &(quern_resource_def){.name = "player",
+                              .size_bytes = bytes,
+                              .alignment_bytes = 1,
+                              .fields = {{.name = "name", .type = QUERN_FIELD_TEXT, .count = bytes}},
+                              .value = value},
+        &resource));
+    return resource;
+}
+
+Test(archive_convert, text_that_filled_its_field_leaves_nothing_of_the_longer_one_behind)
+{
+    register_text(from, 4, "Anna");
+    const quern_resource player = register_text(to, 8, "Nobody!");
+    save(NULL);
+    quern_load_report report;
+    must(load(NULL, &report));
+    cr_assert_arr_eq(quern_resource_get(to, player), "Anna\0\0\0\0", 8);
+    cr_assert_eq(report.converted_count, 1, "resources count, too");
+}
+
+/* Saves text of so many bytes and loads it into a field of fewer. */
+static const char *cut(const char *text, uint32_t bytes, uint32_t fewer)
+{
+    static char got[16];
+    close_worlds();
+    open_worlds();
+    const quern_component source =
+        register_field(from, bytes, (quern_field){.name = "t", .type = QUERN_FIELD_TEXT, .count = bytes});
+    const quern_component target =
+        register_field(to, fewer, (quern_field){.name = "t", .type = QUERN_FIELD_TEXT, .count = fewer});
+    quern_entity entity;
+    must(quern_entity_create_with(from, &source, (const void *[]){text}, 1, NULL));
+    save(NULL);
+    must(load(&(quern_load_def){.entities = &entity, .entity_capacity = 1}, NULL));
+    memset(got, 0, sizeof got);
+    memcpy(got, quern_entity_get(to, entity, target), fewer);
+    return got;
+}
+
+Test(archive_convert, no_character_of_a_text_is_cut)
+{
+    cr_assert_str_eq(cut("ab\xC3\xA4xy", 6, 3), "ab", "half of two bytes");
+    cr_assert_str_eq(cut("ab\xC3\xA4xy", 6, 4), "ab\xC3\xA4");
+    cr_assert_str_eq(cut("a\xE2\x82\xACxx", 6, 2), "a", "a third of three bytes");
+    cr_assert_str_eq(cut("a\xE2\x82\xACxx", 6, 3), "a", "two thirds of three bytes");
+    cr_assert_str_eq(cut("a\xF0\x9F\x98\x80", 5, 4), "a", "three of four bytes");
+    cr_assert_str_eq(cut("\xF0\x9F\x98\x80z", 5, 4), "\xF0\x9F\x98\x80");
+    cr_assert_str_eq(cut("a\0\x80\x80\x80", 5, 3), "a", "it ended before");
+}
+
+Test(archive_convert, integers_become_the_nearest_float_in_one_step)
+{
+    float real;
+    const int64_t whole = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
+    cr_assert(convert(QUERN_FIELD_I64, 8, &whole, QUERN_FIELD_F32, 4, &real));
+    cr_assert_eq(real, 0x1.000002p60f, "through a double it would be 2 to the power of 60");
+    const int64_t negative = -whole;
+    cr_assert(convert(QUERN_FIELD_I64, 8, &negative, QUERN_FIELD_F32, 4, &real));
+    cr_assert_eq(real, -0x1.000002p60f);
+    const uint64_t large = UINT64_C(0xFFFFFF7FFFFFFFFF);
+    cr_assert(convert(QUERN_FIELD_U64, 8, &large, QUERN_FIELD_F32, 4, &real));
+    cr_assert_eq(real, 0x1.fffffep63f, "through a double it would be 2 to the power of 64");
+}
+
+Test(archive_convert, fields_of_a_resource_come_to_one_without_fields_of_the_same_size)
+{
+    typedef struct pair {
+        int32_t a, b;
+    } pair;
+    quern_resource resource;
+    must(quern_resource_register(from,
+                                 &(quern_resource_def){.name = "rules",
+                                                       .size_bytes = sizeof(pair),
+                                                       .alignment_bytes = 4,
+                                                       .fields = QUERN_FIELDS(pair, a, b),
+                                                       .value = &(pair){3, 4}},
+                                 &resource));
+    must(quern_resource_register(
+        to, &(quern_resource_def){.name = "rules", .size_bytes = sizeof(pair), .alignment_bytes = 4},
+        &resource));
+    save(NULL);
+    must(load(NULL, NULL));
+    const pair *got = quern_resource_get(to, resource);
+    cr_assert_eq(got->a, 3);
+    cr_assert_eq(got->b, 4);
+}
+
+static quern_resource register_owning_resource(quern_world *world, bool has_field)
+{
+    quern_resource resource;
+    must(quern_resource_register(
+        world,
+        &(quern_resource_def){.name = "player",
+                              .size_bytes = 8,
+                              .alignment_bytes = 8,
+                              .fields = {{.name = has_field ? "name" : NULL,
+                                          .type = has_field ? QUERN_FIELD_TEXT : 0,
+                                          .count = has_field ? 4 : 0}},
+                              .hooks = {.destroy = has_field ? NULL : destroy_hook}},
+        &resource));
+    return resource;
+}
+
+Test(archive_convert, bytes_of_a_resource_that_owns_something_are_not_overwritten)
+{
+    register_owning_resource(from, true);
+    const quern_resource resource = register_owning_resource(to, false);
+    *(char **)quern_resource_get(to, resource) = strdup("kept");
+    save(NULL);
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    cr_assert_str_eq(*(char **)quern_resource_get(to, resource), "kept");
+    must(load(&(quern_load_def){.no_resources = true}, NULL));
+    cr_assert_str_eq(*(char **)quern_resource_get(to, resource), "kept");
+}
+
+/* ------------------------------------------------------------------------------------------- handles */
+
+/* Two handles, of which an archive may know the second alone. */
+typedef struct owned {
+    quern_entity owner, other;
+} owned;
+
+static void construct_owned(void *values, uint32_t count, void *user_data)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ((owned *)values)[i] = (owned){.owner = *(const quern_entity *)user_data};
+}
+
+static quern_component register_owned(quern_world *world, quern_entity *owner)
+{
+    quern_component component;
+    must(quern_component_register(
+        world,
+        &(quern_component_def){.name = "v",
+                               .size_bytes = sizeof(owned),
+                               .alignment_bytes = _Alignof(owned),
+                               .fields = QUERN_FIELDS(owned, owner, other),
+                               .hooks = {.construct = construct_owned, .user_data = owner}},
+        &component));
+    return component;
+}
+
+Test(archive_convert, handles_that_a_construct_hook_gives_are_not_mapped)
+{
+    static quern_entity owner;
+    const quern_component source =
+        register_field(from, 8, (quern_field){.name = "other", .type = QUERN_FIELD_ENTITY});
+    const quern_component target = register_owned(to, &owner);
+    const quern_entity first = setup_entity(from);
+    must(quern_entity_create_with(from, &source, (const void *[]){&first}, 1, NULL));
+    owner = setup_entity(to);
+    save(NULL);
+    quern_entity loaded[2];
+    must(load(&(quern_load_def){.entities = loaded, .entity_capacity = 2}, NULL));
+    const owned *got = quern_entity_get(to, loaded[1], target);
+    cr_assert(quern_entity_equal(got->owner, owner));
+    cr_assert(quern_entity_equal(got->other, loaded[0]), "handles of the archive are");
+}
+
+Test(archive_convert, of_an_array_of_handles_those_are_mapped_that_both_have)
+{
+    const quern_component source =
+        register_field(from, 24, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY, .count = 3});
+    const quern_component target =
+        register_field(to, 16, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY, .count = 2});
+    const quern_entity first = setup_entity(from), value[3] = {first, first, first};
+    must(quern_entity_create_with(from, &source, (const void *[]){value}, 1, NULL));
+    setup_entity(to);
+    save(NULL);
+    quern_entity loaded[2];
+    must(load(&(quern_load_def){.entities = loaded, .entity_capacity = 2}, NULL));
+    const quern_entity expected[] = {loaded[0], loaded[0]};
+    cr_assert_arr_eq(quern_entity_get(to, loaded[1], target), expected, sizeof expected);
+}
+
+Test(archive_convert, bytes_without_fields_are_never_taken_for_handles)
+{
+    const quern_component raw = setup_component(from, "v", 8, 1);
+    setup_entity_with(from, &raw, 1);
+    register_field(to, 8, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY});
+    save(NULL);
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+}
+
+Test(archive_convert, handles_are_mapped_also_where_the_world_no_longer_describes_them)
+{
+    const quern_component source =
+        register_field(from, 8, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY});
+    const quern_component target = setup_component(to, "v", 8, 1);
+    const quern_entity first = setup_entity(from);
+    must(quern_entity_create_with(from, &source, (const void *[]){&first}, 1, NULL));
+    setup_entity(to);
+    save(NULL);
+    quern_entity loaded[2];
+    must(load(&(quern_load_def){.entities = loaded, .entity_capacity = 2}, NULL));
+    cr_assert_arr_eq(quern_entity_get(to, loaded[1], target), &loaded[0], sizeof loaded[0]);
+}
+
+/* ------------------------------------------------------------------------- what migrations may do */
+
+static void copy_8_bytes(void *user_data, void *targets, const void *sources, uint32_t count)
+{
+    if (user_data != NULL) *(bool *)user_data &= (uintptr_t)sources % 8 == 0;
+    memcpy(targets, sources, (size_t)count * 8);
+}
+
+Test(archive_convert, sources_of_a_migration_are_aligned)
+{
+    const quern_component odd = setup_component(from, "odd", 1, 1),
+                          source = setup_component(from, "old", 8, 8);
+    for (uint64_t i = 0; i < 7; i++) {
+        const void *const values[] = {NULL, &i};
+        must(quern_entity_create_with(from, (quern_component[]){odd, source}, values, 2, NULL));
+    }
+    save(NULL);
+    setup_component(to, "odd", 1, 1);
+    const quern_component target = setup_component(to, "new", 8, 8);
+    quern_entity loaded[7];
+    bool are_aligned = true;
+    must(load(&(quern_load_def){.migrations = {{"old", target, copy_8_bytes, 8, &are_aligned}},
+                                .entities = loaded,
+                                .entity_capacity = 7},
+              NULL));
+    cr_assert(are_aligned);
+    cr_assert_eq(*(uint64_t *)quern_entity_get(to, loaded[6], target), 6);
+}
+
+/* A migration makes values without fields of handles: nothing is mapped, for nothing tells that these bytes
+ * are handles. */
+static void copy_first_byte(void *user_data, void *targets, const void *sources, uint32_t count)
+{
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++)
+        memcpy((char *)targets + i, (const char *)sources + (size_t)8 * i, 1);
+}
+
+Test(archive_convert, fields_of_the_archive_say_nothing_of_values_that_a_migration_made)
+{
+    const quern_component source =
+        register_field(from, 8, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY});
+    const quern_entity first = {.bits = setup_entity(from).bits + 0x5A};
+    quern_entity loaded[21];
+    for (uint32_t i = 0; i < 20; i++)
+        must(quern_entity_create_with(from, &source, (const void *[]){&first}, 1, NULL));
+    save(NULL);
+    const quern_component target = setup_component(to, "new", 1, 1);
+    must(load(&(quern_load_def){.migrations = {{"v", target, copy_first_byte, 8, NULL}},
+                                .entities = loaded,
+                                .entity_capacity = 21},
+              NULL));
+    for (uint32_t i = 1; i < 21; i++)
+        cr_assert_eq(*(char *)quern_entity_get(to, loaded[i], target), 0x5A, "entity %u", i);
+}
+
+Test(archive_convert, two_migrations_of_one_name_are_refused)
+{
+    const quern_component a = setup_component(to, "a", 4, 4);
+    setup_entity(from);
+    save(NULL);
+    const quern_load_def def = {
+        .migrations = {{.name = "x", .component = a}, {.name = "y"}, {.name = "x"}}};
+    assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "'x'"));
+}
+
+/* Calls that would change the world while it is loaded. */
+static void call_in(quern_world *world)
+{
+    quern_entity entity;
+    cr_assert_eq(quern_entity_create(world, &entity), QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_eq(quern_world_remove_empty_archetypes(world, NULL), QUERN_ERROR_WORLD_LOCKED);
+}
+
+static void migrate_and_call_in(void *user_data, void *targets, const void *sources, uint32_t count)
+{
+    call_in(user_data);
+    copy_8_bytes(NULL, targets, sources, count);
+}
+
+Test(archive_convert, a_migration_must_not_change_the_world)
+{
+    const quern_component source = setup_component(from, "old", 8, 8);
+    setup_entity_with(from, &source, 1);
+    save(NULL);
+    const quern_component target = setup_component(to, "new", 8, 8);
+    must(load(&(quern_load_def){.migrations = {{"old", target, migrate_and_call_in, 8, to}}}, NULL));
+    cr_assert_eq(stats_of_world(to).entity_count, 1);
+    assert_valid(to);
+    setup_entity(to); /* the world is as free as before */
+}
+
+/* ------------------------------------------------------------------------------------------ relations */
+
+static quern_relation register_relation(quern_world *world, const char *name, bool levels)
+{
+    quern_relation relation;
+    must(quern_relation_register(world,
+                                 &(quern_relation_def){.name = name,
+                                                       .levels = levels,
+                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES},
+                                 &relation));
+    return relation;
+}
+
+/* A chain of entities, each the child of the one before. */
+static void save_chain(uint32_t count, bool levels)
+{
+    const quern_relation in = register_relation(from, "in", levels);
+    quern_entity last = setup_entity(from);
+    for (uint32_t i = 1; i < count; i++) {
+        const quern_entity next = setup_entity(from);
+        must(quern_entity_relate(from, next, in, last));
+        last = next;
+    }
+    save(NULL);
+}
+
+static void load_chain(quern_entity loaded[20], quern_component component)
+{
+    const quern_load_def def = {
+        .migrations = {{.name = "in", .component = component}}, .entities = loaded, .entity_capacity = 20};
+    must(load(&def, NULL));
+    assert_valid(to);
+}
+
+Test(archive_convert, a_migration_leaves_a_relation_out)
+{
+    quern_entity loaded[20];
+    save_chain(20, true);
+    const quern_relation in = register_relation(to, "in", true);
+    load_chain(loaded, (quern_component){0});
+    for (uint32_t i = 0; i < 20; i++)
+        cr_assert_eq(quern_entity_target(to, loaded[i], in).bits, 0);
+}
+
+Test(archive_convert, without_the_hierarchy_all_are_roots_and_off_by_themselves)
+{
+    const quern_entity root = setup_entity(from), child = setup_entity(from), twin = setup_entity(from);
+    must(quern_entity_relate(from, child, quern_world_parent(from), root));
+    must(quern_entity_set_name(from, child, "gun"));
+    must(quern_entity_set_name(from, twin, "gun"));
+    must(quern_entity_set_active(from, root, false));
+    save(NULL);
+    quern_entity loaded[3];
+    quern_load_report report;
+    quern_load_def def = {.migrations = {{.name = "parent"}},
+                          .entities = loaded,
+                          .entity_capacity = 3,
+                          .drop_taken_names = true};
+    must(load(&def, &report));
+    assert_valid(to);
+    cr_assert_eq(report.dropped_name_count, 1, "two roots had one name");
+    cr_assert_eq(quern_entity_child_count(to, loaded[0], quern_world_parent(to)), 0);
+    cr_assert_not(quern_entity_is_active(to, loaded[1]));
+    must(quern_entity_set_active(to, loaded[0], true));
+    cr_assert_not(quern_entity_is_active(to, loaded[1]), "nobody else switches it");
+    must(quern_entity_set_active(to, loaded[1], true));
+    cr_assert(quern_entity_is_active(to, loaded[1]));
+}
+
+Test(archive_convert, a_migration_gives_a_relation_another_name_policy_and_order_and_takes_its_levels)
+{
+    quern_entity loaded[20];
+    quern_relation other;
+    save_chain(20, true);
+    must(quern_relation_register(
+        to,
+        &(quern_relation_def){.name = "in", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
+        &other));
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "quern_relation_component"));
+    load_chain(loaded, quern_relation_component(other));
+    for (uint32_t i = 1; i < 20; i++)
+        cr_assert(quern_entity_equal(quern_entity_target(to, loaded[i], other), loaded[i - 1]));
+    cr_assert_eq(quern_entity_destroy(to, loaded[18]), QUERN_ERROR_TARGET_IN_USE);
+    must(quern_entity_destroy(to, loaded[19]));
+    must(quern_entity_destroy(to, loaded[18]));
+}
+
+Test(archive_convert, a_migration_keeps_the_levels_of_a_relation)
+{
+    quern_entity loaded[20];
+    save_chain(20, true);
+    const quern_relation other = register_relation(to, "other", true);
+    load_chain(loaded, quern_relation_component(other));
+    must(quern_entity_unrelate(to, loaded[1], other));
+    assert_valid(to);
+}
+
+Test(archive_convert, a_relation_gets_no_levels_by_a_migration_and_no_function)
+{
+    save_chain(3, false);
+    const quern_relation other = register_relation(to, "other", true),
+                         flat = register_relation(to, "flat", false);
+    quern_load_def def = {.migrations = {{.name = "in", .component = quern_relation_component(other)}}};
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+    def.migrations[0] = (quern_migration){"in", quern_relation_component(flat), copy_8_bytes, 8, NULL};
+    assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
+}
+
+Test(archive_convert, two_relations_do_not_become_one)
+{
+    const quern_relation a = register_relation(from, "a", true), b = register_relation(from, "b", true);
+    const quern_entity one = setup_entity(from), two = setup_entity(from);
+    must(quern_entity_relate(from, one, a, two));
+    must(quern_entity_relate(from, two, b, one)); /* in one relation they would be their own ancestors */
+    save(NULL);
+    const quern_component c = quern_relation_component(register_relation(to, "c", true));
+    const quern_load_def def = {
+        .migrations = {{.name = "a", .component = c}, {.name = "b", .component = c}}};
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+}
+
+Test(archive_convert, a_relation_becomes_a_component_by_field_or_by_function)
+{
+    quern_entity loaded[20];
+    save_chain(20, true);
+    setup_entity(to);
+    const quern_component plain =
+        register_field(to, 8, (quern_field){.name = "target", .type = QUERN_FIELD_ENTITY});
+    load_chain(loaded, plain);
+    for (uint32_t i = 1; i < 20; i++)
+        cr_assert_arr_eq(quern_entity_get(to, loaded[i], plain), &loaded[i - 1], sizeof loaded[0]);
+    cr_assert_not(quern_entity_has(to, loaded[0], plain));
+    quern_load_def def = {
+        .migrations = {{"in", plain, copy_8_bytes, 8, NULL}}, .entities = loaded, .entity_capacity = 20};
+    must(load(&def, NULL));
+    cr_assert_arr_eq(quern_entity_get(to, loaded[5], plain), &loaded[4], sizeof loaded[0]);
+}
+
+Test(archive_convert, a_component_does_not_become_a_relation)
+{
+    const quern_component source =
+        register_field(from, 8, (quern_field){.name = "target", .type = QUERN_FIELD_ENTITY});
+    setup_entity_with(from, &source, 1);
+    save(NULL);
+    const quern_relation v = register_relation(to, "v", false);
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    quern_load_def def = {.migrations = {{.name = "v", .component = quern_relation_component(v)}}};
+    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+    def.migrations[0].component = (quern_component){0};
+    must(load(&def, NULL));
 }

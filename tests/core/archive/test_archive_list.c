@@ -288,3 +288,40 @@ Test(archive_list, a_list_without_memory_is_as_it_was)
     failing_allocator_close(failing);
     quern_memory_release(&memory);
 }
+
+/* Children of one name, whose parents are not in the list: as roots they have the same name. */
+static void append_guns(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const scene_health health = {.points = (int32_t)i};
+        const void *values[] = {&health};
+        quern_entity parent, gun;
+        must(quern_entity_create(from.world, &parent));
+        must(quern_entity_create_with(from.world, &from.health, values, 1, &gun));
+        must(quern_entity_relate(from.world, gun, from.parent, parent));
+        must(quern_entity_set_name(from.world, gun, "gun"));
+        must(quern_archive_append(archive, &gun, 1));
+    }
+}
+
+Test(archive_list, of_roots_with_one_name_the_first_keeps_it)
+{
+    append_guns(3);
+    quern_memory memory = save();
+    quern_entity loaded[3];
+    quern_load_report report;
+    for (uint32_t others = 0; others < 2; others++) {
+        assert_refused(to.world, QUERN_ERROR_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+        cr_assert_not_null(strstr(quern_error_message(), "'gun'"), "%s", quern_error_message());
+        const quern_load_def def = {.entities = loaded, .entity_capacity = 3, .drop_taken_names = true};
+        must(scene_load(&to, &memory, &def, &report));
+        cr_assert_eq(report.keeps_handles, others == 0);
+        cr_assert_eq(report.dropped_name_count, others == 0 ? 2 : 3);
+        assert_valid(to.world);
+        if (others > 0) break;
+        cr_assert(quern_entity_equal(quern_entity_find(to.world, "gun"), loaded[0]));
+        cr_assert_eq(((scene_health *)quern_entity_get(to.world, loaded[0], to.health))->points, 0);
+        cr_assert_null(quern_entity_name(to.world, loaded[1]));
+    }
+    quern_memory_release(&memory);
+}

@@ -83,6 +83,11 @@ Test(field, numbers_are_converted_where_they_fit)
         {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(1e39), false, 0},
         {QUERN_FIELD_F64, QUERN_FIELD_F32, of_real(-INFINITY), true, of_float(-INFINITY)},
         {QUERN_FIELD_I64, QUERN_FIELD_F64, (uint64_t)-5, true, of_real(-5)},
+        {QUERN_FIELD_I64, QUERN_FIELD_F32, (uint64_t)-5, true, of_float(-5)},
+        {QUERN_FIELD_BOOL, QUERN_FIELD_F32, 0x40, true, of_float(1)},
+        /* nearest to a float above, but to a double that is half way, and even below */
+        {QUERN_FIELD_I64, QUERN_FIELD_F32, UINT64_C(0x1000001000000001), true, of_float(0x1.000002p60f)},
+        {QUERN_FIELD_U64, QUERN_FIELD_F32, UINT64_C(0x8000008000000001), true, of_float(0x1.000002p63f)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const conversion_case *it = &cases[i];

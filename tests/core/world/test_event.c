@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -454,6 +455,24 @@ Test(event, message_counts_the_losses_of_other_readers)
     expect_numbers(third, 10, 10);
     quern_event_reader_destroy(third);
     quern_event_reader_destroy(first);
+    cr_assert_eq(stats_of(spark).reader_count, 0u);
+    must(emit_numbers(spark, 20, 10));
+    cr_assert_eq(stats_of(spark).waiting_count, 0u);
+}
+
+/* Sync points look at channels while this number is above 0. */
+Test(event, runs_that_wait_are_counted)
+{
+    quern_event_reader *reader = open_reader(hit, "a");
+    must(emit_numbers(hit, 0, 10));
+    must(emit_numbers(hit, 10, 10));
+    cr_assert_eq(world->waiting_event_run_count, 2u);
+    expect_numbers(reader, 0, 20);
+    must(emit_numbers(hit, 20, 10));
+    cr_assert_eq(world->waiting_event_run_count, 1u);
+    quern_event_reader_destroy(reader);
+    must(quern_world_trim(world));
+    cr_assert_eq(world->waiting_event_run_count, 0u);
 }
 
 /* ---------------------------------------------------------------------------------------------- hooks */

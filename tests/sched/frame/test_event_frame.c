@@ -477,6 +477,28 @@ Test(event_frame, limit_spares_what_an_exclusive_system_reads_while_it_emits)
     cr_assert_eq(stats.waiting_count, 9u);
 }
 
+static quern_event_iterator kept_iterator;
+
+static void keep_iterator(quern_context *context)
+{
+    if (a_seen->run_count++ == 0) quern_context_events(context, hit, &kept_iterator);
+}
+
+Test(event_frame, iterator_that_is_kept_ends_when_its_events_are_gone)
+{
+    schedule = setup_schedule(world);
+    quern_system_def reader = system_def("reader", NULL);
+    reader.begin = keep_iterator;
+    reader.reads_events[0] = hit;
+    setup_system(schedule, &reader);
+    must(quern_world_emit(world, hit, &(Hit){.number = 1}, 1));
+    must_run(schedule, NULL);
+    must(quern_world_emit(world, hit, &(Hit){.number = 2}, 1));
+    must_run(schedule, NULL);
+    cr_assert_not(quern_event_next(&kept_iterator));
+    cr_assert_null(kept_iterator.block.values);
+}
+
 /* A reader of plain code in an exclusive system that emits. */
 static quern_event_reader *held_reader;
 

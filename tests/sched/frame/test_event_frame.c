@@ -739,6 +739,7 @@ Test(event_frame, provisional_handles_of_two_event_types_become_real_in_one_sync
         setup_system(schedule, &births);
         a_seen->count = b_seen->count = 0;
         must_run(schedule, jobs);
+        cr_assert_eq(stats_of_frame(schedule).event_count, 2u * before);
         expect_real(a_seen, before, 0);
         expect_real(b_seen, before, 1);
         quern_schedule_destroy(schedule);

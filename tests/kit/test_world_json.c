@@ -305,6 +305,21 @@ Test(json, handles_children_and_names_are_those_of_the_world_that_reads)
     cr_assert_eq(owner_count, 0);
 }
 
+Test(json, names_of_children_may_be_those_of_roots_of_the_world)
+{
+    const scene at = open_scene(NULL);
+    const quern_entity taken = setup_entity(at.world);
+    must(quern_entity_set_name(at.world, taken, "taken"));
+    must(read_into(at.world,
+                   "{\"quern\": 1, \"entities\": [{\"id\": 0, \"name\": \"top\", \"components\": {}, "
+                   "\"children\": {\"parent\": [1]}}, {\"id\": 1, \"name\": \"taken\", "
+                   "\"components\": {}}]}"));
+    cr_assert(quern_entity_equal(quern_entity_find(at.world, "taken"), taken));
+    const quern_entity child = quern_entity_find(at.world, "top/taken");
+    cr_assert(!quern_entity_is_null(child) && !quern_entity_equal(child, taken));
+    quern_world_destroy(at.world);
+}
+
 Test(json, built_in_types_are_registered_where_they_are_needed)
 {
     quern_world *world = setup_world();
@@ -344,7 +359,7 @@ Test(json, wrong_input_is_refused_and_says_where)
         {THING("\"place\": {\"at.x\": 1}"), "no field 'place.at.x'"},
         {THING("\"i64\": 9223372036854775808"), "'i64' of 'Thing' cannot hold '9223372036854775808'"},
         {THING("\"u64\": 18446744073709551616"), "'u64' of 'Thing' cannot hold '18446744073709551616'"},
-        {THING("\"u64\": 1e20"), "'u64' of 'Thing' cannot"},
+        {THING("\"u64\": 1e20"), "'u64' of 'Thing' cannot be '1e20'"},
         {THING("\"i64\": 1e-1"), "'i64' of 'Thing' cannot be '1e-1'"},
         {THING("\"f64\": 1e400"), "'f64' of 'Thing' cannot hold '1e400'"},
         {THING("\"f64\": -1e400"), "'f64' of 'Thing' cannot hold '-1e400'"},
@@ -634,8 +649,17 @@ Test(json, whole_numbers_are_exact_in_each_way_to_write_them)
         {"1000000000000000000000000e-22", 100},
         {"\"9007199254740993\"", 9007199254740993},
     };
-    static const char *const wrong[] = {"1.5",  "0.5",     "15e-1", "1e-1",    "1e-999999999999999999999",
-                                        "1e20", "1e99999", "0.1e0", "12.05e1", "9223372036854775808"};
+    static const char *const wrong[] = {"1.5",
+                                        "0.5",
+                                        "15e-1",
+                                        "1e-1",
+                                        "1e-999999999999999999999",
+                                        "1e20",
+                                        "1e99999",
+                                        "0.1e0",
+                                        "12.05e1",
+                                        "9223372036854775808",
+                                        "1e18446744073709551618"};
     const scene at = open_scene(NULL);
     char text[128];
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {

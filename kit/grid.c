@@ -155,7 +155,7 @@ quern_result quern_grid_create(quern_world *world, const quern_grid_def *def, qu
     const char *name = def->name != NULL ? def->name : "grid";
     const quern_allocator allocator =
         def->allocator.allocate != NULL ? def->allocator : quern_allocator_default();
-    quern_grid *grid = allocator.allocate(allocator.user_data, sizeof *grid, _Alignof(quern_grid));
+    quern_grid *grid = allocator.allocate(allocator.user_data, sizeof *grid, _Alignof(max_align_t));
     if (grid == NULL)
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for what it returns", function);
     memset(grid, 0, sizeof *grid);
@@ -187,7 +187,7 @@ void quern_grid_destroy(quern_grid *grid)
     quern_query_destroy(grid->query);
     quern__grid_release(grid);
     const quern_allocator allocator = grid->allocator;
-    allocator.release(allocator.user_data, grid, sizeof *grid, _Alignof(quern_grid));
+    allocator.release(allocator.user_data, grid, sizeof *grid, _Alignof(max_align_t));
 }
 
 quern_resource quern_grid_resource(const quern_grid *grid)

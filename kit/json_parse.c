@@ -179,12 +179,12 @@ static quern__json_item *append(parser *from, quern__json_kind kind)
         const quern_allocator *allocator = &document->allocator;
         const uint32_t capacity = document->capacity > 0 ? 2 * document->capacity : LEAST_ITEMS;
         quern__json_item *items =
-            allocator->allocate(allocator->user_data, capacity * sizeof *items, _Alignof(quern__json_item));
+            allocator->allocate(allocator->user_data, capacity * sizeof *items, _Alignof(max_align_t));
         if (items == NULL) return NULL;
         if (document->count > 0) memcpy(items, document->items, document->count * sizeof *items);
         if (document->items != NULL)
             allocator->release(allocator->user_data, document->items, document->capacity * sizeof *items,
-                               _Alignof(quern__json_item));
+                               _Alignof(max_align_t));
         document->items = items;
         document->capacity = capacity;
     }
@@ -278,7 +278,7 @@ static quern_result check_keys(const parser *from, const quern__json_item *objec
     if (object->count <= FEW_MEMBERS) return check_few_keys(from, object);
     const quern_allocator *allocator = &from->document->allocator;
     const size_t bytes = object->count * sizeof(const char *);
-    const char **keys = allocator->allocate(allocator->user_data, bytes, _Alignof(const char *));
+    const char **keys = allocator->allocate(allocator->user_data, bytes, _Alignof(max_align_t));
     if (keys == NULL) return fail_memory(from);
     uint32_t count = 0;
     quern_result result = QUERN_OK;
@@ -288,7 +288,7 @@ static quern_result check_keys(const parser *from, const quern__json_item *objec
     qsort(keys, count, sizeof *keys, compare_keys);
     for (uint32_t i = 1; i < count && result == QUERN_OK; i++)
         if (strcmp(keys[i - 1], keys[i]) == 0) result = fail_twice(from, keys[i - 1], keys[i]);
-    allocator->release(allocator->user_data, keys, bytes, _Alignof(const char *));
+    allocator->release(allocator->user_data, keys, bytes, _Alignof(max_align_t));
     return result;
 }
 
@@ -355,7 +355,7 @@ void quern__json_document_close(quern__json_document *document)
     const quern_allocator *allocator = &document->allocator;
     if (document->items != NULL)
         allocator->release(allocator->user_data, document->items,
-                           document->capacity * sizeof *document->items, _Alignof(quern__json_item));
+                           document->capacity * sizeof *document->items, _Alignof(max_align_t));
     if (document->text != NULL)
         allocator->release(allocator->user_data, document->text, document->text_bytes,
                            _Alignof(max_align_t));

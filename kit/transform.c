@@ -157,7 +157,7 @@ quern_result quern_transform_register(quern_world *world, const quern_transform_
                                "%s: the allocator has only one of its two functions", function);
     if (allocator.allocate == NULL) allocator = quern_allocator_default();
     quern_transform *transform =
-        allocator.allocate(allocator.user_data, sizeof *transform, _Alignof(quern_transform));
+        allocator.allocate(allocator.user_data, sizeof *transform, _Alignof(max_align_t));
     if (transform == NULL)
         return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for what it returns", function);
     *transform = (quern_transform){.kind = def->planar ? &planar : &spatial,
@@ -187,7 +187,7 @@ void quern_transform_release(quern_transform *transform)
     quern_query_destroy(transform->fixed);
     quern_query_destroy(transform->bare);
     quern__transform_walk_release(transform);
-    allocator.release(allocator.user_data, transform, sizeof *transform, _Alignof(quern_transform));
+    allocator.release(allocator.user_data, transform, sizeof *transform, _Alignof(max_align_t));
 }
 
 quern_component quern_transform_local(const quern_transform *transform)

@@ -44,14 +44,15 @@ enum {
 static void *take(const quern_transform *transform, uint32_t count, size_t item_bytes)
 {
     const quern_allocator *allocator = &transform->allocator;
-    return allocator->allocate(allocator->user_data, count * item_bytes, _Alignof(quern_entity));
+    if (count > SIZE_MAX / item_bytes) return NULL; /* with 32-bit sizes */
+    return allocator->allocate(allocator->user_data, count * item_bytes, _Alignof(max_align_t));
 }
 
 static void give(const quern_transform *transform, void *items, uint32_t count, size_t item_bytes)
 {
     const quern_allocator *allocator = &transform->allocator;
     if (items != NULL)
-        allocator->release(allocator->user_data, items, count * item_bytes, _Alignof(quern_entity));
+        allocator->release(allocator->user_data, items, count * item_bytes, _Alignof(max_align_t));
 }
 
 /* All arrays are one block. */
@@ -263,7 +264,7 @@ static bool reserve_visits(quern_transform *transform, uint32_t more)
     if (capacity > UINT32_MAX) return false;
     quern__transform_visit *visits = take(transform, (uint32_t)capacity, sizeof *visits);
     if (visits == NULL) return false;
-    memset(visits, 0, capacity * sizeof *visits);
+    memset(visits, 0, (size_t)capacity * sizeof *visits);
     transform->visits = visits;
     transform->visit_capacity = (uint32_t)capacity;
     for (uint32_t i = 0; i < old_capacity; i++)

@@ -8,6 +8,7 @@ bool quern__array_grow(const quern_allocator *allocator, void *items_slot, uint3
     uint32_t grown = *capacity < 8 ? 8 : *capacity;
     while (grown < wanted)
         grown = grown > UINT32_MAX / 2 ? wanted : grown * 2;
+    if (grown > SIZE_MAX / item_bytes) return false; /* with 32-bit sizes */
     void *items = quern__allocate(allocator, grown * item_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
     if (items == NULL) return false;
 

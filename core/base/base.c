@@ -278,16 +278,23 @@ quern_allocator quern_allocator_default(void)
     return (quern_allocator){.allocate = allocate_default, .release = release_default, .user_data = NULL};
 }
 
+/* Allocators are promised alignments from 8 bytes on; structs of pointers are aligned to 4 where those have 4. */
+static size_t raise_alignment(size_t alignment_bytes)
+{
+    return alignment_bytes < 8 ? 8 : alignment_bytes;
+}
+
 void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_t alignment_bytes)
 {
     assert(size_bytes > 0 && quern__is_power_of_two(alignment_bytes));
-    return allocator->allocate(allocator->user_data, size_bytes, alignment_bytes);
+    return allocator->allocate(allocator->user_data, size_bytes, raise_alignment(alignment_bytes));
 }
 
 void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
                     size_t alignment_bytes)
 {
-    if (pointer != NULL) allocator->release(allocator->user_data, pointer, size_bytes, alignment_bytes);
+    if (pointer != NULL)
+        allocator->release(allocator->user_data, pointer, size_bytes, raise_alignment(alignment_bytes));
 }
 
 quern_result quern__choose_allocator(const quern_allocator *given, const char *function,

@@ -20,7 +20,8 @@
 enum { QUERN__RECORDER_ALIGNMENT_BYTES = 128 };
 
 typedef struct quern__run {
-    const quern__operation *operation; /* NULL: a jump */
+    /* NULL: a jump. Items behind the run hold 64-bit values: 16 bytes with alignment 8 on every platform. */
+    _Alignas(8) const quern__operation *operation;
     union {
         struct quern__run *next; /* of a jump: where the stream goes on */
         struct {

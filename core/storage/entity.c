@@ -6,7 +6,8 @@
 
 enum {
     RECORD_PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record),
-    RECORD_PAGE_ALIGNMENT_BYTES = RECORD_PAGE_BYTES
+    RECORD_PAGE_ALIGNMENT_BYTES =
+        2 << 20 /* a huge page; with 32-bit pointers records fill three quarters of it */
 };
 
 /* What stands in the table for every absent page. Only read, and only with handles that are not alive; not

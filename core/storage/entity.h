@@ -3,7 +3,8 @@
 #ifndef QUERN_CORE_STORAGE_ENTITY_H
 #define QUERN_CORE_STORAGE_ENTITY_H
 
-/* Where each entity is. One 16-byte record per slot, in pages of 2 MiB that never move.
+/* Where each entity is. One record per slot, 16 bytes (12 with 32-bit pointers), in pages of 131,072
+ * records that never move.
  *
  *   alive slot:  location = address of the chunk | row     (chunks are aligned to 16 KiB, so the row fits
  *                                                           into the low 14 bits)

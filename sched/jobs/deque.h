@@ -21,16 +21,17 @@ typedef struct quern__job quern__job;
 /* Sizes may be set from outside, here and in the other files of the scheduler: small ones are for models
  * (tests/models), and for tests of what happens when something is full. */
 #ifndef QUERN__JOB_DATA_WORDS
-#define QUERN__JOB_DATA_WORDS 5
+#define QUERN__JOB_DATA_WORDS (40 / (uint32_t)sizeof(uintptr_t)) /* QUERN_JOB_PAYLOAD_BYTES */
 #endif
 
-/* 64 bytes where pointers have 8. */
+/* At most 64 bytes: one cache line. */
 struct quern__job {
     /* job is a copy that lives on the stack of whoever runs it. */
     void (*run)(quern__job *job, struct quern__worker *worker);
-    const void *scope;                     /* what can be waited for that this is a part of; may be NULL */
-    void *target;                          /* what run is about */
-    uintptr_t data[QUERN__JOB_DATA_WORDS]; /* for run */
+    const void *scope; /* what can be waited for that this is a part of; may be NULL */
+    void *target;      /* what run is about */
+    /* Arguments of run. Aligned to 8 for payloads, also where words have 4 bytes. */
+    _Alignas(8) uintptr_t data[QUERN__JOB_DATA_WORDS];
 };
 
 /* Member by member, as the model checker wants it; compilers make the same of it as of an assignment. */

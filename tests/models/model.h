@@ -19,7 +19,7 @@
 #ifndef QUERN__JOB_DATA_WORDS
 #define QUERN__JOB_DATA_WORDS 1
 #endif
-#define QUERN_JOB_PAYLOAD_BYTES 8
+#define QUERN_JOB_PAYLOAD_BYTES ((uint32_t)sizeof(uintptr_t)) /* one word */
 #define QUERN__NODE_BLOCK_COUNT 2
 #define QUERN__COST_COUNT       1
 #define QUERN__LOOKS_PER_CLOCK  1

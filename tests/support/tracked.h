@@ -24,8 +24,8 @@ typedef struct tracked_counts {
 } tracked_counts;
 
 typedef struct tracked {
-    struct tracked *self; /* its address while it lives */
-    uint64_t payload;     /* the only described field */
+    struct tracked *self;         /* its address while it lives */
+    _Alignas(8) uint64_t payload; /* the only described field; registered with alignment 8 */
 } tracked;
 
 enum { TRACKED_DEFAULT = 77 }; /* payload of a constructed value */
@@ -42,7 +42,7 @@ uint64_t tracked_live_count(tracked_counts *counts);
 
 typedef struct owned {
     uint64_t *box; /* from the heap, NULL in a value made of zero bytes; holds the payload again */
-    uint64_t payload;
+    _Alignas(8) uint64_t payload; /* registered with alignment 8 */
 } owned;
 
 quern_component owned_register(quern_world *world, const char *name, atomic_llong *live_count);

@@ -143,7 +143,7 @@ Test(children_values, are_what_getters_give)
         cr_assert_eq(
             quern_entity_get_children_many(world, targets, TARGETS, parent, plain, ROOM, plain_counts),
             total);
-        cr_assert_arr_eq(all, plain, total * sizeof *all);
+        cr_assert_arr_eq(all, plain, (size_t)total * sizeof *all);
         cr_assert_arr_eq(counts, plain_counts, sizeof counts);
         for (uint32_t i = 0; i < total; i++)
             for (uint32_t k = 0; k < column_count; k++)

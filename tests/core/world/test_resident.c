@@ -168,7 +168,7 @@ Test(resident, a_system_without_memory_is_out_of_memory_like_any_allocator)
     struct rlimit limit, low;
     cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
     low = limit;
-    low.rlim_cur = statm_bytes(0) + (UINT64_C(16) << 20);
+    low.rlim_cur = (rlim_t)statm_bytes(0) + (rlim_t)16 * 1024 * 1024;
     cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
     assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
                    quern_entity_create_many(world, &wide, NULL, 1, MANY, many));
@@ -205,7 +205,7 @@ Test(resident, pages_are_aligned_whatever_lies_beside_them)
         cr_assert_eq(odd[i][0] + odd[i][3 * 65536 - 1], 2 * (int)(i + 1));
         quern__pages_unmap(odd[i], 3 * 65536);
     }
-    cr_assert_null(quern__pages_map((size_t)1 << 60, QUERN__PAGES_ALIGNMENT_BYTES));
+    cr_assert_null(quern__pages_map(SIZE_MAX / 16 * 15 / 4096 * 4096, QUERN__PAGES_ALIGNMENT_BYTES));
 }
 
 #endif

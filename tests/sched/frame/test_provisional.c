@@ -37,7 +37,7 @@ static void open_world(void)
 {
     world = setup_world();
     plain = setup_leash("plain", 8, QUERN_FIELD_BOOL); /* stands for no fields */
-    packed = setup_leash("packed", 4, QUERN_FIELD_BOOL);
+    packed = setup_leash("packed", 2, QUERN_FIELD_BOOL);
     linked = setup_leash("linked", 8, QUERN_FIELD_ENTITY);
     number = setup_leash("number", 8, QUERN_FIELD_U64);
     entity = setup_entity(world);

@@ -27,7 +27,7 @@ static struct rlimit leave_address_space(uint64_t bytes)
     struct rlimit before, limit;
     cr_assert_eq(getrlimit(RLIMIT_AS, &before), 0);
     limit = before;
-    limit.rlim_cur = used_pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
+    limit.rlim_cur = used_pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)bytes;
     cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
     return before;
 }

@@ -73,7 +73,7 @@ static void call(scene *of, quern_job_function *function, bool is_inside)
 static void *release_later(void *argument)
 {
     scene *of = argument;
-    sleep_ms(of->released % 3);
+    sleep_ms((long)(of->released % 3));
     cr_expect(quern_jobs_release(of->jobs, of->list[of->released]) == QUERN_OK);
     return NULL;
 }

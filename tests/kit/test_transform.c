@@ -225,6 +225,52 @@ Test(transform, tops_of_random_trees)
     transform_close(&scene);
 }
 
+/* Of 400 nodes, 100 may be placed by a walk. */
+Test(transform, walks_place_a_quarter_of_the_nodes_and_no_more)
+{
+    enum { NODES = 400, LIMIT = NODES / 4 };
+    transform_scene scene = transform_open(NULL, 0);
+    const quern_local3 still = quern_local3_identity();
+    const quern_entity few = transform_node3(&scene, &still, none),
+                       many = transform_node3(&scene, &still, none);
+    for (uint32_t i = 0; i < LIMIT - 1; i++)
+        transform_node3(&scene, &still, few);
+    for (uint32_t i = 0; i < LIMIT; i++)
+        transform_node3(&scene, &still, many);
+    for (uint32_t i = 0; i < NODES - 2 * LIMIT - 1; i++)
+        transform_node3(&scene, &still, none);
+    transform_frame(&scene);
+    cr_assert_eq(transform_stats(&scene).node_count, NODES);
+    move_marked(&scene, few, 1);
+    transform_frame(&scene);
+    transform_assert_moved(&scene, LIMIT);
+    move_marked(&scene, many, 2);
+    transform_frame(&scene);
+    cr_assert(transform_stats(&scene).swept);
+    transform_close(&scene);
+}
+
+/* What is below an entity without a world follows nothing above it. */
+Test(transform, walks_end_at_entities_that_are_no_nodes)
+{
+    transform_scene scene = transform_open(NULL, 0);
+    const quern_local3 local = transform_some_local3(1);
+    for (uint32_t i = 0; i < 40; i++)
+        transform_node3(&scene, &local, none);
+    const quern_entity root = transform_node3(&scene, &local, none);
+    const quern_entity between = transform_node3(&scene, &local, root);
+    const quern_entity below = transform_node3(&scene, &local, between);
+    transform_must(quern_entity_remove(scene.world, between, scene.placed));
+    transform_frame(&scene);
+    move_marked(&scene, root, 2);
+    transform_frame(&scene);
+    cr_assert_not(transform_stats(&scene).swept);
+    cr_assert_lt(transform_stats(&scene).moved_count, 3u);
+    transform_assert_right(&scene, root);
+    transform_assert_right(&scene, below);
+    transform_close(&scene);
+}
+
 /* What a frame was to sweep and did not, since it ended before, or the sweep was disabled, the next one does. */
 Test(transform, a_sweep_that_was_missed_is_made_up_for)
 {

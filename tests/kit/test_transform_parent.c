@@ -147,6 +147,25 @@ Test(transform, keep_world_keeps_the_place)
     transform_close(&scene);
 }
 
+/* The place of the new parent follows from locals, and not from the world of the last frame. */
+Test(transform, keep_world_sees_a_parent_that_has_moved_since_the_last_frame)
+{
+    transform_scene scene = transform_open(NULL, 0);
+    quern_local3 local = transform_some_local3(1);
+    local.scale[1] = local.scale[2] = local.scale[0];
+    const quern_entity parent = transform_node3(&scene, &local, none);
+    const quern_entity node = transform_node3(&scene, &local, none);
+    transform_frame(&scene);
+    local.translation[0] += 10;
+    transform_set3(&scene, parent, &local);
+    quern_world3 before, after;
+    transform_must(quern_transform_compute(scene.transform, node, &before));
+    transform_must(quern_transform_set_parent(scene.transform, node, parent, true));
+    transform_must(quern_transform_compute(scene.transform, node, &after));
+    assert_near(&after, &before, 2e-4);
+    transform_close(&scene);
+}
+
 Test(transform, keep_world_refuses_what_has_no_answer)
 {
     transform_scene scene = transform_open(NULL, 0);

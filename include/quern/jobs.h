@@ -119,17 +119,25 @@ typedef struct quern_jobs_def {
  * INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD (the system refused one). Threads: any. */
 QUERN_API quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs);
 
-/** Runs all jobs that were submitted, and what they submit, then ends the threads and frees the pool. Jobs
- * that wait for a counter that never finishes are dropped, and graphs that do are free again (their result is
- * CANCELLED). NULL is allowed. No other thread may be inside a
+/** Runs all jobs that were submitted, and what they submit, then ends the threads and frees the pool. The calling
+ * thread takes part. Jobs that still wait for counters are dropped, and graphs that do are free again (their result
+ * is CANCELLED). The counters that they wait for must be there until this call has returned; these may be released,
+ * used again and freed afterwards, also through other pools. NULL is allowed. No other thread may be inside a
  * call of the pool, and no job may call this: both are reported and refused. Submitting and releasing are
  * exceptions: such a call may be what lets this thread go on, so it is waited for. */
 QUERN_API void quern_jobs_destroy(quern_jobs *jobs);
 
-/** Changes the number of threads; 0 means the same as in the definition. Jobs that were submitted are kept.
- * No other thread may be using the pool, and no job may call this. Errors, with nothing changed:
- * NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, POOL_BUSY. THREAD means that the system refused a thread:
- * the pool then has as many as could be started (quern_jobs_thread_count). */
+/** Changes the number of threads; 0 means the same as in the definition. First it runs all jobs that were submitted
+ * before, as quern_jobs_destroy does, also if the number stays the same; then it ends all threads and starts
+ * others. Jobs that wait for counters go on waiting.
+ *
+ * Meanwhile other threads may submit, hold, release, wake and ask: what they submit runs before or after the
+ * change. It needs a moment at which the pool has nothing to do, so threads that submit without a pause delay it.
+ * Their waits sleep until it is over; loops, graphs and quern_jobs_run return POOL_BUSY. No other thread may run
+ * frames on the pool, and no job may call this. Errors, with nothing changed: NULL_ARGUMENT, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY, POOL_BUSY (another thread is registered, or is inside a wait, loop, graph or quern_jobs_run).
+ * THREAD means that the system refused a thread: the pool then has as many as could be started
+ * (quern_jobs_thread_count). */
 QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count);
 
 /** Returns how many threads the pool has, the first guest included. Threads: any. */

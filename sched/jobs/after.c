@@ -16,6 +16,22 @@
  *
  * So each counter counts once, whatever becomes of it afterwards: it may be used again, or be gone. */
 
+/* A node of a pool that ends may still wait: its job is dropped, and its links are taken out of the lists of their
+ * counters. So these must be there until then. A counter that has fired is not touched. */
+void quern__jobs_drop_links(quern_jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__node_block *block = jobs->queues.blocks;
+    pthread_mutex_unlock(&jobs->queues.mutex);
+    for (; block != NULL; block = block->next)
+        for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT * QUERN__OWN_LINKS; i++) {
+            quern__link *link = &block->nodes[i / QUERN__OWN_LINKS].links[i % QUERN__OWN_LINKS];
+            /* Acquire: pairs with the release in announce_calls (counter.c). */
+            quern_counter *counter = atomic_load_explicit(&link->counter, memory_order_acquire);
+            if (counter != NULL) (void)quern__counter_remove_link(counter, link, &jobs->workers[0]);
+        }
+}
+
 quern_result quern__check_after(quern_counter *const *after, uint32_t count, const quern_counter *counter,
                                 const char *function)
 {

@@ -42,13 +42,14 @@ bool quern__node_assign(quern__node *node)
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function)
 {
     const uint32_t index = on_worker - 1;
-    if (index >= jobs->worker_count)
+    const uint32_t thread_count = quern_jobs_thread_count(jobs);
+    const uint32_t worker_count = quern_jobs_worker_count(jobs);
+    if (index >= worker_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: on_worker %u is worker %u, and pool '%s' has workers 0 to %u", function,
-                           (unsigned)on_worker, (unsigned)index, jobs->name,
-                           (unsigned)jobs->worker_count - 1);
-    const quern__worker *worker = &jobs->workers[index];
-    if (!quern__worker_is_guest(worker) || quern__jobs_is_registered(jobs, worker)) return QUERN_OK;
+                           (unsigned)on_worker, (unsigned)index, jobs->name, (unsigned)worker_count - 1);
+    if (index != 0 && index < thread_count) return QUERN_OK;
+    if (quern__jobs_is_registered(jobs, index == 0 ? 0 : index + 1 - thread_count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: on_worker %u is worker %u of pool '%s', which is whatever thread comes from "
                        "outside; register one (quern_jobs_register_thread), or set caller_only for any",

@@ -47,11 +47,15 @@ static quern__node *node_of(const quern__link *link)
     return atomic_load_explicit(&link->node, memory_order_relaxed);
 }
 
-/* Before the counter is out of hand: from then on somebody may go on and destroy the pools of the nodes. */
-static void announce_calls(const quern__link *list, const quern__worker *worker)
+/* Before the counter is out of hand: from then on somebody may go on and destroy the pools of the nodes, or free
+ * the counter. Release: pairs with the acquire in quern__jobs_drop_links (after.c), which sees the call if it
+ * sees that the link has no counter. */
+static void announce_calls(quern__link *list, const quern__worker *worker)
 {
-    for (const quern__link *link = list; link != NULL; link = link->next)
+    for (quern__link *link = list; link != NULL; link = link->next) {
         if (!is_inside(node_of(link), worker)) quern__jobs_begin_outside_call(node_of(link)->jobs);
+        atomic_store_explicit(&link->counter, NULL, memory_order_release);
+    }
 }
 
 /* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
@@ -61,7 +65,10 @@ static void fire_outside(quern__link *link, quern_jobs *jobs)
     pthread_mutex_lock(&jobs->outside_mutex);
     atomic_store_explicit(&link->node, NULL, QUERN__HANDSHAKE_RELEASE);
     pthread_cond_broadcast(&jobs->outside_condition);
-    quern__jobs_tell_guests(jobs);
+    if (quern__jobs_begin_visit(jobs)) {
+        quern__jobs_tell_guests(jobs);
+        quern__jobs_end_visit(jobs);
+    }
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
@@ -179,16 +186,18 @@ static void unlock(quern_counter *counter, quern__worker *worker)
     finish_locked(counter, worker);
 }
 
+/* Relaxed: the lock orders the link's counter. */
 bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__worker *worker)
 {
     if (!lock_unless_zero(counter)) return false;
     link->next = counter->links;
     counter->links = link;
+    atomic_store_explicit(&link->counter, counter, memory_order_relaxed);
     unlock(counter, worker);
     return true;
 }
 
-bool quern__counter_remove_link(quern_counter *counter, const quern__link *link, quern__worker *worker)
+bool quern__counter_remove_link(quern_counter *counter, quern__link *link, quern__worker *worker)
 {
     if (!lock_unless_zero(counter)) return false;
     quern__link *before = NULL, *each = counter->links;
@@ -198,6 +207,7 @@ bool quern__counter_remove_link(quern_counter *counter, const quern__link *link,
     }
     if (each != NULL && before == NULL) counter->links = each->next;
     if (each != NULL && before != NULL) before->next = each->next;
+    if (each != NULL) atomic_store_explicit(&link->counter, NULL, memory_order_relaxed);
     unlock(counter, worker);
     return each != NULL;
 }

@@ -121,6 +121,15 @@ static void wait_inside(quern__worker *worker, counter_wait *waiting)
     remove_links(waiting, worker->jobs, worker);
 }
 
+/* As quern__jobs_sleeper_fence, but right for each kind of pool: while it is resized, the kind may change. */
+static void fence_outside(void)
+{
+    if (quern__can_fence_all_threads())
+        quern__fence_all_threads();
+    else
+        quern__handshake_fence();
+}
+
 /* Until the wait is over or there is a place. Links fire under the mutex; for the place see
  * quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look for a place are a
  * handshake that pairs with quern__jobs_leave. Counting down is relaxed: one broadcast too many does no
@@ -128,7 +137,7 @@ static void wait_inside(quern__worker *worker, counter_wait *waiting)
 static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
     atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
-    quern__jobs_sleeper_fence(jobs);
+    fence_outside();
     pthread_mutex_lock(&jobs->outside_mutex);
     while (!wait->is_done(wait) && !quern__jobs_has_place(jobs))
         quern__condition_wait(&jobs->outside_condition, &jobs->outside_mutex, wait->until_ns);

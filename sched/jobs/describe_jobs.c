@@ -20,7 +20,8 @@ static bool is_inside(const quern_jobs *jobs, const quern__worker *guest)
 static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
 {
     if (quern__worker_is_guest(worker) && !is_inside(jobs, worker))
-        return quern__jobs_is_registered(jobs, worker) ? "outside, registered" : "outside";
+        return quern__jobs_is_registered(jobs, quern__guest_place(worker)) ? "outside, registered"
+                                                                           : "outside";
     if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
     if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
     if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
@@ -40,7 +41,7 @@ static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
         printer,
         "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, "
         "%u for the caller\n",
-        jobs->name, (unsigned)jobs->thread_count, (unsigned)__builtin_popcount(inside),
+        jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)__builtin_popcount(inside),
         (unsigned)jobs->guest_count,
         (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
         (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
@@ -61,6 +62,17 @@ static void describe_worker(quern__printer *printer, const quern_jobs *jobs, con
                  (unsigned)atomic_load_explicit(&worker->place.given_way_count, memory_order_relaxed));
 }
 
+static void describe_workers(quern__printer *printer, quern_jobs *jobs)
+{
+    if (!quern__jobs_begin_visit(jobs)) {
+        quern__print(printer, "its workers are being replaced (quern_jobs_resize)\n");
+        return;
+    }
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        describe_worker(printer, jobs, &jobs->workers[index]);
+    quern__jobs_end_visit(jobs);
+}
+
 quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_describe", "jobs");
@@ -69,7 +81,7 @@ quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
     quern__printer printer;
     quern__printer_open(&printer, sink);
     describe_pool(&printer, jobs);
-    for (uint32_t index = 0; index < jobs->worker_count; index++)
-        describe_worker(&printer, jobs, &jobs->workers[index]);
+    /* Cast: a visit counts itself. */
+    describe_workers(&printer, (quern_jobs *)(uintptr_t)jobs);
     return quern__printer_close(&printer, "quern_jobs_describe");
 }

@@ -132,6 +132,12 @@ bool quern__jobs_try_enter_alone(quern_jobs *jobs)
     return true;
 }
 
+void quern__jobs_become_first(quern_jobs *jobs, const quern__worker *before)
+{
+    quern__current_worker = before->outer;
+    become(&jobs->workers[0]);
+}
+
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 {
     quern_result result = quern__jobs_check_threads(jobs, function);
@@ -147,7 +153,10 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
  * thread that waits outside may come in and help. */
 static void tell_others(quern_jobs *jobs)
 {
-    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
+    if (quern__jobs_begin_visit(jobs)) {
+        if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
+        quern__jobs_end_visit(jobs);
+    }
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_cond_broadcast(&jobs->outside_condition);
     pthread_mutex_unlock(&jobs->outside_mutex);
@@ -171,10 +180,11 @@ void quern__jobs_leave(quern_jobs *jobs)
 {
     quern__worker *guest = quern__jobs_current_worker(jobs);
     quern__worker_settle(guest);
+    const bool is_asymmetric = jobs->is_asymmetric; /* while the thread is inside: a resize may change it */
     quern__current_worker = guest->outer;
     give_place_back(jobs, guest);
     /* Those who sleep while there are guests make up for a fence that is missing. */
-    if (!jobs->is_asymmetric) quern__handshake_fence();
+    if (!is_asymmetric) quern__handshake_fence();
     atomic_signal_fence(memory_order_seq_cst);
     uint32_t sleepers = atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) |
                         atomic_load_explicit(&jobs->outside_count, QUERN__HANDSHAKE_RELAXED);

@@ -296,7 +296,7 @@ static quern_result result_of(const quern_graph *graph, const char *function)
 /* How many workers may take part. */
 static uint32_t sharers(const quern_jobs *jobs)
 {
-    return jobs == NULL || jobs->thread_count == 1 ? 1 : jobs->worker_count;
+    return jobs == NULL || quern_jobs_thread_count(jobs) == 1 ? 1 : quern_jobs_worker_count(jobs);
 }
 
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)

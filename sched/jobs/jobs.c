@@ -256,10 +256,14 @@ static void clear_mask(quern__mask *mask)
         atomic_store_explicit(&mask->words[word], 0, memory_order_relaxed);
 }
 
+/* Relaxed: threads outside learn nothing else from these. */
 static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
 {
     jobs->thread_count = thread_count;
     jobs->worker_count = count_workers(thread_count, jobs->guest_count);
+    atomic_store_explicit(&jobs->public_thread_count, thread_count, memory_order_relaxed);
+    atomic_store_explicit(&jobs->fork_count, jobs->worker_count > 1 ? quern__fork_count : QUERN__NO_THREADS,
+                          memory_order_relaxed);
 }
 
 /* What follows from the number of threads. Nobody else is in the pool. So its stores are relaxed; starting
@@ -267,7 +271,6 @@ static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
 static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
 {
     quern__watch_forks();
-    jobs->fork_count = quern__fork_count;
     jobs->workers = workers;
     set_thread_count(jobs, thread_count);
     jobs->worker_capacity = jobs->worker_count;
@@ -377,6 +380,13 @@ static bool close_assigned(quern_jobs *jobs)
     return had_any;
 }
 
+/* Until the last call of quern__jobs_lend is out of it. */
+static void wait_for_outside_mutex(quern_jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->outside_mutex);
+    pthread_mutex_unlock(&jobs->outside_mutex);
+}
+
 /* Calls end when there is nothing to do; how long that takes is up to the host. Acquire: pairs with the
  * release at the end of quern__jobs_lend. */
 static void end_lent(quern_jobs *jobs)
@@ -385,9 +395,7 @@ static void end_lent(quern_jobs *jobs)
         (void)drain(jobs);
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
-    /* The last call is out of the mutex, too. */
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    wait_for_outside_mutex(jobs);
 }
 
 /* Threads from outside that have submitted or released something, and are not through with it. Acquire:
@@ -398,26 +406,100 @@ static void wait_for_outside_calls(const quern_jobs *jobs)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
-/* By the caller, who has entered. Everything that was submitted has run afterwards. Acquire: pairs with the release at the end of quern__jobs_lend. */
+/* The caller is alone inside. Afterwards all jobs that were submitted before have run, and no thread works for the
+ * pool. Acquire: pairs with the release at the end of quern__jobs_lend. */
 static void end_workers(quern_jobs *jobs)
 {
-    wait_for_outside_calls(jobs);
-    (void)drain(jobs);
-    if (jobs->host_threads.submit == NULL) end_threads(jobs);
+    if (jobs->host_threads.submit == NULL) {
+        end_threads(jobs);
+        return;
+    }
     /* Calls from outside, and what the caller drains, may ask for lent workers again. */
     do {
         end_lent(jobs);
-        wait_for_outside_calls(jobs);
         (void)drain(jobs);
     } while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0 || close_assigned(jobs));
 }
 
-/* Whoever resizes or destroys the pool has it alone: once those are gone who have let him go on. */
+/* Enters alone, for a resize or the end of the pool. False if another thread is inside, other than for the time
+ * of a submit: such a thread is waited for, and meanwhile others submit without entering. seq_cst: a call that
+ * submits sees wants_alone_count, or is counted before outside_calls is read here. So if there was no call, a
+ * thread that is inside afterwards is there for something else. */
 static bool try_enter_alone(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;
-    wait_for_outside_calls(jobs);
-    return quern__jobs_try_enter_alone(jobs);
+    atomic_fetch_add_explicit(&jobs->wants_alone_count, 1, memory_order_seq_cst);
+    for (;;) {
+        bool has_calls = atomic_load_explicit(&jobs->outside_calls, memory_order_seq_cst) != 0;
+        bool is_alone = quern__jobs_try_enter_alone(jobs);
+        if (is_alone || !has_calls) {
+            atomic_fetch_sub_explicit(&jobs->wants_alone_count, 1, memory_order_relaxed);
+            return is_alone;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    }
+}
+
+/* ----------------------------------------------------------------------------------- replacing the workers */
+
+/* Threads outside may touch the workers again. A job that one of them submitted meanwhile lies in a queue, and
+ * nobody was woken for it. The lock orders its push: before this look, or the visit after it succeeds. seq_cst:
+ * see quern__jobs_begin_visit. */
+static void open_to_visitors(quern_jobs *jobs)
+{
+    atomic_store_explicit(&jobs->is_replacing_workers, false, memory_order_seq_cst);
+    pthread_mutex_lock(&jobs->queues.mutex);
+    pthread_mutex_unlock(&jobs->queues.mutex);
+    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
+}
+
+/* From now on no thread outside touches the workers. False, with nothing done, if one has asked for the host's
+ * threads meanwhile, which then work for the pool. seq_cst, and acquire: see quern__jobs_begin_visit and
+ * quern__jobs_end_visit. */
+static bool close_to_visitors(quern_jobs *jobs)
+{
+    atomic_store_explicit(&jobs->is_replacing_workers, true, memory_order_seq_cst);
+    for (uint32_t look = 0; atomic_load_explicit(&jobs->visitor_count, memory_order_seq_cst) != 0; look++)
+        quern__thread_wait_for_another(look);
+    if (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) == 0) {
+        wait_for_outside_mutex(jobs);
+        return true;
+    }
+    open_to_visitors(jobs);
+    return false;
+}
+
+/* Puts these in place of the pool's workers, which have ended, and starts the threads. */
+static quern_result start_with(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
+{
+    quern__worker *before = jobs->workers;
+    const uint32_t capacity = jobs->worker_capacity;
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        quern__worker_give_spare_nodes(&before[index]);
+    quern__jobs_release_loops(jobs); /* they have slots for as many workers as there were */
+    set_workers(jobs, workers, thread_count);
+    quern__jobs_become_first(jobs, before);
+    release_workers(jobs, before, capacity, capacity);
+    return start_workers(jobs, "quern_jobs_resize");
+}
+
+/* The caller is alone inside, and leaves. */
+static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
+{
+    const uint32_t worker_count = count_workers(thread_count, jobs->guest_count);
+    quern__worker *workers = make_workers(jobs, worker_count);
+    quern_result result = QUERN_OK;
+    if (workers != NULL) {
+        do
+            end_workers(jobs);
+        while (!close_to_visitors(jobs));
+        result = start_with(jobs, workers, thread_count);
+        open_to_visitors(jobs);
+    } else {
+        result = fail_workers("quern_jobs_resize", jobs->name, worker_count);
+    }
+    quern__jobs_leave_alone(jobs);
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------- the calls */
@@ -542,6 +624,17 @@ static const char *why_busy(const quern_jobs *jobs)
                : "is running work";
 }
 
+/* Jobs that still wait are dropped. One may be submitted by a thread outside at the same time: it runs. Afterwards
+ * no thread and no counter knows the pool. */
+static void drop_waiting(quern_jobs *jobs)
+{
+    do {
+        quern__jobs_drop_links(jobs);
+        wait_for_outside_calls(jobs);
+        end_lent(jobs);
+    } while (drain(jobs));
+}
+
 void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
@@ -558,26 +651,9 @@ void quern_jobs_destroy(quern_jobs *jobs)
         return;
     }
     end_workers(jobs);
+    drop_waiting(jobs);
     quern__jobs_leave(jobs);
     release_pool(jobs);
-}
-
-static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
-{
-    const uint32_t worker_count = count_workers(thread_count, jobs->guest_count);
-    quern__worker *workers = make_workers(jobs, worker_count);
-    if (workers == NULL) {
-        quern__jobs_leave_alone(jobs);
-        return fail_workers("quern_jobs_resize", jobs->name, worker_count);
-    }
-    end_workers(jobs);
-    for (uint32_t index = 0; index < jobs->worker_count; index++)
-        quern__worker_give_spare_nodes(&jobs->workers[index]);
-    quern__jobs_leave_alone(jobs);
-    release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
-    quern__jobs_release_loops(jobs); /* they have slots for as many workers as there were */
-    set_workers(jobs, workers, thread_count);
-    return start_workers(jobs, "quern_jobs_resize");
 }
 
 quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
@@ -590,17 +666,16 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
     if (!try_enter_alone(jobs))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' %s", jobs->name,
                            why_busy(jobs));
-    if (thread_count != jobs->thread_count) return replace_workers(jobs, thread_count);
-    quern__jobs_leave_alone(jobs);
-    return QUERN_OK;
+    return replace_workers(jobs, thread_count);
 }
 
+/* Relaxed: see set_thread_count. */
 uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
 {
-    return jobs != NULL ? jobs->thread_count : 0;
+    return jobs != NULL ? atomic_load_explicit(&jobs->public_thread_count, memory_order_relaxed) : 0;
 }
 
 uint32_t quern_jobs_worker_count(const quern_jobs *jobs)
 {
-    return jobs != NULL ? jobs->worker_count : 0;
+    return jobs != NULL ? count_workers(quern_jobs_thread_count(jobs), jobs->guest_count) : 0;
 }

@@ -126,6 +126,9 @@ typedef struct quern__registration {
     uint32_t place;
 } quern__registration;
 
+/* A pool that has no workers but the one that calls: forks of the process do not concern it. */
+#define QUERN__NO_THREADS UINT32_MAX
+
 struct quern_jobs {
     quern_allocator allocator;
     quern_host_threads host_threads;
@@ -153,7 +156,9 @@ struct quern_jobs {
     /* Calls asked of the host's threads that have not returned; or the pool's own threads that do not rest,
      * and while the pool ends also the thread that ends it: see rest in jobs.c. */
     _Atomic uint32_t lent_count;
-    uint32_t fork_count; /* of the process, when the threads were started */
+    _Atomic uint32_t fork_count; /* of the process, when the threads were started; or QUERN__NO_THREADS */
+    _Atomic uint32_t
+        public_thread_count; /* thread_count, for threads outside: these may read it at any time */
     pthread_mutex_t outside_mutex;
     pthread_cond_t outside_condition; /* a sleeper from outside has fired, or a guest has left */
     quern__queues queues;
@@ -172,6 +177,10 @@ struct quern_jobs {
     quern_graph *waiting_graphs;         /* submitted runs that wait for counters; likewise */
     _Atomic uint32_t
         outside_calls; /* calls by others than workers that make somebody go on, see counter.c */
+    _Atomic uint32_t
+        wants_alone_count; /* threads that want the pool alone: submitting does not enter meanwhile */
+    _Atomic uint32_t visitor_count;    /* threads outside that look at workers, or wake them */
+    _Atomic bool is_replacing_workers; /* no visit may begin */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
 };
 
@@ -205,6 +214,9 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs);
  * leave_alone undoes it. */
 bool quern__jobs_try_enter_alone(quern_jobs *jobs);
 void quern__jobs_leave_alone(quern_jobs *jobs);
+
+/* The calling thread, alone in the pool as worker `before`, becomes worker 0 of those that replace it. */
+void quern__jobs_become_first(quern_jobs *jobs, const quern__worker *before);
 
 /* Whether an outside thread would find a place. seq_cst: see enter.c. */
 bool quern__jobs_has_place(const quern_jobs *jobs);
@@ -250,7 +262,7 @@ quern__registration *quern__registration_of(const quern_jobs *jobs);
 void quern__registration_forget(const quern_jobs *jobs);
 
 /* Whether a thread has this place for itself. */
-bool quern__jobs_is_registered(const quern_jobs *jobs, const quern__worker *guest);
+bool quern__jobs_is_registered(const quern_jobs *jobs, uint32_t place);
 
 /* Gives a permit to each guest inside, after a write that guests look for before they sleep. */
 void quern__jobs_tell_guests(quern_jobs *jobs);
@@ -258,7 +270,8 @@ void quern__jobs_tell_guests(quern_jobs *jobs);
 /* Whether threads that may be working for it are in the process that this one was forked from. */
 static inline bool quern__jobs_has_threads_elsewhere(const quern_jobs *jobs)
 {
-    return jobs->worker_count > 1 && jobs->fork_count != quern__fork_count;
+    uint32_t fork_count = atomic_load_explicit(&jobs->fork_count, memory_order_relaxed);
+    return fork_count != QUERN__NO_THREADS && fork_count != quern__fork_count;
 }
 
 /* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To
@@ -271,17 +284,36 @@ quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *funct
 void quern__jobs_lend(void *argument);
 
 /* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of
- * it quern_jobs_destroy waits. Release pairs with the acquire there. The add is relaxed: it comes before
- * what lets somebody go on, which is a release. */
+ * it quern_jobs_destroy waits. Release pairs with the acquire there. seq_cst: pairs with try_enter_alone in
+ * jobs.c. */
 static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
 {
-    atomic_fetch_add_explicit(&jobs->outside_calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&jobs->outside_calls, 1, memory_order_seq_cst);
 }
 
 /* Release: pairs with the acquire in wait_for_outside_calls. */
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_calls, 1, memory_order_release);
+}
+
+/* Around each access of a thread outside to the pool's workers, which quern_jobs_resize replaces. A visit does
+ * not wait and runs no job. False: the workers are being replaced; what the caller has put into a queue before
+ * is then found by the thread that replaces them. seq_cst: pairs with close_to_visitors in jobs.c: a visit that
+ * begins sees the flag, or is seen there. */
+static inline bool quern__jobs_begin_visit(quern_jobs *jobs)
+{
+    atomic_fetch_add_explicit(&jobs->visitor_count, 1, memory_order_seq_cst);
+    if (QUERN__LIKELY(!atomic_load_explicit(&jobs->is_replacing_workers, memory_order_seq_cst)))
+        return true;
+    atomic_fetch_sub_explicit(&jobs->visitor_count, 1, memory_order_relaxed);
+    return false;
+}
+
+/* Release: pairs with the acquire in close_to_visitors. */
+static inline void quern__jobs_end_visit(quern_jobs *jobs)
+{
+    atomic_fetch_sub_explicit(&jobs->visitor_count, 1, memory_order_release);
 }
 
 /* ------------------------------------------------------------------------------- own_threads.c: threads */
@@ -574,6 +606,10 @@ static inline bool quern__node_submit_after(quern__node *node, quern_counter *co
     return true;
 }
 
+/* Drops the jobs that wait for counters: takes their links out of these. The caller is alone in the pool, as worker
+ * 0. A link that another thread is about to fire is left to it: that is a call from outside. */
+void quern__jobs_drop_links(quern_jobs *jobs);
+
 /* So many of the counters that it waits for have come to zero; after the last one it is submitted. */
 void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker);
 
@@ -597,7 +633,7 @@ bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__w
 
 /* Takes a link out again. False when it is not there: it has fired, or is about to. The counter must still
  * be there. */
-bool quern__counter_remove_link(quern_counter *counter, const quern__link *link, quern__worker *worker);
+bool quern__counter_remove_link(quern_counter *counter, quern__link *link, quern__worker *worker);
 
 /* Takes the finished jobs that were kept back off their counter. */
 void quern__worker_settle_slowly(quern__worker *worker);

@@ -37,6 +37,8 @@ static bool add_block(quern__queues *queues)
     queues->blocks = block;
     for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT; i++) {
         block->nodes[i].link_count = 0;
+        for (uint32_t k = 0; k < QUERN__OWN_LINKS; k++)
+            atomic_init(&block->nodes[i].links[k].counter, NULL);
         block->nodes[i].next = queues->free_nodes;
         queues->free_nodes = &block->nodes[i];
     }

@@ -27,6 +27,7 @@ typedef enum quern__queue_index {
 /* One counter that a node waits for: an element of the counter's list. */
 typedef struct quern__link {
     struct quern__link *next;
+    _Atomic(quern_counter *) counter;   /* whose list has the link; NULL: none */
     _Atomic(struct quern__node *) node; /* whose it is; of a sleeper NULL when it has fired */
 } quern__link;
 
@@ -40,18 +41,14 @@ enum { QUERN__OWN_LINKS = 3 }; /* a node has room for so many; see after.c for m
 typedef struct quern__node {
     _Alignas(QUERN__CACHE_LINE_BYTES) quern__job job; /* of a sleeper run is NULL, and target its worker,
                                                          or NULL: a thread from outside */
-    quern_jobs *jobs;               /* the pool of the job, or that an outside sleeper waits at */
-    quern__queue_index queue;       /* where the job goes */
-    _Atomic uint16_t waiting_count; /* of a job: counters that it still waits for */
-    uint16_t link_count;            /* those that it has waited for; or QUERN__KEPT_NODE */
-    union {
-        struct {
-            struct quern__node *next;   /* in a queue, or free */
-            struct quern__node *before; /* in a queue */
-            uint64_t number;            /* in a queue: how many were pushed before, into any */
-        };
-        quern__link links[QUERN__OWN_LINKS]; /* before */
-    };
+    quern_jobs *jobs;                    /* the pool of the job, or that an outside sleeper waits at */
+    quern__queue_index queue;            /* where the job goes */
+    _Atomic uint16_t waiting_count;      /* of a job: counters that it still waits for */
+    uint16_t link_count;                 /* those that it has waited for; or QUERN__KEPT_NODE */
+    struct quern__node *next;            /* in a queue, or free */
+    struct quern__node *before;          /* in a queue */
+    uint64_t number;                     /* in a queue: how many were pushed before, into any */
+    quern__link links[QUERN__OWN_LINKS]; /* while the job waits for counters */
 } quern__node;
 
 /* Nodes stand in blocks of this many. */

@@ -172,8 +172,7 @@ static void give_back_all(void *value)
 /* --------------------------------------------------------------------------------------- for assigned.c */
 
 /* The look at the reserved half orders nothing, so it is relaxed. */
-bool quern__jobs_is_registered(const quern_jobs *jobs, const quern__worker *guest)
+bool quern__jobs_is_registered(const quern_jobs *jobs, uint32_t place)
 {
-    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> (32 + quern__guest_place(guest)) &
-            1) != 0;
+    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> (32 + place) & 1) != 0;
 }

@@ -195,7 +195,7 @@ void quern__worker_call(quern__worker *worker)
  * hint, and mask_clear decides. */
 void quern_jobs_wake(quern_jobs *jobs)
 {
-    if (jobs == NULL) return;
+    if (jobs == NULL || !quern__jobs_begin_visit(jobs)) return;
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], memory_order_relaxed);
         for (; mask != 0; mask &= mask - 1) {
@@ -203,6 +203,7 @@ void quern_jobs_wake(quern_jobs *jobs)
             if (quern__mask_clear(&jobs->idle, index)) rouse(jobs, index);
         }
     }
+    quern__jobs_end_visit(jobs);
 }
 
 /* Setting the bit and counting pair with the looks in notify: see above, fence B. Counting down is

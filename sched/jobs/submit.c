@@ -308,7 +308,7 @@ static void tell(quern__worker *worker, const void *scope)
         quern__jobs_notify(worker->jobs, worker, scope);
 }
 
-void quern__node_submit(quern__node *node, quern__worker *worker)
+static void put_node(quern__node *node, quern__worker *worker)
 {
     quern_jobs *jobs = node->jobs;
     const void *scope = node->job.scope;
@@ -329,6 +329,26 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
         quern__jobs_tell_guests(jobs);
     else
         quern__jobs_notify(jobs, NULL, scope);
+}
+
+/* From outside, while the workers are being replaced: whoever replaces them looks for it afterwards. */
+static void put_without_workers(quern__node *node)
+{
+    if (node->queue >= QUERN__QUEUE_WORKERS) node->queue = QUERN__QUEUE_NORMAL;
+    quern__queues_push(&node->jobs->queues, node);
+}
+
+void quern__node_submit(quern__node *node, quern__worker *worker)
+{
+    quern_jobs *jobs = node->jobs;
+    if (QUERN__LIKELY(is_of(worker, jobs)) || quern__jobs_current_worker(jobs) != NULL) {
+        put_node(node, worker);
+    } else if (quern__jobs_begin_visit(jobs)) {
+        put_node(node, NULL);
+        quern__jobs_end_visit(jobs);
+    } else {
+        put_without_workers(node);
+    }
 }
 
 quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)
@@ -417,7 +437,10 @@ static quern_result submit_outside(quern_jobs *jobs, quern__job *job, quern__que
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
     quern__jobs_begin_outside_call(jobs);
-    quern__worker *guest = queue == QUERN__QUEUE_NORMAL ? quern__jobs_try_enter(jobs) : NULL;
+    /* seq_cst: pairs with try_enter_alone in jobs.c. */
+    bool may_enter = queue == QUERN__QUEUE_NORMAL &&
+                     atomic_load_explicit(&jobs->wants_alone_count, memory_order_seq_cst) == 0;
+    quern__worker *guest = may_enter ? quern__jobs_try_enter(jobs) : NULL;
     result = guest != NULL ? submit_to(guest, job, QUERN__JOB_DATA_WORDS, function)
                            : submit_to_queue(jobs, job, queue, function);
     if (guest != NULL) quern__jobs_leave(jobs);

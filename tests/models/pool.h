@@ -62,9 +62,13 @@ static void wait_for_unlock(const quern_counter *counter);
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
-#include "sched/jobs/after.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/enter.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/jobs.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/after.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/enter.c" /* NOLINT(bugprone-suspicious-include) */
+/* There, what is waited for is the end of visits. */
+#define quern__thread_wait_for_another(look) ((void)(look), wait_for_visitors(jobs))
+static void wait_for_visitors(const quern_jobs *jobs);
+#include "sched/jobs/jobs.c" /* NOLINT(bugprone-suspicious-include) */
+#undef quern__thread_wait_for_another
 #include "sched/jobs/parallel_for.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/register.c"     /* NOLINT(bugprone-suspicious-include) */
 
@@ -83,6 +87,8 @@ static void set_up_guests(uint32_t thread_count, uint32_t guest_count)
     pool.thread_count = thread_count;
     pool.guest_count = guest_count;
     pool.worker_count = thread_count - 1 + guest_count;
+    pool.public_thread_count = thread_count;
+    pool.fork_count = QUERN__NO_THREADS;
     pthread_mutex_init(&pool.outside_mutex, NULL);
     pthread_mutex_init(&pool.queues.mutex, NULL);
     for (uint32_t index = 0; index < pool.worker_count; index++) {
@@ -261,6 +267,11 @@ void quern__fence_all_threads(void)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
+bool quern__can_fence_all_threads(void)
+{
+    return pool.is_asymmetric;
+}
+
 /* ----------------------------------------------------------------------------------- all the others */
 
 static quern__node_block node_block;
@@ -319,6 +330,13 @@ void quern__worker_arrive(quern__worker *worker)
 static void wait_for_unlock(const quern_counter *counter)
 {
     AWAIT((atomic_load_explicit(&counter->pending, memory_order_acquire) & IS_LOCKED) == 0);
+    assume(false);
+}
+
+/* Likewise. */
+static void wait_for_visitors(const quern_jobs *jobs)
+{
+    AWAIT(atomic_load_explicit(&jobs->visitor_count, memory_order_acquire) == 0);
     assume(false);
 }
 

@@ -594,6 +594,242 @@ Test(stress_jobs, pools_go_when_somebody_outside_says_so)
     }
 }
 
+/* ------------------------------------------------------------------------------------------------ the end */
+
+enum { LEFT_JOBS = 40, MAX_LEFT_DEPTH = 3, RESIZERS = 3 };
+
+/* What jobs do that still run while their pool ends, or its workers are replaced. */
+typedef struct ending {
+    quern_jobs *jobs;
+    uint32_t thread_count;
+    _Atomic uint32_t drawn;
+    _Atomic uint32_t submitted_count;
+    _Atomic uint32_t run_count;
+    _Atomic bool is_over;
+} ending;
+
+typedef struct left_job {
+    ending *of;
+    quern_counter *bell; /* released by the job at its end; or NULL */
+    uint32_t depth;      /* of jobs that it may submit */
+} left_job;
+
+static uint32_t draw_end(ending *of)
+{
+    uint32_t number = atomic_fetch_add_explicit(&of->drawn, 1, memory_order_relaxed) * 2654435761u;
+    return number ^ number >> 15;
+}
+
+static void run_left(void *argument, uint32_t worker_index);
+
+/* Any worker, a given one, or the caller alone. */
+static void submit_left(ending *of, const left_job *child, bool for_any)
+{
+    uint32_t number = draw_end(of);
+    quern_job_def def = {.function = run_left,
+                         .payload = child,
+                         .payload_bytes = sizeof *child,
+                         .priority = (quern_priority)(number % 3)};
+    if (!for_any && number % 8 == 3) def.caller_only = true;
+    if (!for_any && number % 8 == 5 && of->thread_count > 1) def.on_worker = 2;
+    atomic_fetch_add(&of->submitted_count, 1);
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK, "%s", quern_error_message());
+}
+
+/* Waits for what only that job brings about, and not for the job. */
+static void submit_left_and_wait(ending *of, uint32_t depth)
+{
+    quern_counter bell = {0};
+    const left_job child = {of, &bell, depth};
+    quern_counter_hold(&bell);
+    submit_left(of, &child, true);
+    cr_expect_eq(quern_jobs_wait(of->jobs, &bell), QUERN_OK);
+}
+
+static void run_left(void *argument, uint32_t worker_index)
+{
+    const left_job mine = *(left_job *)argument;
+    (void)worker_index;
+    uint32_t number = draw_end(mine.of);
+    atomic_fetch_add(&mine.of->run_count, 1);
+    if (number % 16 == 1) sleep_ns(number % 300000);
+    if (mine.depth != 0 && number % 3 == 0) submit_left_and_wait(mine.of, mine.depth - 1);
+    if (mine.depth != 0 && number % 3 == 1)
+        submit_left(mine.of, &(left_job){mine.of, NULL, mine.depth - 1}, false);
+    if (mine.bell != NULL) cr_expect_eq(quern_jobs_release(mine.of->jobs, mine.bell), QUERN_OK);
+}
+
+static void check_all_ran(ending *of)
+{
+    cr_assert_eq(atomic_load(&of->run_count), atomic_load(&of->submitted_count));
+}
+
+static void end_with_jobs_left(random_source *random, uint32_t most_threads)
+{
+    ending of = {.thread_count = 1 + random_below(random, most_threads),
+                 .drawn = random_below(random, 1u << 20)};
+    const quern_jobs_def def = {.thread_count = of.thread_count};
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    watchdog_watch(of.jobs, of.drawn);
+    for (uint32_t round = random_below(random, 3); round != 0; round--) {
+        for (uint32_t i = random_below(random, LEFT_JOBS); i != 0; i--)
+            submit_left(&of, &(left_job){&of, NULL, MAX_LEFT_DEPTH}, false);
+        if (random_chance(random, 30)) sleep_ns(random_below(random, 400000));
+        /* Jobs read it when they submit: it changes when none runs. */
+        const uint32_t thread_count = of.thread_count > 1 ? 2 + random_below(random, most_threads) : 1;
+        cr_assert_eq(quern_jobs_resize(of.jobs, thread_count), QUERN_OK);
+        check_all_ran(&of);
+        of.thread_count = thread_count;
+    }
+    for (uint32_t i = random_below(random, LEFT_JOBS); i != 0; i--)
+        submit_left(&of, &(left_job){&of, NULL, MAX_LEFT_DEPTH}, false);
+    watchdog_watch(NULL, 0);
+    quern_jobs_destroy(of.jobs);
+    check_all_ran(&of);
+    watchdog_beat();
+}
+
+Test(stress_jobs, pools_end_while_their_jobs_submit_and_wait)
+{
+    random_source random = {11};
+    uint64_t start_ns = now_ns();
+    while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9)
+        end_with_jobs_left(&random, random_chance(&random, 10) ? MAX_POOL_THREADS : 6);
+}
+
+/* A resize ends when the pool has nothing to do for a moment. So now and then, and when many jobs are left, these
+ * threads stop submitting until all have run. */
+static void let_pool_catch_up(ending *of, uint32_t number)
+{
+    uint32_t left_count = atomic_load(&of->submitted_count) - atomic_load(&of->run_count);
+    if (left_count < LEFT_JOBS / 2 && number % 4 != 2) return;
+    while (atomic_load(&of->run_count) != atomic_load(&of->submitted_count) && !atomic_load(&of->is_over))
+        sleep_ns(20000);
+}
+
+static void *submit_from_outside(void *argument)
+{
+    ending *of = argument;
+    while (!atomic_load(&of->is_over)) {
+        quern_counter before = {0};
+        const left_job child = {of, NULL, 1};
+        const quern_job_def def = {.function = run_left, .payload = &child, .payload_bytes = sizeof child};
+        uint32_t number = draw_end(of);
+        submit_left(of, &child, number % 2 == 0);
+        quern_counter_hold(&before);
+        atomic_fetch_add(&of->submitted_count, 1);
+        cr_expect_eq(quern_jobs_submit_after(of->jobs, &def, &before), QUERN_OK);
+        cr_expect_eq(quern_jobs_release(of->jobs, &before), QUERN_OK);
+        if (number % 4 == 1) submit_left_and_wait(of, 0);
+        if (number % 8 == 1) quern_jobs_wake(of->jobs);
+        let_pool_catch_up(of, number);
+    }
+    return NULL;
+}
+
+/* Threads outside that wait are guests meanwhile: then a resize may be refused, with nothing changed. */
+static void resize_beside_others(random_source *random)
+{
+    ending of = {.thread_count = 2, .drawn = random_below(random, 1u << 20)};
+    const quern_jobs_def def = {.thread_count = 2, .guest_count = 1 + random_below(random, 3)};
+    pthread_t threads[RESIZERS];
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    watchdog_watch(of.jobs, of.drawn);
+    for (uint32_t i = 0; i < RESIZERS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, submit_from_outside, &of), 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        const quern_result result = quern_jobs_resize(of.jobs, 2 + random_below(random, 15));
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_POOL_BUSY, "%s", quern_error_message());
+        if (random_chance(random, 50)) sleep_ns(random_below(random, 1000000));
+        watchdog_beat();
+    }
+    atomic_store(&of.is_over, true);
+    for (uint32_t i = 0; i < RESIZERS; i++)
+        pthread_join(threads[i], NULL);
+    watchdog_watch(NULL, 0);
+    quern_jobs_destroy(of.jobs);
+    check_all_ran(&of);
+}
+
+Test(stress_jobs, pools_are_resized_while_threads_outside_submit)
+{
+    random_source random = {12};
+    uint64_t start_ns = now_ns();
+    while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9)
+        resize_beside_others(&random);
+}
+
+enum { DROP_COUNTERS = 6, DROP_JOBS = 60 };
+
+typedef struct dropping {
+    quern_jobs *other;
+    quern_counter counters[DROP_COUNTERS]; /* each held once */
+    uint32_t pause_ns;
+    _Atomic uint32_t run_count;
+} dropping;
+
+static void count_kept(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    atomic_fetch_add(&(*(dropping **)argument)->run_count, 1);
+}
+
+static void *release_through_other(void *argument)
+{
+    dropping *of = argument;
+    for (uint32_t i = 0; i < DROP_COUNTERS; i++) {
+        cr_expect_eq(quern_jobs_release(of->other, &of->counters[i]), QUERN_OK);
+        burn_ns(of->pause_ns);
+    }
+    return NULL;
+}
+
+/* Jobs of a pool wait for counters that are released through another pool, before, while and after theirs is
+ * destroyed: each runs at most once, and the counters do not know those that were dropped. */
+static void drop_and_release(random_source *random, quern_jobs *other)
+{
+    dropping state = {.other = other, .pause_ns = random_below(random, 20000)}, *of = &state;
+    const quern_jobs_def def = {.thread_count = 1 + random_below(random, 4)};
+    quern_counter *after[DROP_COUNTERS];
+    pthread_t releaser;
+    quern_jobs *jobs;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    for (uint32_t i = 0; i < DROP_COUNTERS; i++)
+        quern_counter_hold(&state.counters[i]);
+    const uint32_t job_count = random_below(random, DROP_JOBS);
+    for (uint32_t i = 0; i < job_count; i++) {
+        quern_job_def job = {
+            .function = count_kept, .payload = &of, .payload_bytes = sizeof of, .after = after};
+        const uint32_t first = random_below(random, DROP_COUNTERS);
+        job.after_count = 1 + random_below(random, DROP_COUNTERS);
+        for (uint32_t k = 0; k < job.after_count; k++)
+            after[k] = &state.counters[(first + k) % DROP_COUNTERS];
+        cr_assert_eq(quern_jobs_submit(jobs, &job), QUERN_OK);
+    }
+    cr_assert_eq(pthread_create(&releaser, NULL, release_through_other, of), 0);
+    burn_ns(random_below(random, 150000));
+    quern_jobs_destroy(jobs);
+    const uint32_t run_count = atomic_load(&state.run_count);
+    pthread_join(releaser, NULL);
+    cr_assert_eq(atomic_load(&state.run_count), run_count);
+    cr_assert_leq(run_count, job_count);
+    for (uint32_t i = 0; i < DROP_COUNTERS; i++)
+        cr_assert(quern_counter_is_done(&state.counters[i]) && state.counters[i].links == NULL);
+    watchdog_beat();
+}
+
+Test(stress_jobs, counters_are_released_through_another_pool_while_theirs_ends)
+{
+    random_source random = {13};
+    quern_jobs *other;
+    const quern_jobs_def def = {.thread_count = 2};
+    uint64_t start_ns = now_ns();
+    cr_assert_eq(quern_jobs_create(&def, &other), QUERN_OK);
+    while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9)
+        drop_and_release(&random, other);
+    quern_jobs_destroy(other);
+}
+
 /* Pools that live for a few steps only, so that workers are stopped in every state. */
 Test(stress_jobs, pools_come_and_go)
 {

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(lifetime, .timeout = 120);
@@ -42,6 +43,43 @@ Test(lifetime, destroy_drops_what_waits_for_ever)
     cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &never), QUERN_OK);
     quern_jobs_destroy(of.jobs);
     cr_assert_eq(atomic_load(&of.run_count), 0u);
+}
+
+/* Counters with a job of the pool that waits: the first of them fires, and is gone, before the pool is. */
+Test(lifetime, destroy_takes_dropped_jobs_off_their_counters)
+{
+    enum { COUNTER_COUNT = 5 };
+    board of = {.jobs = open_pool(2)};
+    quern_jobs *other = open_pool(2);
+    quern_counter counters[COUNTER_COUNT] = {{0}}, *gone = calloc(1, sizeof *gone), *list[COUNTER_COUNT];
+    ticket mine = {&of, 0};
+    quern_job_def def = job_of(count_run, &mine, NULL);
+    list[0] = gone;
+    for (uint32_t i = 1; i < COUNTER_COUNT; i++)
+        list[i] = &counters[i];
+    for (uint32_t i = 0; i < COUNTER_COUNT; i++)
+        quern_counter_hold(list[i]);
+    def.after = list;
+    for (def.after_count = 2; def.after_count <= COUNTER_COUNT; def.after_count++)
+        cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_release(other, gone), QUERN_OK);
+    free(gone);
+    quern_jobs_destroy(of.jobs);
+    of.jobs = other;
+    for (uint32_t i = 1; i < COUNTER_COUNT; i++) {
+        cr_expect_null(counters[i].links);
+        cr_expect_eq(quern_jobs_release(other, &counters[i]), QUERN_OK);
+    }
+    cr_expect_eq(atomic_load(&of.run_count), 0u);
+    quern_counter_hold(&counters[1]);
+    def.after = NULL;
+    def.after_count = 0;
+    def.counter = &of.counter;
+    cr_assert_eq(quern_jobs_submit_after(other, &def, &counters[1]), QUERN_OK);
+    cr_expect_eq(quern_jobs_release(other, &counters[1]), QUERN_OK);
+    cr_expect_eq(quern_jobs_wait(other, &of.counter), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.run_count), 1u);
+    quern_jobs_destroy(other);
 }
 
 static void count_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -148,6 +186,89 @@ Test(lifetime, resize_keeps_the_memory_of_jobs_that_waited)
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), outstanding_bytes);
     quern_jobs_destroy(of.jobs);
     failing_allocator_close(memory);
+}
+
+/* Also those that only the caller may run. */
+Test(lifetime, resize_to_the_same_number_runs_what_was_submitted)
+{
+    board of = {.jobs = open_pool(2)};
+    ticket mine = {&of, 0};
+    quern_job_def def = job_of(count_run, &mine, NULL);
+    def.caller_only = true;
+    submit_many(&of, 100, QUERN_PRIORITY_LOW);
+    cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_resize(of.jobs, 2), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.run_count), 101u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* ------------------------------------------------------------------------------ resize beside threads outside */
+
+enum { OUTSIDE_THREADS = 3, RESIZES = 30 };
+
+typedef struct outside {
+    quern_jobs *jobs;
+    _Atomic bool is_over;
+    _Atomic uint32_t run_count;
+    _Atomic uint32_t submitted_count;
+} outside;
+
+static void count_outside(void *argument, uint32_t worker_index)
+{
+    outside *of = *(outside **)argument;
+    (void)worker_index;
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static void submit_in_some_way(outside *of, uint32_t step, quern_counter *done)
+{
+    quern_counter before = {0};
+    quern_job_def def = {.function = count_outside,
+                         .payload = &of,
+                         .payload_bytes = sizeof of,
+                         .counter = done,
+                         .priority = (quern_priority)(step % 3)};
+    if (step % 5 == 1) def.on_worker = 2;
+    quern_counter_hold(&before);
+    if (step % 4 == 0) {
+        cr_expect_eq(quern_jobs_submit_after(of->jobs, &def, &before), QUERN_OK);
+    } else if (quern_jobs_submit(of->jobs, &def) != QUERN_OK) {
+        cr_expect_eq(step % 5, 1u); /* there may be no worker 1 */
+        atomic_fetch_sub(&of->submitted_count, 1);
+    }
+    cr_expect_eq(quern_jobs_release(of->jobs, &before), QUERN_OK);
+}
+
+static void *submit_while_resized(void *argument)
+{
+    outside *of = argument;
+    quern_counter done = {0};
+    for (uint32_t step = 0; !atomic_load(&of->is_over); step++) {
+        atomic_fetch_add(&of->submitted_count, 1);
+        submit_in_some_way(of, step, &done);
+        cr_expect(quern_jobs_worker_count(of->jobs) >= 1 && quern_jobs_thread_count(of->jobs) <= 4);
+        if (step % 8 == 7) quern_jobs_wake(of->jobs);
+        while (step % 4 == 3 && !quern_counter_is_done(&done) && !atomic_load(&of->is_over))
+            sleep_ms(1);
+    }
+    while (!quern_counter_is_done(&done))
+        sleep_ms(1);
+    return NULL;
+}
+
+Test(lifetime, resize_while_threads_outside_submit)
+{
+    outside of = {.jobs = open_pool(4)};
+    pthread_t threads[OUTSIDE_THREADS];
+    for (uint32_t i = 0; i < OUTSIDE_THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, submit_while_resized, &of), 0);
+    for (uint32_t i = 0; i < RESIZES; i++)
+        cr_expect_eq(quern_jobs_resize(of.jobs, 2 + i % 3), QUERN_OK, "%s", quern_error_message());
+    atomic_store(&of.is_over, true);
+    for (uint32_t i = 0; i < OUTSIDE_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    quern_jobs_destroy(of.jobs);
+    cr_expect_eq(atomic_load(&of.run_count), atomic_load(&of.submitted_count));
 }
 
 static void resize_inside(void *argument, uint32_t worker_index)

@@ -110,7 +110,7 @@ static void register_types(scene *it, const scene_change *change)
 
 static void populate(scene *it)
 {
-    for (uint32_t i = 0; i < SCENE_ENTITIES; i++) {
+    for (uint32_t i = 0; i < SCENE_RICH; i++) {
         const health value[2] = {{(int32_t)i}}; /* of a wide one, too */
         const vec3 place = {.x = (float)i, .y = 1};
         const bool moves = i < SCENE_MOVING;
@@ -121,6 +121,13 @@ static void populate(scene *it)
     must(quern_entity_relate(it->world, it->entities[SCENE_LED], it->leader, it->entities[SCENE_LEADER]));
     must(quern_entity_relate(it->world, it->entities[SCENE_LED_TOO], it->leader,
                              it->entities[SCENE_LEADER]));
+    for (uint32_t i = SCENE_RICH; i < SCENE_ENTITIES; i++)
+        must(quern_entity_create_with(
+            it->world,
+            (quern_component[]){it->place, it->health, it->tag, quern_relation_component(it->leader)},
+            (const void *[]){&(vec3){.y = (float)i}, (const health[2]){{(int32_t)i}}, NULL,
+                             &it->entities[SCENE_LEADER]},
+            4, &it->entities[i]));
     must(quern_entity_set_name(it->world, it->entities[SCENE_STILL], "still"));
 }
 

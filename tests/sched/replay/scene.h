@@ -9,7 +9,15 @@
 
 #include <quern/quern.h>
 
-enum { SCENE_MOVING = 40, SCENE_STILL = 40, SCENE_LEADER = 50, SCENE_LED, SCENE_LED_TOO, SCENE_ENTITIES };
+enum {
+    SCENE_MOVING = 40,
+    SCENE_STILL = 40,
+    SCENE_LEADER = 50,
+    SCENE_LED,
+    SCENE_LED_TOO,
+    SCENE_RICH, /* and the two behind it: with a place, health, the tag and a leader */
+    SCENE_ENTITIES = SCENE_RICH + 3
+};
 enum { SCENE_WARM_FRAMES = 4 }; /* after which frames without inputs take no memory */
 
 typedef struct health {

@@ -162,6 +162,102 @@ Test(replay, a_value_that_differs_is_named)
     quern_memory_release(&memory);
 }
 
+/* ----------------------------------------------------------------------------- rows of several components */
+
+static void spoil_health(const scene *it, uint32_t i)
+{
+    must(quern_entity_set(it->world, it->entities[i], it->health, &(health){-1000}));
+}
+
+static void spoil_rich_health(void *user_data, uint64_t frame)
+{
+    if (frame != 5) return;
+    spoil_health(user_data, SCENE_RICH + 1);
+    spoil_health(user_data, SCENE_RICH + 2);
+}
+
+/* What an earlier component shows is told of, and not what a later one does. */
+static void spoil_rich_health_and_leader(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame != 5) return;
+    spoil_health(it, SCENE_RICH + 2);
+    must(quern_entity_relate(it->world, it->entities[SCENE_RICH], it->leader, it->entities[SCENE_STILL]));
+}
+
+static void spoil_rich_leader(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5)
+        must(quern_entity_relate(it->world, it->entities[SCENE_RICH + 2], it->leader,
+                                 it->entities[SCENE_STILL]));
+}
+
+/* That of an earlier archetype is told of. */
+static void spoil_health_twice(void *user_data, uint64_t frame)
+{
+    if (frame != 5) return;
+    spoil_health(user_data, SCENE_RICH);
+    spoil_health(user_data, SCENE_STILL + 1);
+}
+
+static void disable_rich(void *user_data, uint64_t frame)
+{
+    const scene *it = user_data;
+    if (frame == 5) must(quern_entity_enable(it->world, it->entities[SCENE_RICH + 1], it->health, false));
+}
+
+/* The value of a later component differs, too. */
+static void disable_rich_and_spoil_leader(void *user_data, uint64_t frame)
+{
+    disable_rich(user_data, frame);
+    spoil_rich_leader(user_data, frame);
+}
+
+typedef struct rich_case {
+    void (*stray)(void *scene, uint64_t frame);
+    quern_replay_difference difference;
+    bool is_leader; /* the component that differs; otherwise health */
+    uint32_t entity, entity_count;
+    const char *archetype;
+} rich_case;
+
+static void expect_case(const quern_memory *memory, const rich_case *expected, bool has_entities)
+{
+    scene it;
+    const quern_replay_report report = run_astray(memory, &it, expected->stray);
+    const quern_component component = expected->is_leader ? quern_relation_component(it.leader) : it.health;
+    cr_assert_eq(report.difference, expected->difference, "%s", report.text);
+    cr_assert_eq(report.component.bits, component.bits, "%s", report.text);
+    cr_assert_str_eq(report.archetype, expected->archetype);
+    const bool is_told = has_entities && expected->entity_count > 0;
+    cr_assert_eq(report.entity_count, is_told ? expected->entity_count : 0, "%s", report.text);
+    cr_assert_eq(report.entity.bits, is_told ? it.entities[expected->entity].bits : 0, "%s", report.text);
+    replay_scene_close(&it);
+}
+
+Test(replay, each_of_several_components_is_told_apart)
+{
+    static const char rich[] = "vec3, health, tag, leader";
+    static const rich_case cases[] = {
+        {spoil_rich_health, QUERN_REPLAY_VALUE, false, SCENE_RICH + 1, 2, rich},
+        {spoil_rich_health_and_leader, QUERN_REPLAY_VALUE, false, SCENE_RICH + 2, 1, rich},
+        {spoil_rich_leader, QUERN_REPLAY_VALUE, true, SCENE_RICH + 2, 1, rich},
+        {spoil_health_twice, QUERN_REPLAY_VALUE, false, SCENE_STILL + 1, 1, "health"},
+        {disable_rich, QUERN_REPLAY_DISABLED, false, 0, 0, rich},
+        {disable_rich_and_spoil_leader, QUERN_REPLAY_DISABLED, false, 0, 0, rich},
+    };
+    quern_memory memory = {0}, coarse = {0};
+    record(&memory, QUERN_REPLAY_ENTITIES, 1, 0);
+    record(&coarse, QUERN_REPLAY_PARTS, 1, 0);
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        expect_case(&memory, &cases[i], true);
+        expect_case(&coarse, &cases[i], false);
+    }
+    quern_memory_release(&memory);
+    quern_memory_release(&coarse);
+}
+
 Test(replay, without_entities_component_and_archetype_are_named)
 {
     scene it;

@@ -692,6 +692,127 @@ Test(reaction, a_value_that_cannot_be_copied_cannot_be_kept)
     close_world();
 }
 
+/* ------------------------------------------------------------------------------- what is taken, and back */
+
+enum { GONE = 1300 }; /* entities that go: more than two blocks of copies */
+
+static quern_entity gone[GONE];
+static reacting_row rows_before[4 * GONE];
+
+/* Half of them have another component, too, so that they are in two archetypes. */
+static void create_gone(void)
+{
+    for (uint64_t i = 0; i < GONE; i++)
+        must(quern_entity_create_with(world, (quern_component[]){number, other}, (const void *[]){&i, NULL},
+                                      1 + i % 2, &gone[i]));
+    reacting_look(&told);
+    cr_assert_eq(told.count, (uint32_t)GONE);
+    reacting_done(&told);
+}
+
+static void destroy_gone(uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        must(quern_entity_destroy(world, gone[i]));
+}
+
+/* Looks, puts back what it saw, and expects to see the same again. */
+static void expect_again(uint32_t count)
+{
+    expect(count);
+    cr_assert_not(told.reaction->is_pending);
+    memcpy(rows_before, told.rows, count * sizeof rows_before[0]);
+    quern__reaction_put_back(&world->storage, told.reaction);
+    cr_assert(told.reaction->is_pending && quern__reactions_are_pending(&world->storage.reactions));
+    expect(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const reacting_row *was = &rows_before[i], *is = &told.rows[i];
+        cr_assert(was->kind == is->kind && was->archetype == is->archetype &&
+                  quern_entity_equal(was->entity, is->entity) && was->values[0] == is->values[0]);
+    }
+}
+
+static uint32_t block_count(uint32_t i)
+{
+    return told.reaction->watches.items[i]->removed.blocks.count;
+}
+
+Test(reaction, what_is_put_back_is_told_of_again)
+{
+    create_gone();
+    for (uint64_t i = 0; i < 10; i++)
+        must(quern_entity_set(world, gone[i], number, &i));
+    for (uint64_t i = 0; i < MANY; i++)
+        create(i);
+    destroy_gone(100, GONE - 100);
+    expect_again(GONE - 100 + MANY + 10);
+    for (uint32_t i = 0; i < GONE - 100; i++) {
+        const uint64_t value = *(const uint64_t *)told.rows[i].values[0];
+        cr_assert(told.rows[i].kind == QUERN_ON_REMOVED && value >= 100 && value < GONE);
+        cr_assert(quern_entity_equal(told.rows[i].entity, gone[value]));
+    }
+    reacting_done(&told);
+    quern__reaction_put_back(&world->storage, told.reaction);
+    cr_assert_not(told.reaction->is_pending, "nothing is left to put back");
+    expect(0);
+    close_world();
+}
+
+Test(reaction, copies_that_come_after_a_look_are_told_of_after_those_that_are_put_back)
+{
+    create_gone();
+    destroy_gone(0, 50);
+    expect(50);
+    quern__reaction_put_back(&world->storage, told.reaction);
+    destroy_gone(50, GONE - 50);
+    expect(GONE);
+    uint64_t last[2] = {0};
+    for (uint32_t i = 0; i < GONE; i++) {
+        const uint64_t value = *(const uint64_t *)told.rows[i].values[0];
+        cr_assert(value >= last[value % 2], "in the order in which they went");
+        last[value % 2] = value;
+    }
+    reacting_done(&told);
+    close_world();
+}
+
+Test(reaction, as_many_blocks_are_kept_as_were_used_last)
+{
+    create_gone();
+    destroy_gone(0, GONE - 20);
+    expect(GONE - 20);
+    cr_assert(block_count(0) == 0 && told.reaction->watches.items[0]->handed_count >= 2);
+    reacting_done(&told);
+    cr_assert(block_count(0) >= 2 && told.reaction->watches.items[0]->handed_count == 0);
+    const uint64_t calls = failing_allocator_call_count(memory);
+    destroy_gone(GONE - 20, 10);
+    expect(10);
+    reacting_done(&told);
+    cr_assert_eq(failing_allocator_call_count(memory), calls, "old blocks are used again");
+    cr_assert(block_count(0) == 1 && block_count(1) == 1);
+    close_world();
+}
+
+Test(reaction, what_is_dropped_leaves_no_copies_and_no_other_reaction)
+{
+    reacting beside = react(ALL_KINDS, quern_term_read(number));
+    create_gone();
+    destroy_gone(0, GONE - 20);
+    for (uint64_t i = GONE - 20; i < GONE; i++)
+        must(quern_entity_set(world, gone[i], number, &i));
+    quern__reaction_drop(&world->storage, told.reaction);
+    cr_assert_not(told.reaction->is_pending);
+    cr_assert(quern__reactions_are_pending(&world->storage.reactions), "the other one still is");
+    expect(0);
+    cr_assert_eq(told.reaction->watches.items[0]->removed.count, 0);
+    reacting_look(&beside);
+    cr_assert_eq(beside.count, 20u, "those that came and went before a look were never told of");
+    reacting_done(&beside);
+    cr_assert_not(quern__reactions_are_pending(&world->storage.reactions));
+    reacting_end(&beside);
+    close_world();
+}
+
 /* ------------------------------------------------------------------------------------ archetypes */
 
 Test(reaction, an_archetype_stays_until_those_that_left_it_were_seen)

@@ -18,9 +18,11 @@ static quern_result start_noting(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     quern_result result = QUERN_OK;
-    uint32_t i = 0;
-    for (; i < storage->components.list.count && result == QUERN_OK; i++)
-        result = quern__storage_filter(storage, i);
+    uint32_t filtered_count = 0;
+    for (; filtered_count < storage->components.list.count; filtered_count++) {
+        result = quern__storage_filter(storage, filtered_count);
+        if (result != QUERN_OK) break;
+    }
     if (result == QUERN_OK)
         result =
             quern__archetype_track(storage->archetypes.items[0], &storage->allocator, &storage->components);
@@ -36,8 +38,8 @@ static quern_result start_noting(quern_world *world)
             quern__query_list_again(query);
         return QUERN_OK;
     }
-    while (i-- > 0)
-        if (result == QUERN_OK || i > 0) quern__storage_unfilter(storage, i);
+    while (filtered_count > 0)
+        quern__storage_unfilter(storage, --filtered_count);
     return result != QUERN_OK ? result : quern__history_fail_memory("marks of slots and links");
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world/world_internal.h"
 #include "tests/sched/history/many.h"
 #include "tests/support/failing_allocator.h"
 
+#include <quern/bulk.h>
 #include <quern/getter.h>
 #include <quern/schedule.h>
 
@@ -150,6 +152,38 @@ Test(history, a_warm_history_takes_no_memory)
     failing_allocator_close(allocator);
 }
 
+/* No component counts as asked for by a history. */
+static void expect_no_filters(void)
+{
+    const quern__components *components = &many_it.world->storage.components;
+    for (uint32_t i = 0; i < components->list.count; i++)
+        cr_assert_eq(components->list.items[i]->filter_count, 0);
+}
+
+/* One of the archetypes lacks the first component, so that the memory may end after some components. */
+Test(history, a_history_that_cannot_be_created_leaves_no_marks)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    uint64_t n = 0;
+    while (result != QUERN_OK) {
+        many_open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
+        many_change(1, 80);
+        setup_entity_with(many_it.world, &many_it.wide, 1);
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + ++n);
+        result = quern_history_create(many_it.world, NULL, &many_it.history);
+        failing_allocator_heal(allocator);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
+        if (result != QUERN_OK) expect_no_filters();
+        quern_history_destroy(many_it.history);
+        many_it.history = NULL;
+        expect_no_filters();
+        many_close_world();
+    }
+    cr_assert_gt(n, 5u);
+    failing_allocator_close(allocator);
+}
+
 Test(history, without_memory_world_and_history_stay_as_they_were)
 {
     failing_allocator *allocator = failing_allocator_create();
@@ -200,6 +234,37 @@ Test(history, without_memory_world_and_history_stay_as_they_were)
     failing_allocator_close(allocator);
 }
 
+/* The world has given back the memory of the rows that the frame needs, several slabs. */
+Test(history, without_memory_for_rows_nothing_is_restored)
+{
+    enum { LARGE = 25000 };
+    failing_allocator *allocator = failing_allocator_create();
+    uint32_t failed_count = 0;
+    many_open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
+    must(quern_entity_create_many(many_it.world, (const quern_component[]){many_it.amount, many_it.wide},
+                                  NULL, 2, LARGE, NULL));
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t before = many_hash();
+    must(quern_entity_destroy_matching(many_it.all, NULL));
+    must(quern_world_trim(many_it.world));
+    const uint64_t emptied = many_hash();
+    for (uint64_t call = 1;; call++) {
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        const quern_result result = quern_history_restore(many_it.history, 0, NULL);
+        failing_allocator_heal(allocator);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        cr_assert_eq(many_hash(), emptied);
+        must(quern_world_trim(many_it.world));
+        failed_count++;
+    }
+    cr_assert_gt(failed_count, 1u);
+    cr_assert_eq(many_hash(), before);
+    many_close_world();
+    failing_allocator_close(allocator);
+}
+
 /* ------------------------------------------------------------------------------------ what was removed */
 
 Test(history, archetypes_and_records_that_were_given_back_come_again)
@@ -245,6 +310,37 @@ Test(history, a_ref_finds_its_value_again)
     quern_ref first = {.entity = a};
     cr_assert_eq(((const amount *)quern_ref_get(getter, &first))->value, 1);
     quern_getter_destroy(getter);
+    many_close_world();
+}
+
+/* What a query knows of a target's children is not taken for what it knew before the restore. Another target
+ * moves no rows. */
+Test(history, a_target_term_finds_the_children_of_each_time_line)
+{
+    enum { SOURCES = 3 };
+    quern_entity list[SOURCES], targets[2];
+    many_open_world(NULL);
+    for (uint32_t i = 0; i < 2; i++)
+        targets[i] = setup_entity_with(many_it.world, &many_it.amount, 1);
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        list[i] = setup_entity_with(many_it.world, &many_it.amount, 1);
+        must(quern_entity_relate(many_it.world, list[i], many_it.friend, targets[0]));
+    }
+    quern_query *query = setup_query(
+        many_it.world,
+        (quern_term[]){quern_term_read(many_it.amount), quern_term_target(many_it.friend, targets[1])}, 2);
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        must(quern_entity_relate(many_it.world, list[i], many_it.friend, targets[1]));
+        quern_query_iterator walk = quern_query_iterate(query);
+        cr_assert(quern_query_next(&walk));
+        cr_assert_eq(walk.view.count, 1);
+        cr_assert(quern_entity_equal(walk.view.entities[0], list[i]));
+        cr_assert_not(quern_query_next(&walk));
+        must(quern_history_restore(many_it.history, 0, NULL));
+    }
+    quern_query_destroy(query);
     many_close_world();
 }
 

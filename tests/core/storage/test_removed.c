@@ -192,6 +192,23 @@ Test(removed, one_copy_out_of_order_is_enough)
     close_copies();
 }
 
+/* The memory behind the last copy has the key of a row that would be the next one. */
+Test(removed, copies_that_were_cleared_are_no_neighbours)
+{
+    open_copies(false);
+    reserve(1, 4);
+    copy_rows(7, 3, true);
+    copy_rows(2, 1, true);
+    quern__removed_clear(&copies);
+    reserve(2, 3);
+    copy_rows(5, 1, true);
+    copy_rows(0, 2, true);
+    cr_assert(quern__removed_sort(&copies, &allocator));
+    expect_copies(0, 0, 2);
+    expect_copy(2, 5);
+    close_copies();
+}
+
 /* ------------------------------------------------------------------------------------------- blocks */
 
 Test(removed, room_adds_up_within_a_change_and_is_used_by_the_next)

@@ -333,6 +333,59 @@ static void destroy_nothing(void *values, uint32_t count, void *user_data)
     (void)user_data;
 }
 
+static uint64_t count_events(quern_event_reader *reader)
+{
+    uint64_t count = 0;
+    quern_event_block block;
+    while (quern_event_reader_next(reader, &block))
+        count += block.count;
+    return count;
+}
+
+/* More than a block of plain values, for several readers, of which one has lost some. */
+Test(kept, events_of_several_blocks_wait_again_for_each_reader)
+{
+    enum { READERS = 3, PARTS = 12, PART = 800 };
+    static uint64_t values[PART][2];
+    failing_allocator *allocator = failing_allocator_create();
+    quern_event_reader *readers[READERS];
+    quern_event event;
+    open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
+    must(quern_event_register(many_it.world,
+                              &(quern_event_def){.name = "pair",
+                                                 .size_bytes = sizeof values[0],
+                                                 .limit_bytes = (PARTS - 2) * sizeof values},
+                              &event));
+    for (uint32_t i = 0; i < READERS; i++)
+        must(quern_event_reader_create(many_it.world, &(quern_event_reader_def){event, "reader"},
+                                       &readers[i]));
+    for (uint32_t i = 0; i < PARTS; i++) {
+        quern_event_block block;
+        const quern_result result = quern_world_emit(many_it.world, event, values, PART);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_LIMIT);
+        for (uint32_t k = 1; k < READERS; k++)
+            while (quern_event_reader_next(readers[k], &block)) {
+            }
+    }
+    many_open_history(NULL);
+    must(quern_history_save(many_it.history, 0, NULL));
+    const uint64_t lost = quern_event_reader_lost_count(readers[0]);
+    cr_assert(lost > 0 && lost < PARTS * PART);
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < turn * PARTS; i++)
+            (void)quern_world_emit(many_it.world, event, values, PART);
+        for (uint32_t i = 0; i < READERS; i++) {
+            must(quern_history_restore(many_it.history, 0, NULL));
+            cr_assert_eq(quern_event_reader_lost_count(readers[0]), lost);
+            cr_assert_eq(count_events(readers[i]), i == 0 ? PARTS * PART - lost : 0);
+        }
+    }
+    for (uint32_t i = 0; i < READERS; i++)
+        quern_event_reader_destroy(readers[i]);
+    many_close_world();
+    failing_allocator_close(allocator);
+}
+
 Test(kept, events_that_cannot_be_kept_twice_are_refused_by_name)
 {
     const uint64_t value = 3;
@@ -357,6 +410,35 @@ Test(kept, events_that_cannot_be_kept_twice_are_refused_by_name)
     must(quern_history_restore(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 1, NULL));
     quern_event_reader_destroy(reader);
+    many_close_world();
+}
+
+static void construct_amount(void *values, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memset(values, 7, count * sizeof(amount));
+}
+
+/* Values of types that have a construct hook only are plain bytes. */
+Test(kept, values_that_hooks_only_construct_wait_again)
+{
+    quern_component made;
+    const amount value = {5};
+    open_world(NULL);
+    must(quern_component_register(many_it.world,
+                                  &(quern_component_def){.name = "made",
+                                                         .size_bytes = sizeof(amount),
+                                                         .alignment_bytes = 8,
+                                                         .hooks = {.construct = construct_amount}},
+                                  &made));
+    many_open_history(NULL);
+    const quern_entity entity = many_entities[0];
+    must(quern_commands_set(quern_world_commands(many_it.world), entity, made, &value));
+    must(quern_history_save(many_it.history, 0, NULL));
+    must(quern_world_discard_commands(many_it.world));
+    must(quern_history_restore(many_it.history, 0, NULL));
+    must(quern_world_flush(many_it.world));
+    cr_assert_eq(((const amount *)quern_entity_get(many_it.world, entity, made))->value, 5);
     many_close_world();
 }
 
@@ -410,15 +492,6 @@ static void fail_frame(quern_schedule *schedule, failing_allocator *allocator)
                    quern_history_save(many_it.history, 1, NULL));
 }
 
-static uint64_t count_noted(quern_event_reader *reader)
-{
-    uint64_t count = 0;
-    quern_event_block block;
-    while (quern_event_reader_next(reader, &block))
-        count += block.count;
-    return count;
-}
-
 Test(kept, a_restore_discards_what_failed_frames_of_any_schedule_left)
 {
     failing_allocator *allocator = failing_allocator_create();
@@ -440,7 +513,7 @@ Test(kept, a_restore_discards_what_failed_frames_of_any_schedule_left)
         const uint64_t entity_count = stats_of_world(many_it.world).entity_count;
         must(quern_schedule_run(schedules[i], NULL, 0.1));
         cr_assert_eq(stats_of_world(many_it.world).entity_count, entity_count + 1);
-        cr_assert_eq(count_noted(reader), 3);
+        cr_assert_eq(count_events(reader), 3);
     }
     quern_event_reader_destroy(reader);
     close_failing_schedules(schedules);

@@ -423,6 +423,13 @@ static void destroy_some_twice(quern_context *context)
     destroy_backwards(context);
 }
 
+static void destroy_each_twice(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++)
+        must(quern_commands_destroy(commands, entities[i / 2]));
+}
+
 static void destroy_what_has_gone(quern_context *context)
 {
     replace_some(context);
@@ -456,6 +463,7 @@ Test(turnover, what_asks_for_more_goes_through_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_backwards, 0, false, false);
     assert_both_ways(destroy_some_twice, 0, false, false);
+    assert_both_ways(destroy_each_twice, 0, false, false);
     assert_both_ways(replace_and_move, QUERN_SYSTEM_EXCLUSIVE, false, false);
     assert_both_ways(destroy_what_has_gone, QUERN_SYSTEM_EXCLUSIVE, false, false);
     assert_both_ways(destroy_what_was_created, 0, false, false);

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <quern/quern.h>
+#include <string.h>
 
 /* Instances spawned by command that nothing else concerns are put into the world together; it must not show
  * which are. */
@@ -450,7 +451,76 @@ Test(prefab_fold, commands_that_wait_go_with_the_world)
     close_scene(&it);
 }
 
+/* Overrides that together do not fit a block of commands are recorded member by member. */
+Test(prefab_fold, overrides_may_be_larger_than_a_block_of_commands)
+{
+    enum { WIDE_BYTES = 4080, MEMBERS = QUERN_MAX_SPAWN_OVERRIDES };
+    static unsigned char values[MEMBERS][WIDE_BYTES];
+    scene it;
+    open_scene(&it, NULL);
+    const quern_component wide = setup_component(it.world, "wide", WIDE_BYTES, 8);
+    quern_entity members[MEMBERS];
+    quern_prefab prefab;
+    quern_spawn_def def = {.parent = quern_entity_null()};
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        must(quern_entity_create_with(it.world, &wide, NULL, 1, &members[i]));
+        if (i > 0) must(quern_entity_relate(it.world, members[i], it.parent, members[0]));
+        memset(values[i], (int)i + 1, WIDE_BYTES);
+        def.overrides[i] = (quern_spawn_override){wide, i, values[i]};
+    }
+    must(quern_prefab_capture(it.world, members[0], &prefab));
+    must(quern_entity_destroy(it.world, members[0]));
+    quern_commands *commands = quern_world_commands(it.world);
+    for (uint32_t i = 0; i < 3; i++)
+        must(quern_commands_spawn(commands, prefab, &def, NULL));
+    must(quern_world_flush(it.world));
+    const quern_term terms[] = {quern_term_read(wide)};
+    quern_query *query = setup_query(it.world, terms, 1);
+    uint32_t counts[MEMBERS] = {0};
+    quern_query_iterator walk = quern_query_iterate(query);
+    while (quern_query_next(&walk)) {
+        const unsigned char *bytes = quern_view_read(&walk.view, 0);
+        for (uint32_t i = 0; i < walk.view.count; i++, bytes += WIDE_BYTES) {
+            cr_assert(bytes[0] > 0 && bytes[0] <= MEMBERS);
+            cr_assert_eq(memcmp(bytes, values[bytes[0] - 1], WIDE_BYTES), 0);
+            counts[bytes[0] - 1]++;
+        }
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        cr_assert_eq(counts[i], 3u);
+    quern_query_destroy(query);
+    close_scene(&it);
+}
+
 /* ------------------------------------------------------------------------------------- failed memory */
+
+/* An instance that cannot be opened for lack of memory stays as it was recorded. */
+Test(prefab_fold, an_instance_that_cannot_be_opened_is_spawned_all_the_same)
+{
+    static quern_entity roots[TOWERS];
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+    scene it;
+    open_scene(&it, &def);
+    quern_commands *commands = quern_world_commands(it.world);
+    for (uint32_t i = 0; i < TOWERS; i++)
+        must(quern_commands_spawn(commands, it.tower, NULL, &roots[i]));
+    must(quern_commands_add(commands, roots[0], it.marked, NULL));
+    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    uint32_t opened = 1;
+    while (opened < TOWERS && quern_commands_add(commands, roots[opened], it.marked, NULL) == QUERN_OK)
+        opened++;
+    cr_assert_lt(opened, (uint32_t)TOWERS);
+    failing_allocator_heal(allocator);
+    cr_assert_eq(quern_world_flush(it.world), QUERN_ERROR_OUT_OF_MEMORY, "the add is lost");
+    cr_assert_eq(stats_of_world(it.world).entity_count, 3u * TOWERS);
+    const quern_term terms[] = {quern_term_with(it.marked)};
+    quern_query *query = setup_query(it.world, terms, 1);
+    cr_assert_eq(quern_query_count(query), opened);
+    quern_query_destroy(query);
+    close_scene(&it);
+    failing_allocator_close(allocator);
+}
 
 Test(prefab_fold, failed_allocations_lose_nothing)
 {

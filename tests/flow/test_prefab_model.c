@@ -109,7 +109,7 @@ static quern_result add_now(void *argument, quern_entity entity, quern_component
 static void capture_prefab(uint32_t number)
 {
     const model_prefab *from = &prefabs[number];
-    quern_entity made[MODEL_MEMBERS];
+    quern_entity made[MODEL_MEMBERS] = {{0}};
     for (uint32_t i = 0; i < from->member_count; i++)
         must(quern_entity_create(it.world, &made[i]));
     for (uint32_t i = 0; i < from->member_count; i++) {

@@ -134,6 +134,27 @@ Test(grid, sees_what_systems_before_it_have_written_in_the_same_frame)
     close_scene(&s);
 }
 
+Test(grid, is_built_when_a_payload_has_changed)
+{
+    scene s = open_world();
+    const quern_grid_def def = {.position = s.spot, .planar = true, .cell_size = 1, .payload = s.weight};
+    ok(quern_grid_create(s.world, &def, &s.grid));
+    ok(quern_schedule_create(s.world, &(quern_schedule_def){.phases = {"only"}}, &s.schedule));
+    ok(quern_grid_add_systems(s.grid, s.schedule, 0));
+    const quern_entity entity = put(&s, 1, 1, 0);
+    uint32_t weight[2] = {1, 2};
+    ok(quern_entity_add(s.world, entity, s.weight, weight));
+    cr_assert_eq(builds_in_frame(&s), 1);
+    cr_assert_eq(builds_in_frame(&s), 0);
+    weight[1] = 3;
+    ok(quern_entity_set(s.world, entity, s.weight, weight));
+    cr_assert_eq(builds_in_frame(&s), 1);
+    quern_grid_iterator it = quern_grid_radius(s.grid, (float[2]){1, 1}, 1);
+    cr_assert(quern_grid_next(&it));
+    cr_assert_eq(memcmp(quern_grid_payload(s.grid, it.item), weight, sizeof weight), 0);
+    close_scene(&s);
+}
+
 Test(grid, filters_and_marks_and_carries_payload)
 {
     scene s = open_world();

@@ -6,12 +6,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/harness/trust.h"
+
 void quern__bench_csv_write_head(FILE *file)
 {
     fputs("workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio", file);
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         fprintf(file, ",%s", quern__bench_counter_keys[i]);
-    fputs(",checksum,agrees,frames,frame_p50_ns,frame_p90_ns,frame_p99_ns,frame_max_ns\n", file);
+    fputs(",checksum,agrees,frames,frame_p50_ns,frame_p90_ns,frame_p95_ns,frame_p99_ns,frame_max_ns,ratio_low,ratio_"
+          "high\n",
+          file);
 }
 
 /* In quotation marks where there is something in it that would end the field; marks in it are doubled. */
@@ -69,6 +73,9 @@ void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record
     fprintf(file, ",%zu", record->frame_count);
     for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++)
         write_number(file, frames_ns[i]);
+    const quern__bench_trust trust = quern__bench_judge(record, control);
+    write_number(file, isfinite(trust.high) ? trust.low : NAN);
+    write_number(file, trust.high);
     fputc('\n', file);
     fflush(file);
 }

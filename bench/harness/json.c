@@ -10,6 +10,8 @@
 
 #include <cjson/cJSON.h>
 
+#include "bench/harness/trust.h"
+
 /* A 64-bit checksum does not fit a number of JSON, so it is text. */
 enum { CHECKSUM_TEXT_BYTES = 17, NUMBER_TEXT_BYTES = 32 };
 
@@ -102,6 +104,19 @@ static void put_case(cJSON *object, const quern__bench_record *record)
     if (record->bytes_per_entity > 0) put_number(object, "bytes_per_entity", record->bytes_per_entity);
 }
 
+/* An interval without an end has none. */
+static void put_trust(cJSON *object, const quern__bench_record *record, const quern__bench_record *control)
+{
+    const quern__bench_trust trust = quern__bench_judge(record, control);
+    if (!isfinite(trust.ratio)) return;
+    put_figure(object, "ratio", trust.ratio);
+    if (isfinite(trust.high)) {
+        put_figure(object, "ratio_low", trust.low);
+        put_figure(object, "ratio_high", trust.high);
+    }
+    required(cJSON_AddBoolToObject(object, "is_unclear", trust.is_unclear));
+}
+
 cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__bench_record *control)
 {
     cJSON *object = new_object("result");
@@ -111,8 +126,7 @@ cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__
     put_figure(object, "mad", record->summary.mad);
     put_figure(object, "min", record->summary.min);
     put_figure(object, "max", record->summary.max);
-    const double ratio = quern__bench_record_ratio(record, control);
-    if (isfinite(ratio)) put_figure(object, "ratio", ratio);
+    put_trust(object, record, control);
     put_figures(object, "samples", record->samples, record->sample_count);
     if (record->frame_count > 0) put_figures(object, "frames_ns", record->frames, record->frame_count);
     put_counters(object, record);
@@ -121,6 +135,20 @@ cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__
     put_text(object, "checksum", checksum);
     if (control != NULL)
         required(cJSON_AddBoolToObject(object, "agrees", quern__bench_record_agrees(record, control)));
+    return object;
+}
+
+cJSON *quern__bench_json_trust(const quern__bench_results *results)
+{
+    char text[QUERN__BENCH_UNREST_TEXT_BYTES];
+    const quern__bench_unrest unrest = quern__bench_find_unrest(results);
+    cJSON *object = new_object("trust");
+    put_number(object, "confidence", QUERN__BENCH_CONFIDENCE);
+    put_number(object, "spread_limit", QUERN__BENCH_SPREAD_LIMIT);
+    put_number(object, "controls", (double)unrest.control_count);
+    put_number(object, "unsteady_controls", (double)unrest.unsteady_count);
+    quern__bench_format_unrest(text, &unrest);
+    if (text[0] != '\0') put_text(object, "warning", text);
     return object;
 }
 
@@ -143,6 +171,11 @@ void quern__bench_json_write_record(FILE *file, const quern__bench_record *recor
                                     const quern__bench_record *control)
 {
     write_line(file, quern__bench_json_record(record, control));
+}
+
+void quern__bench_json_write_trust(FILE *file, const quern__bench_results *results)
+{
+    write_line(file, quern__bench_json_trust(results));
 }
 
 /* ------------------------------------------------------------------------------------------- reading */

@@ -16,10 +16,15 @@ typedef struct cJSON cJSON;
 cJSON *quern__bench_json_machine(const quern__bench_machine *machine);
 cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__bench_record *control);
 
+/* How far all results together can be trusted. */
+cJSON *quern__bench_json_trust(const quern__bench_results *results);
+
 /* One line. */
 void quern__bench_json_write_machine(FILE *file, const quern__bench_machine *machine);
 void quern__bench_json_write_record(FILE *file, const quern__bench_record *record,
                                     const quern__bench_record *control);
+
+void quern__bench_json_write_trust(FILE *file, const quern__bench_results *results);
 
 /* What was written before, by one run or by several of the same program on the same machine: samples of the
  * same case and subject are joined, and the date is that of the last. Lines of a type that is not known are

@@ -308,8 +308,17 @@ static void write_trace(program *bench)
     bench->failed = true;
 }
 
+/* To where the table went; with a file as stdout the warning must be seen all the same. */
+static void write_trust(const program *bench)
+{
+    const bool is_table = !quern__bench_options_take_stdout(&bench->options);
+    quern__bench_table_write_trust(is_table ? stdout : stderr, &bench->results);
+    if (bench->json.file != NULL) quern__bench_json_write_trust(bench->json.file, &bench->results);
+}
+
 static void finish(program *bench)
 {
+    write_trust(bench);
     if (bench->options.compare != NULL) compare(bench);
     if (bench->report.file != NULL) write_report(bench);
     if (bench->options.forecast_counts.count > 0) write_forecasts(bench);

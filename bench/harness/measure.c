@@ -49,7 +49,8 @@ typedef struct subject_run {
     size_t sample_capacity;
     double *frames;
     size_t frame_count;
-    uint64_t checksum; /* of all placements */
+    size_t frame_capacity; /* of a fresh workload; of others the frames are allocated at once */
+    uint64_t checksum;     /* of all placements */
     double counters[QUERN_HARDWARE_EVENT_COUNT];
 } subject_run;
 
@@ -96,6 +97,7 @@ static void settle(const bench_session *session)
 
 typedef struct round_options {
     bool take_checksum;              /* in the last round */
+    bool keep_frames;                /* each round is a frame */
     quern__bench_counters *counters; /* NULL: not counted */
 } round_options;
 
@@ -123,12 +125,23 @@ static uint64_t round_ns(subject_run *run, quern__bench_counters *counters, bool
     return time_ns;
 }
 
+static void keep_frame(subject_run *run, uint64_t time_ns)
+{
+    run->frames =
+        quern__bench_grow(run->frames, run->frame_count, &run->frame_capacity, sizeof *run->frames);
+    run->frames[run->frame_count++] = (double)time_ns;
+}
+
 /* As many rounds as a sample has. */
 static uint64_t sample_ns(subject_run *run, round_options options)
 {
     uint64_t time_ns = 0;
-    for (uint32_t round = 0; round < run->round_count; round++)
-        time_ns += round_ns(run, options.counters, options.take_checksum && round == run->round_count - 1);
+    for (uint32_t round = 0; round < run->round_count; round++) {
+        const bool is_final = round == run->round_count - 1;
+        const uint64_t one_ns = round_ns(run, options.counters, options.take_checksum && is_final);
+        if (options.keep_frames) keep_frame(run, one_ns);
+        time_ns += one_ns;
+    }
     return time_ns;
 }
 
@@ -270,7 +283,10 @@ static void take_sample(const bench_session *session, subject_run *run, bool las
 {
     const double operations = operations_of_pass(session) * run->pass_count * run->round_count;
     settle(session);
-    const uint64_t time_ns = sample_ns(run, (round_options){.take_checksum = last});
+    const quern_bench_workload *workload = session->workload;
+    const bool keep_frames = session->settings->frames && workload->frames && workload->fresh;
+    const uint64_t time_ns =
+        sample_ns(run, (round_options){.take_checksum = last, .keep_frames = keep_frames});
     run->samples =
         quern__bench_grow(run->samples, run->sample_count, &run->sample_capacity, sizeof *run->samples);
     /* A clock may stand still for a very short sample; logarithms need more than nothing. */

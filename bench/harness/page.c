@@ -92,6 +92,7 @@ static cJSON *make_data(const quern__bench_page *page)
     put_text(data, "program", page->program);
     cJSON_AddItemToObject(data, "machine", quern__bench_json_machine(&page->results->machine));
     cJSON_AddItemToObject(data, "results", make_results(page->results));
+    cJSON_AddItemToObject(data, "trust", quern__bench_json_trust(page->results));
     if (page->comparisons != NULL) cJSON_AddItemToObject(data, "comparison", make_comparison(page));
     return data;
 }

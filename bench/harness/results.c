@@ -87,7 +87,7 @@ double quern__bench_record_ratio(const quern__bench_record *record, const quern_
     return record->summary.median / control->summary.median;
 }
 
-const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT] = {0.5, 0.9, 0.99, 1};
+const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT] = {0.5, 0.9, 0.95, 0.99, 1};
 
 void quern__bench_record_frames(const quern__bench_record *record,
                                 double times_ns[QUERN__BENCH_FRAME_PART_COUNT])

@@ -67,9 +67,9 @@ bool quern__bench_record_agrees(const quern__bench_record *record, const quern__
 /* Median by the control's median; NAN where there is no control, or where the subject disagrees with it. */
 double quern__bench_record_ratio(const quern__bench_record *record, const quern__bench_record *control);
 
-/* The times that so many of a record's single frames do not exceed: a half, nine in ten, 99 in a hundred,
- * all. */
-enum { QUERN__BENCH_FRAME_PART_COUNT = 4 };
+/* The times that so many of a record's single frames do not exceed: 50, 90, 95, 99 and
+ * 100 %. */
+enum { QUERN__BENCH_FRAME_PART_COUNT = 5 };
 extern const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT];
 void quern__bench_record_frames(const quern__bench_record *record,
                                 double times_ns[QUERN__BENCH_FRAME_PART_COUNT]);

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "bench/harness/trust.h"
+
 static void write_caches(FILE *file, const quern__bench_machine *machine)
 {
     for (uint32_t i = 0; i < machine->cache_count; i++) {
@@ -31,8 +33,8 @@ void quern__bench_table_write_machine(FILE *file, const quern__bench_machine *ma
 
 void quern__bench_table_write_head(FILE *file)
 {
-    fprintf(file, "\n%-21s %9s %7s %-8s %-12s %10s %9s %10s %10s %7s\n", "workload", "entities", "threads",
-            "subject", "figure", "median", "mad", "min", "max", "ratio");
+    fprintf(file, "\n%-21s %9s %7s %-8s %-12s %10s %9s %10s %10s %7s  %s\n", "workload", "entities",
+            "threads", "subject", "figure", "median", "mad", "min", "max", "ratio", "interval");
 }
 
 void quern__bench_format_figure(char text[QUERN__BENCH_FIGURE_BYTES], double figure)
@@ -87,6 +89,17 @@ static void write_frames(FILE *file, const quern__bench_record *record)
     fputc('\n', file);
 }
 
+/* The mark says that the interval includes 1. */
+static void write_ratio(FILE *file, const quern__bench_record *record, const quern__bench_record *control)
+{
+    const quern__bench_trust trust = quern__bench_judge(record, control);
+    fprintf(file, " %7.2f%s", trust.ratio, trust.is_unclear ? "?" : " ");
+    if (isfinite(trust.high))
+        fprintf(file, " %.2f to %.2f", trust.low, trust.high);
+    else
+        fputs(" too few samples", file);
+}
+
 void quern__bench_table_write_record(FILE *file, const quern__bench_record *record,
                                      const quern__bench_record *control)
 {
@@ -101,9 +114,27 @@ void quern__bench_table_write_record(FILE *file, const quern__bench_record *reco
     if (!quern__bench_record_agrees(record, control))
         fputs("   WRONG: not the control's checksum", file);
     else if (control != NULL)
-        fprintf(file, " %7.2f", quern__bench_record_ratio(record, control));
+        write_ratio(file, record, control);
+    else if (quern__bench_record_spread(record) > QUERN__BENCH_SPREAD_LIMIT)
+        fputs("   UNSTEADY", file);
     fputc('\n', file);
     if (quern__bench_record_has_counters(record)) write_counters(file, record);
     if (record->frame_count > 0) write_frames(file, record);
     fflush(file);
+}
+
+void quern__bench_table_write_trust(FILE *file, const quern__bench_results *results)
+{
+    char text[QUERN__BENCH_UNREST_TEXT_BYTES];
+    size_t unclear_count = 0;
+    for (size_t i = 0; i < results->record_count; i++)
+        unclear_count += quern__bench_judge(&results->records[i],
+                                            quern__bench_results_control(results, &results->records[i]))
+                             .is_unclear;
+    if (unclear_count > 0)
+        fprintf(file, "\n? %zu ratios: the %g %% interval includes 1, so the samples show no difference\n",
+                unclear_count, 100 * QUERN__BENCH_CONFIDENCE);
+    const quern__bench_unrest unrest = quern__bench_find_unrest(results);
+    quern__bench_format_unrest(text, &unrest);
+    if (text[0] != '\0') fprintf(file, "\nWARNING   %s\n", text);
 }

@@ -17,6 +17,9 @@ void quern__bench_table_write_head(FILE *file);
 void quern__bench_table_write_record(FILE *file, const quern__bench_record *record,
                                      const quern__bench_record *control);
 
+/* After all records: what the marks mean, and a warning if controls are unsteady. */
+void quern__bench_table_write_trust(FILE *file, const quern__bench_results *results);
+
 /* Four digits that say something, whether the figure is one or a million. */
 enum { QUERN__BENCH_FIGURE_BYTES = 32 };
 void quern__bench_format_figure(char text[QUERN__BENCH_FIGURE_BYTES], double figure);

@@ -80,7 +80,8 @@ typedef struct quern_bench_workload {
     /** run uses up what enter built: one pass per enter, many rounds per sample. */
     bool fresh QUERN__ZERO;
     bool footprint QUERN__ZERO; /**< Figures are the bytes by which run makes a process grow, not times. */
-    /** A pass is a frame of a main loop: single passes are timed, too (--frames). */
+    /** A pass is a frame of a main loop: single passes are timed, too (--frames). Of a fresh workload these are
+     * the passes of the samples. */
     bool frames QUERN__ZERO;
     /** Bytes that a pass touches, to put the caches into charts; 0: unknown. */
     uint32_t bytes_per_entity QUERN__ZERO;

@@ -111,6 +111,7 @@ static const quern_bench_workload fresh = {.name = "fresh",
                                            .entity_counts = {10},
                                            .single_thread = true,
                                            .fresh = true,
+                                           .frames = true,
                                            .pass_count = three_passes,
                                            .subjects = SUBJECTS};
 static const quern_bench_workload found = {.name = "found",
@@ -314,6 +315,17 @@ Test(bench_main, single_frames_are_timed_when_asked_for)
     cr_expect_geq(results.records[0].frame_count, 20u);
     cr_expect_eq(results.records[0].frame_count, results.records[1].frame_count);
     cr_expect_eq(results.records[0].checksum, results.records[1].checksum);
+    quern__bench_results_close(&results);
+}
+
+Test(bench_main, frames_of_a_fresh_workload_are_the_passes_of_its_samples)
+{
+    cr_expect_eq(call("-w fresh -t 1 -r 4 --warm-up 1 --placements 1 --frames --json=@"),
+                 QUERN_BENCH_EXIT_OK);
+    expect_diaries_agree(3 * 5, 3 * 5);
+    quern__bench_results results = read_results(json_path);
+    cr_expect_eq(results.records[0].frame_count, 3u * 4u);
+    cr_expect_eq(results.records[1].frame_count, 3u * 4u);
     quern__bench_results_close(&results);
 }
 

@@ -211,12 +211,12 @@ Test(bench_results, csv_has_a_head_and_a_line_for_each_record)
         text,
         "workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio,"
         "cycles,instructions,l1_misses,l2_misses,llc_misses,tlb_misses,checksum,agrees,"
-        "frames,frame_p50_ns,frame_p90_ns,frame_p99_ns,frame_max_ns\n"
-        "iter,raw,,1000,1,entity,ns,9,0.5,0.01,0.48,0.52,,,,,,,,fedcba9876543210,,0,,,,\n"
+        "frames,frame_p50_ns,frame_p90_ns,frame_p95_ns,frame_p99_ns,frame_max_ns,ratio_low,ratio_high\n"
+        "iter,raw,,1000,1,entity,ns,9,0.5,0.01,0.48,0.52,,,,,,,,fedcba9876543210,,0,,,,,,,\n"
         "iter,quern,raw,1000,1,entity,ns,9,0.625,0.0125,0.6,0.65,1.25,1.75,,,,,0,fedcba9876543210,yes,"
-        "2,2000,2400,2490,2500\n"
-        "mem,raw,,1000,1,entity,bytes,1,40.25,0,40.25,40.25,,,,,,,,fedcba9876543210,,0,,,,\n"
-        "\"a, \"\"b\"\"\",raw,,1000,1,entity,ns,1,2,0,2,2,,,,,,,,fedcba9876543210,,0,,,,\n",
+        "2,2000,2400,2450,2490,2500,1.25,1.25\n"
+        "mem,raw,,1000,1,entity,bytes,1,40.25,0,40.25,40.25,,,,,,,,fedcba9876543210,,0,,,,,,,\n"
+        "\"a, \"\"b\"\"\",raw,,1000,1,entity,ns,1,2,0,2,2,,,,,,,,fedcba9876543210,,0,,,,,,,\n",
         "%s", text);
     quern__bench_results_close(&results);
     free(text);
@@ -240,9 +240,10 @@ Test(bench_results, a_subject_that_disagrees_is_marked_and_has_no_ratio)
 {
     quern__bench_results results = make_results();
     expect_written(quern__bench_json_write_record, &results, "\"agrees\":true", NULL);
-    expect_written(quern__bench_table_write_record, &results, "1.25\n", "WRONG");
+    expect_written(quern__bench_table_write_record, &results, "1.25  1.25 to 1.25\n", "WRONG");
     expect_written(quern__bench_table_write_record, &results,
-                   "of 2 frames 50 % within 2.000 us, 90 % within 2.400 us, 99 % within 2.490 us, 100 % "
+                   "of 2 frames 50 % within 2.000 us, 90 % within 2.400 us, 95 % within 2.450 us, 99 % "
+                   "within 2.490 us, 100 % "
                    "within 2.500 us\n",
                    NULL);
     results.records[1].checksum++;

@@ -36,6 +36,9 @@
 
   const formatRatio = ratio => ratio < 10 ? ratio.toFixed(2) : ratio < 100 ? ratio.toFixed(1) : ratio.toFixed(0);
 
+  /* The samples show no difference between the subject and its control. */
+  const markOf = result => result.is_unclear ? '?' : '';
+
   const whole = number => number.toLocaleString('en');
 
   /* What a time is best told in. */
@@ -181,7 +184,32 @@
     },
   };
 
-  /* Each bar's ratio, behind its end. */
+  /* A line over each bar, from one end of its interval to the other. */
+  const errorBars = {
+    id: 'errorBars',
+    afterDatasetsDraw(chart) {
+      const {ctx, chartArea, scales} = chart;
+      const place = ratio => Math.min(Math.max(scales.x.getPixelForValue(ratio), chartArea.left), chartArea.right);
+      ctx.save();
+      ctx.strokeStyle = textColour;
+      ctx.beginPath();
+      chart.data.datasets.forEach((dataset, i) => chart.getDatasetMeta(i).data.forEach((bar, k) => {
+        const result = dataset.results[k];
+        if (!result?.ratio_high || !chart.isDatasetVisible(i)) return;
+        const [left, right] = [place(result.ratio_low), place(result.ratio_high)];
+        ctx.moveTo(left, bar.y);
+        ctx.lineTo(right, bar.y);
+        for (const x of [left, right]) {
+          ctx.moveTo(x, bar.y - 4);
+          ctx.lineTo(x, bar.y + 4);
+        }
+      }));
+      ctx.stroke();
+      ctx.restore();
+    },
+  };
+
+  /* Each bar's ratio, beyond the end of its bar and of its interval. */
   const barNumbers = {
     id: 'barNumbers',
     afterDatasetsDraw(chart) {
@@ -192,8 +220,14 @@
       chart.data.datasets.forEach((dataset, i) => chart.getDatasetMeta(i).data.forEach((bar, k) => {
         const ratio = dataset.data[k];
         if (ratio === null || !chart.isDatasetVisible(i)) return;
-        ctx.textAlign = ratio < 1 ? 'right' : 'left';
-        ctx.fillText(formatRatio(ratio), bar.x + (ratio < 1 ? -4 : 4), bar.y);
+        const result = dataset.results[k];
+        const end = (ratio < 1 ? result.ratio_low : result.ratio_high) ?? ratio;
+        const {min, max} = chart.scales.x;
+        const x = chart.scales.x.getPixelForValue(Math.min(Math.max(end, min), max));
+        /* Beside an interval that is cut off there is no room, but within the bar there is. */
+        const isCut = end < min || end > max;
+        ctx.textAlign = (ratio < 1) !== isCut ? 'right' : 'left';
+        ctx.fillText(formatRatio(ratio) + markOf(result), x + (ctx.textAlign === 'right' ? -4 : 4), bar.y - (isCut ? 6 : 0));
       }));
       ctx.restore();
     },
@@ -222,19 +256,27 @@
     const labels = [...new Set(judged.map(caseOf))];
     const names = subjects.filter(subject => judged.some(result => result.subject === subject));
     const datasets = names.map(subject => {
-      const ratios = new Map(judged.filter(result => result.subject === subject)
-        .map(result => [caseOf(result), result.ratio]));
+      const byCase = new Map(judged.filter(result => result.subject === subject)
+        .map(result => [caseOf(result), result]));
+      const results = labels.map(label => byCase.get(label));
       return {
         label: subject,
-        data: labels.map(label => ratios.get(label) ?? null),
-        backgroundColor: colourOf(subject),
+        results,
+        data: results.map(result => result?.ratio ?? null),
+        backgroundColor: ({dataIndex}) => colourOf(subject) + (results[dataIndex]?.is_unclear ? '40' : ''),
+        borderColor: colourOf(subject),
+        borderWidth: 2,
+        borderSkipped: false,
         base: 1,
         skipNull: true,
       };
     });
     /* The ends of the axis leave room for the numbers beside the longest bars, and never cut 1 off. */
     const all = judged.map(result => result.ratio);
-    const [least, most] = [Math.min(...all, 1), Math.max(...all, 1)];
+    const ends = judged.flatMap(result => [result.ratio_low ?? result.ratio, result.ratio_high ?? result.ratio]);
+    /* An interval may be cut off: one wild sample should not make all bars small. */
+    const least = Math.max(Math.min(...all, ...ends, 1), Math.min(...all, 1) / 2);
+    const most = Math.min(Math.max(...all, ...ends, 1), Math.max(...all, 1) * 2);
     const room = Math.max((most / least) ** 0.1, 1.02);
     const [min, max] = [least / room, most * room];
     const scales = {
@@ -248,13 +290,14 @@
     };
     const plugins = {
       legend: {labels: {boxHeight: 8}},
-      tooltip: {callbacks: {label: item => `${item.dataset.label}: ${format(item.raw)}`}},
+      tooltip: {callbacks: {label: item => `${item.dataset.label}: ${format(item.raw)}${markOf(item.dataset.results[item.dataIndex])}, ` +
+        `interval ${intervalOf(item.dataset.results[item.dataIndex])}`}},
     };
     const figure = addChart(section, 'Subject / control', {
       type: 'bar',
       data: {labels, datasets},
       options: {indexAxis: 'y', scales, plugins},
-      plugins: [lineAtOne, barNumbers],
+      plugins: [lineAtOne, errorBars, barNumbers],
     }, 90 + labels.length * 16 * (1 + names.length));
     figure.style.gridColumn = '1 / -1';
   }
@@ -384,7 +427,7 @@
   }
 
   function frameTable(results) {
-    const parts = [['50 %', 0.5], ['90 %', 0.9], ['99 %', 0.99], ['longest', 1]];
+    const parts = [['50 %', 0.5], ['90 %', 0.9], ['95 %', 0.95], ['99 %', 0.99], ['longest', 1]];
     const rows = results.map(result => {
       const sorted = [...result.frames_ns].sort((a, b) => a - b);
       return [result.subject, whole(sorted.length), ...parts.map(([, part]) => formatTime(quantile(sorted, part)))];
@@ -470,21 +513,26 @@
     tlb_misses: 'TLB misses',
   };
 
+  function intervalOf(result) {
+    if (result.ratio === undefined) return '';
+    return result.ratio_high ? `${formatRatio(result.ratio_low)} to ${formatRatio(result.ratio_high)}` : 'too few samples';
+  }
+
   function ratioCell(result) {
     if (result.agrees === false) return element('span', {className: 'wrong'}, 'WRONG');
-    return result.ratio ? result.ratio.toFixed(2) : '';
+    return result.ratio ? result.ratio.toFixed(2) + markOf(result) : '';
   }
 
   function showFigures() {
     const keys = Object.keys(counterTitles).filter(key => data.results.some(result => result.counters?.[key] !== undefined));
     const columns = [['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['median'],
-      ['MAD'], ['least'], ['greatest'], ['ratio'], ...keys.map(key => [counterTitles[key]])];
+      ['MAD'], ['least'], ['greatest'], ['ratio'], ['interval'], ...keys.map(key => [counterTitles[key]])];
     const rows = data.results.map(result => {
       const unit = unitOf(figureOf(result), result.ns_per_op !== undefined);
       const figures = [figureOf(result), result.mad, result.min, result.max];
       return [
         result.workload, whole(result.entities), whole(result.threads), result.subject,
-        `${unit.name} per ${result.unit}`, ...figures.map(figure => format(figure / unit.size)), ratioCell(result),
+        `${unit.name} per ${result.unit}`, ...figures.map(figure => format(figure / unit.size)), ratioCell(result), intervalOf(result),
         ...keys.map(key => format(result.counters?.[key])),
       ];
     });
@@ -499,8 +547,15 @@
       element('ul', {}, ...list)));
   }
 
+  function showTrust() {
+    if (!data.trust?.warning) return;
+    document.getElementById('machine').after(
+      element('div', {className: 'warning', id: 'unsteady'}, `Warning: ${data.trust.warning}.`));
+  }
+
   describeMachine();
   showWrong();
+  showTrust();
   drawRatios();
   drawSpeedups();
   drawSizes();

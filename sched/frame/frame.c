@@ -5,6 +5,7 @@
 #include "core/world/target.h"
 #include "core/world/world_commands.h"
 #include "sched/frame/context_internal.h"
+#include "sched/frame/pass_run.h"
 #include "sched/frame/react.h"
 #include "sched/frame/sync.h"
 #include "sched/frame/workers.h"

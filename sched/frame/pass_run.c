@@ -228,7 +228,7 @@ static void call_checked(quern_context *context, quern_kernel *run, const quern_
 }
 
 /* In a build with checks this is one call on all rows that stay: what it compares is the whole chunk. */
-void quern__pass_call_picked(quern_context *context, const quern_view *chunk_view)
+static void call_picked(quern_context *context, const quern_view *chunk_view)
 {
     quern__rows_call(chunk_view, context->system->query.seen_version, context->addresses,
                      context->system->run);
@@ -605,3 +605,6 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
         run_job(stage, begin, end, context);
     leave_pass(context);
 }
+
+const quern__pass_functions quern__frame_pass_functions = {
+    .begin = quern__pass_begin, .run = quern__pass_run, .end = quern__pass_end, .call_picked = call_picked};

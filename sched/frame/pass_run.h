@@ -9,6 +9,14 @@
 #include "sched/frame/schedule_internal.h"
 #include "sched/schedule/pass.h"
 
+/* What compiled passes call. */
+extern const quern__pass_functions quern__frame_pass_functions;
+
+/* Three of quern__frame_pass_functions, which a frame on one thread calls itself. */
+void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+
 /* The context is the system's from here on, its stream that of the part. */
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part);
 

@@ -5,6 +5,7 @@
 #include "core/world/target.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
+#include "sched/frame/pass_run.h"
 #include "sched/frame/workers.h"
 #include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
@@ -50,8 +51,9 @@ static void unlink_schedule(const quern_schedule *schedule)
     *link = schedule->next_schedule;
 }
 
-quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
-                                   quern_schedule **out_schedule)
+quern_result quern__schedule_create(quern_world *world, const quern_schedule_def *def,
+                                    quern__frame_observer_create *create_observer,
+                                    quern_schedule **out_schedule)
 {
     static const quern_schedule_def zero;
     static const char *const default_phases[] = {"update"};
@@ -76,6 +78,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     if (schedule == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_schedule_create: no memory for a schedule");
     *schedule = (quern_schedule){.plan = {.schedule = schedule,
+                                          .functions = &quern__frame_pass_functions,
                                           .world = world,
                                           .phases = (void *)(schedule + 1),
                                           .phase_count = phase_count,
@@ -88,7 +91,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                           .own_cache_bytes = caches.own_bytes,
                                           .shared_cache_bytes = caches.shared_bytes},
                                  .timing = def->timing};
-    result = quern__frame_observer_create(&schedule->plan, def->timing, def->trace, &schedule->observer);
+    result = create_observer(&schedule->plan, def, &schedule->observer);
     if (result != QUERN_OK) {
         quern__release(allocator, schedule, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
         return quern__in_call(result, "quern_schedule_create");
@@ -140,11 +143,6 @@ quern__system *quern__schedule_system(const quern_schedule *schedule, quern_syst
 {
     if (system.bits == 0 || system.bits > schedule->plan.systems.count) return NULL;
     return schedule->plan.systems.items[system.bits - 1];
-}
-
-quern__frame_observer *quern__schedule_observer(const quern_schedule *schedule)
-{
-    return schedule->observer;
 }
 
 quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)

@@ -63,6 +63,19 @@ static inline quern__recorders quern__schedule_recorders(const quern_schedule *s
     return (quern__recorders){schedule->recorders.items, schedule->worker_count};
 }
 
+/* Creates a schedule with the observer that `create_observer` makes. Arguments and errors: as
+ * quern_schedule_create, in whose name messages speak. */
+quern_result quern__schedule_create(quern_world *world, const quern_schedule_def *def,
+                                    quern__frame_observer_create *create_observer,
+                                    quern_schedule **out_schedule);
+
+/* Fails with WORLD_LOCKED, naming the call, while the schedule runs a frame; also in its exclusive systems. */
+quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function);
+
+/* quern_schedule_run, for another public function, which messages name. */
+quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                 const char *function);
+
 /* quern_schedule_compile, for another public function, which messages name. */
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);
 

@@ -13,51 +13,59 @@ static uint64_t streamed_bytes(const quern__pass *pass, const quern__stage *stag
 }
 
 /* A task for each stage, after that of the one before. */
-static void capture_pass(quern_capture *capture, const quern__segment *segment, quern__pass *pass)
+static void capture_pass(const quern__profiler *profiler, const quern__segment *segment,
+                         const quern__pass *pass)
 {
+    quern_capture *capture = profiler->capture;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
     for (uint32_t i = 0; i < pass->stage_count; i++) {
-        quern__stage *stage = &pass->stages[i];
-        stage->task = quern__capture_add_task(capture, name, stage->item_count);
-        if (stage->task == UINT32_MAX) return;
-        quern__task *task = &capture->tasks.items[stage->task];
+        const quern__stage *stage = &pass->stages[i];
+        const uint32_t number = quern__capture_add_task(capture, name, stage->item_count);
+        if (number == UINT32_MAX) return;
+        if (i == 0) quern__profile_of_pass(profiler, pass)->first_task = number;
+        quern__task *task = &capture->tasks.items[number];
         task->bytes = streamed_bytes(pass, stage);
         task->is_serial = quern__stage_is_serial(stage);
         task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
-        if (i > 0) quern__capture_add_wait(capture, stage->task - 1);
+        if (i > 0) quern__capture_add_wait(capture, number - 1);
         for (uint32_t k = 0; k < pass->waits_for.count && i == 0; k++) {
             const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
-            quern__capture_add_wait(capture, before->stages[before->stage_count - 1].task);
+            quern__capture_add_wait(
+                capture, quern__profile_task_of(profiler, &before->stages[before->stage_count - 1]));
         }
     }
 }
 
-void quern__capture_begin_segment(quern_capture *capture, const quern__segment *segment)
+void quern__capture_begin_segment(const quern__profiler *profiler, const quern__segment *segment)
 {
-    quern__capture_start_segment(capture, false, quern__clock_ns());
+    quern__capture_start_segment(profiler->capture, false, quern__clock_ns());
     for (uint32_t i = 0; i < segment->passes.count; i++)
-        capture_pass(capture, segment, segment->passes.items[i]);
+        capture_pass(profiler, segment, segment->passes.items[i]);
 }
 
-void quern__capture_end_item(const quern_capture *capture, const quern__stage *stage, uint32_t item,
+void quern__capture_end_item(const quern__profiler *profiler, const quern__stage *stage, uint32_t item,
                              uint64_t took_ns)
 {
+    const quern_capture *capture = profiler->capture;
     if (capture->is_out_of_memory) return;
     const uint64_t cost_ns = quern__clock_cost_ns();
-    capture->items_ns.items[capture->tasks.items[stage->task].first_item + item] =
+    capture->items_ns
+        .items[capture->tasks.items[quern__profile_task_of(profiler, stage)].first_item + item] =
         took_ns > cost_ns ? took_ns - cost_ns : 0;
 }
 
-void quern__capture_end_hooks(const quern_capture *capture, const quern__observed_job *job,
+void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
                               uint64_t took_ns)
 {
+    const quern_capture *capture = profiler->capture;
     if (capture->is_out_of_memory) return;
     const quern__pass *pass = job->pass;
     if (job->callback == QUERN__CALLBACK_BEGIN)
-        capture->tasks.items[pass->stages[0].task].before_ns = took_ns;
+        capture->tasks.items[quern__profile_task_of(profiler, &pass->stages[0])].before_ns = took_ns;
     else
-        capture->tasks.items[pass->stages[pass->stage_count - 1].task].after_ns = took_ns;
+        capture->tasks.items[quern__profile_task_of(profiler, &pass->stages[pass->stage_count - 1])]
+            .after_ns = took_ns;
 }
 
 void quern__capture_end_part(quern_capture *capture, uint64_t took_ns)

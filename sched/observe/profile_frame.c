@@ -13,7 +13,8 @@ enum {
 /* False for one that was added since the last frame. */
 static bool has_times(const quern__profiler *profiler, const quern__system *system)
 {
-    return (system->index + 1) * QUERN__TIME_COUNT <= profiler->time_stride;
+    return system->index < profiler->systems.count &&
+           (system->index + 1) * QUERN__TIME_COUNT <= profiler->time_stride;
 }
 
 static uint64_t sum_times(const quern__profiler *profiler, const quern__system *system, uint32_t what)
@@ -44,9 +45,8 @@ static uint64_t slept_ns(const quern__profiler *profiler, uint32_t index, uint64
 
 static void start_passes(const quern__profiler *profiler)
 {
-    for (uint32_t i = 0; i < profiler->plan->segments.count; i++)
-        for (uint32_t k = 0; k < profiler->plan->segments.items[i].passes.count; k++)
-            profiler->plan->segments.items[i].passes.items[k]->frame_ns = 0;
+    for (uint32_t i = 0; i < profiler->plan->pass_count; i++)
+        profiler->passes[i].frame_ns = 0;
 }
 
 /* Frames of other schedules may run at the same time, which ask for it, or do not: one that has asked
@@ -107,11 +107,12 @@ static uint64_t take_times(const quern__profiler *profiler, const quern__system 
     return growth(seen_ns, sum_times(profiler, system, what));
 }
 
-static void take_samples(const quern__profiler *profiler, quern__system *system)
+static void take_samples(const quern__profiler *profiler, const quern__system *system)
 {
+    quern__system_profile *profile = quern__profile_of_system(profiler, system);
     const bool fades = profiler->observed_count % LEARN_INTERVAL == 1; /* counts this frame, too */
-    if (fades) system->sampled_ns -= system->sampled_ns / FADE_SHARE;
-    system->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
+    if (fades) profile->sampled_ns -= profile->sampled_ns / FADE_SHARE;
+    profile->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &profile->views_seen_ns);
 }
 
 /* Reactions may have run in any of the frame's rounds. */
@@ -129,27 +130,32 @@ static double rows_of(const quern__system *system)
 static void divide_pass(const quern__profiler *profiler, const quern__pass *pass)
 {
     const bool has_hooks = pass->has_begin || pass->has_end;
+    const double pass_ns = (double)quern__profile_of_pass(profiler, pass)->frame_ns;
     double sampled_ns = 0, rows = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
+        const quern__system *system = pass->systems.items[i];
+        quern__system_profile *profile = quern__profile_of_system(profiler, system);
         if (profiler->is_learning) take_samples(profiler, system);
-        system->profile_ns =
-            has_hooks ? take_times(profiler, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns) : 0;
+        profile->profile_ns =
+            has_hooks ? take_times(profiler, system, QUERN__TIME_HOOKS, &profile->hooks_seen_ns) : 0;
         if (!took_part(system)) continue;
-        sampled_ns += (double)system->sampled_ns;
+        sampled_ns += (double)profile->sampled_ns;
         rows += rows_of(system);
     }
     for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
+        const quern__system *system = pass->systems.items[i];
+        quern__system_profile *profile = quern__profile_of_system(profiler, system);
         if (!took_part(system)) continue;
         const double share =
-            sampled_ns > 0 ? (double)system->sampled_ns / sampled_ns : rows_of(system) / rows;
-        system->profile_ns += (uint64_t)((double)pass->frame_ns * share);
+            sampled_ns > 0 ? (double)profile->sampled_ns / sampled_ns : rows_of(system) / rows;
+        profile->profile_ns += (uint64_t)(pass_ns * share);
     }
 }
 
+/* Passes that a frame made anew and that it could not run after that have no profile. */
 static void divide_passes(const quern__profiler *profiler)
 {
+    if (profiler->passes_version != profiler->plan->passes_version) return;
     for (uint32_t i = 0; i < profiler->plan->segments.count; i++)
         for (uint32_t k = 0; k < profiler->plan->segments.items[i].passes.count; k++)
             divide_pass(profiler, profiler->plan->segments.items[i].passes.items[k]);
@@ -223,10 +229,10 @@ void quern__profile_forget_totals(quern__profiler *profiler)
     quern__counters_forget(&profiler->counters);
     for (uint32_t i = 0; i < profiler->worker_count; i++)
         profiler->workers[i].profile_total = (quern_worker_profile){0};
-    for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
-        quern__system *system = profiler->plan->systems.items[i];
-        system->total_ns = 0;
-        system->total_view_count = system->total_entity_count = system->total_command_count = 0;
+    for (uint32_t i = 0; i < profiler->systems.count; i++) {
+        quern__system_profile *profile = &profiler->systems.items[i];
+        profile->total_ns = 0;
+        profile->total_view_count = profile->total_entity_count = profile->total_command_count = 0;
     }
 }
 
@@ -249,14 +255,15 @@ static void add_frame(quern__profiler *profiler)
 static void add_systems(const quern__profiler *profiler)
 {
     for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
-        quern__system *system = profiler->plan->systems.items[i];
+        const quern__system *system = profiler->plan->systems.items[i];
+        quern__system_profile *profile = quern__profile_of_system(profiler, system);
         quern_system_stats stats;
         const quern_system handle = {.bits = system->index + 1};
         if (quern_schedule_get_system_stats(profiler->plan->schedule, handle, &stats) != QUERN_OK) continue;
-        system->total_ns += stats.time_ns;
-        system->total_view_count += stats.view_count;
-        system->total_entity_count += stats.entity_count;
-        system->total_command_count += stats.command_count;
+        profile->total_ns += stats.time_ns;
+        profile->total_view_count += stats.view_count;
+        profile->total_entity_count += stats.entity_count;
+        profile->total_command_count += stats.command_count;
     }
 }
 
@@ -290,7 +297,7 @@ uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const que
     if (profiler->is_timing)
         return sum_times(profiler, system, QUERN__TIME_VIEWS) +
                sum_times(profiler, system, QUERN__TIME_HOOKS);
-    return profiler->is_profiling ? system->profile_ns : 0;
+    return profiler->is_profiling ? quern__profile_of_system(profiler, system)->profile_ns : 0;
 }
 
 /* What earlier frames took is forgotten, and learnt anew. */
@@ -301,11 +308,12 @@ void quern__profile_forget(quern__profiler *profiler)
         profiler->workers[i].profile = (quern_worker_profile){0};
     }
     for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
-        quern__system *system = profiler->plan->systems.items[i];
+        const quern__system *system = profiler->plan->systems.items[i];
         if (!has_times(profiler, system)) continue;
-        (void)take_times(profiler, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
-        (void)take_times(profiler, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns);
-        system->sampled_ns = system->profile_ns = 0;
+        quern__system_profile *profile = quern__profile_of_system(profiler, system);
+        (void)take_times(profiler, system, QUERN__TIME_VIEWS, &profile->views_seen_ns);
+        (void)take_times(profiler, system, QUERN__TIME_HOOKS, &profile->hooks_seen_ns);
+        profile->sampled_ns = profile->profile_ns = 0;
     }
     profiler->frame = (quern_frame_profile){0};
     profiler->observed_count = 0;

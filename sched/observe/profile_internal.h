@@ -28,6 +28,7 @@
  * come back to them. On two threads a profile of 100,000 entities cost 3.5 us of a frame with this, and 5
  * without. */
 
+#include "sched/frame/schedule_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/observe/capture.h"
 #include "sched/observe/counters.h"
@@ -73,6 +74,33 @@ typedef struct quern__observed_worker {
     quern_worker_profile profile, profile_total;
 } quern__observed_worker;
 
+/* What the profile keeps of a pass, until the passes are made anew. */
+typedef struct quern__pass_profile {
+    bool is_named; /* its own name and those of its systems are in the trace */
+    uint32_t trace_name;
+    uint32_t sample_stride;    /* one chunk in so many is timed by system; 0: not known yet */
+    uint32_t span_chunk_count; /* the fewest chunks of a span that is timed */
+    uint32_t first_task; /* in the capture of this frame: the task of the first stage; others follow */
+    uint64_t chunk_ns;   /* duration of a chunk, or of another item, when it was last measured */
+    uint64_t hooks_ns;   /* duration of begin, end and conditions in this segment */
+
+    /* Written by worker 0 alone: apart from what all workers read. */
+    _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* sum of all jobs, over the runs of this frame */
+    uint64_t path_ns;  /* from the segment's beginning to the pass's end, along the passes it waits for */
+    uint64_t least_ns; /* duration of this run with a thread for each chunk: that of the longest chunk */
+} quern__pass_profile;
+
+/* What the profile keeps of a system. */
+typedef struct quern__system_profile {
+    uint32_t trace_name;
+    uint64_t views_seen_ns; /* sum of its QUERN__TIME_VIEWS when samples were last taken */
+    uint64_t hooks_seen_ns; /* sum of its QUERN__TIME_HOOKS likewise */
+    uint64_t sampled_ns;    /* time in the views of sampled chunks; older samples count less */
+    uint64_t profile_ns;    /* time in the last frame, by the profile */
+    uint64_t total_ns;      /* time since the profile began */
+    uint64_t total_view_count, total_entity_count, total_command_count; /* since the profile began */
+} quern__system_profile;
+
 /* Of a schedule. */
 typedef struct quern__profiler {
     quern__frame_observer observer; /* first: frames know no more of it */
@@ -94,6 +122,10 @@ typedef struct quern__profiler {
     quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
     uint64_t stage_start_ns;
     quern__counters counters;
+    quern__pass_profile *passes; /* by the number of the pass */
+    uint32_t pass_capacity;
+    uint64_t passes_version; /* of the plan, when `passes` began; another one: `passes` is void */
+    QUERN__ARRAY(quern__system_profile) systems; /* by the index of the system */
     quern__observed_worker *workers;
     uint64_t *times_ns; /* [worker * time_stride + system * QUERN__TIME_COUNT + ..] */
     uint32_t time_stride;
@@ -114,7 +146,34 @@ static inline quern__profiler *quern__profiler_of(quern__frame_observer *observe
 
 static inline quern__profiler *quern__schedule_profiler(const quern_schedule *schedule)
 {
-    return quern__profiler_of(quern__schedule_observer(schedule));
+    return quern__profiler_of(schedule->observer);
+}
+
+static inline quern__pass_profile *quern__profile_of_pass(const quern__profiler *profiler,
+                                                          const quern__pass *pass)
+{
+    return &profiler->passes[pass->number];
+}
+
+static inline quern__system_profile *quern__profile_of_system(const quern__profiler *profiler,
+                                                              const quern__system *system)
+{
+    return &profiler->systems.items[system->index];
+}
+
+/* The same as a copy, all zero for a system that was added after the last profiled frame. */
+static inline quern__system_profile quern__profile_known_of(const quern__profiler *profiler,
+                                                            const quern__system *system)
+{
+    return system->index < profiler->systems.count ? profiler->systems.items[system->index]
+                                                   : (quern__system_profile){0};
+}
+
+/* The number of a stage's task in the capture. */
+static inline uint32_t quern__profile_task_of(const quern__profiler *profiler, const quern__stage *stage)
+{
+    return quern__profile_of_pass(profiler, stage->pass)->first_task +
+           (uint32_t)(stage - stage->pass->stages);
 }
 
 /* Whether one thread runs all of it, by what it is. */
@@ -133,6 +192,10 @@ void quern__profile_forget(quern__profiler *profiler);
 void quern__profile_begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame);
 void quern__profile_end_frame(quern__frame_observer *observer);
 uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const quern__system *system);
+
+/* Makes room for what is kept of each pass and system. When the passes were made anew, what was kept of the
+ * old ones is forgotten. Errors: OUT_OF_MEMORY. */
+quern_result quern__profile_reserve(quern__profiler *profiler);
 
 /* ----------------------------------------------------------------------- profile_jobs.c: jobs and calls */
 
@@ -167,13 +230,13 @@ void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t by
 
 /* -------------------------------------------------------- capture_frame.c: what a frame tells a capture */
 
-void quern__capture_begin_segment(quern_capture *capture, const quern__segment *segment);
+void quern__capture_begin_segment(const quern__profiler *profiler, const quern__segment *segment);
 void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns);
 
 /* What an item of the pass took; before or after its items; a part of a sync point's loop. Any worker. */
-void quern__capture_end_item(const quern_capture *capture, const quern__stage *stage, uint32_t item,
+void quern__capture_end_item(const quern__profiler *profiler, const quern__stage *stage, uint32_t item,
                              uint64_t took_ns);
-void quern__capture_end_hooks(const quern_capture *capture, const quern__observed_job *job,
+void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
                               uint64_t took_ns);
 void quern__capture_end_part(quern_capture *capture, uint64_t took_ns);
 

@@ -43,9 +43,10 @@ uint64_t quern__clock_cost_ns(void)
 
 /* ------------------------------------------------------------------------------------------ samples */
 
-static uint32_t stride_of(const quern__pass *pass)
+static uint32_t stride_of(const quern__profiler *profiler, const quern__pass *pass)
 {
-    return pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
+    const uint32_t stride = quern__profile_of_pass(profiler, pass)->sample_stride;
+    return stride != 0 ? stride : FIRST_STRIDE;
 }
 
 uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const quern__pass *pass,
@@ -73,7 +74,7 @@ static quern__stretch next_sample(const quern__profiler *profiler, quern__observ
     worker->is_shown = is_sample && profiler->is_traced;
     worker->is_counted = is_sample && quern__profile_counts(profiler);
     if (is_sample) {
-        worker->sample_countdown = stride_of(pass);
+        worker->sample_countdown = stride_of(profiler, pass);
         return (quern__stretch){.end = begin + 1, .is_told = true};
     }
     uint32_t count = end - begin;
@@ -89,7 +90,7 @@ static void end_item(const quern__profiler *profiler, quern__observed_worker *wo
                      const quern__stage *stage, uint32_t item)
 {
     const uint64_t now_ns = quern__clock_ns();
-    quern__capture_end_item(profiler->capture, stage, item, now_ns - worker->item_start_ns);
+    quern__capture_end_item(profiler, stage, item, now_ns - worker->item_start_ns);
     worker->item_start_ns = now_ns;
 }
 
@@ -123,7 +124,7 @@ static void show_call(const quern__profiler *profiler, const quern__observed_cal
     const quern__trace_event event = {.begin_ns = profiler->workers[call->worker_index].lap_start_ns,
                                       .duration_ns = took_ns,
                                       .kind = kinds[call->callback],
-                                      .name = call->system->trace_name,
+                                      .name = quern__profile_of_system(profiler, call->system)->trace_name,
                                       .ordinal = call->ordinal,
                                       .count = call->row_count};
     quern__profile_show(profiler, call->worker_index, &event);
@@ -160,12 +161,15 @@ static void watch_loops(const quern__profiler *profiler, const quern__observed_j
     const quern__pass *pass = job->pass;
     if (profiler->jobs == NULL || profiler->frame.thread_count != 1) return;
     if (job->callback == QUERN__CALLBACK_BEGIN)
-        quern__capture_expect_loops(profiler->capture, pass->stages[0].task, QUERN__TASK_BEFORE);
+        quern__capture_expect_loops(profiler->capture, quern__profile_task_of(profiler, &pass->stages[0]),
+                                    QUERN__TASK_BEFORE);
     else if (job->callback == QUERN__CALLBACK_END)
-        quern__capture_expect_loops(profiler->capture, pass->stages[pass->stage_count - 1].task,
+        quern__capture_expect_loops(profiler->capture,
+                                    quern__profile_task_of(profiler, &pass->stages[pass->stage_count - 1]),
                                     QUERN__TASK_AFTER);
     else if (quern__stage_is_serial(job->stage))
-        quern__capture_expect_loops(profiler->capture, job->stage->task, QUERN__TASK_ITEM);
+        quern__capture_expect_loops(profiler->capture, quern__profile_task_of(profiler, job->stage),
+                                    QUERN__TASK_ITEM);
     else
         return;
     profiler->jobs->workers[job->worker_index].loop_watch = &profiler->capture->loop_watch;
@@ -183,8 +187,8 @@ static void begin_items(const quern__profiler *profiler, const quern__observed_j
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
     const quern__pass *pass = job->pass;
     const bool samples = profiler->is_profiling || profiler->is_traced;
-    if (samples && (worker->sample_countdown == 0 || worker->sample_countdown > stride_of(pass)))
-        worker->sample_countdown = stride_of(pass);
+    if (samples && (worker->sample_countdown == 0 || worker->sample_countdown > stride_of(profiler, pass)))
+        worker->sample_countdown = stride_of(profiler, pass);
     if (profiler->capture != NULL) worker->item_start_ns = quern__clock_ns();
     const uint32_t run_count = run_count_of(profiler, job->worker_index);
     const quern__span *span = &worker->span;
@@ -215,7 +219,7 @@ static void show_job(const quern__profiler *profiler, const quern__observed_job 
     const quern__trace_event event = {.begin_ns = begin_ns,
                                       .duration_ns = took_ns,
                                       .kind = QUERN__TRACE_PASS,
-                                      .name = job->pass->trace_name,
+                                      .name = quern__profile_of_pass(profiler, job->pass)->trace_name,
                                       .ordinal = job->begin,
                                       .count = job->end - job->begin};
     quern__profile_show(profiler, job->worker_index, &event);
@@ -231,7 +235,8 @@ static void end_items(const quern__profiler *profiler, const quern__observed_job
     span->chunk_count += job->end - job->begin;
     times[QUERN__TIME_COUNTED] += job->end - job->begin;
     const bool at_once = profiler->is_learning || profiler->is_traced;
-    if (span->chunk_count < (at_once ? 1 : job->pass->span_count)) return;
+    if (span->chunk_count < (at_once ? 1 : quern__profile_of_pass(profiler, job->pass)->span_chunk_count))
+        return;
     const uint64_t now_ns = quern__clock_ns(), took_ns = now_ns - span->start_ns;
     const uint64_t chunk_ns = took_ns / span->chunk_count;
     times[QUERN__TIME_JOBS] += took_ns;
@@ -252,6 +257,6 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
         return;
     }
     const uint64_t took_ns = quern__clock_ns() - profiler->workers[job->worker_index].job_start_ns;
-    job->pass->hooks_ns += took_ns;
-    if (profiler->capture != NULL) quern__capture_end_hooks(profiler->capture, job, took_ns);
+    quern__profile_of_pass(profiler, job->pass)->hooks_ns += took_ns;
+    if (profiler->capture != NULL) quern__capture_end_hooks(profiler, job, took_ns);
 }

@@ -25,16 +25,22 @@ void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t by
 
 quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern__pass *pass)
 {
-    quern_trace *trace = quern__profiler_of(observer)->trace;
-    if (trace == NULL || pass->is_named) return QUERN_OK;
+    quern__profiler *profiler = quern__profiler_of(observer);
+    quern_trace *trace = profiler->trace;
+    if (!observer->is_looking && trace == NULL) return QUERN_OK;
+    quern_result result = quern__profile_reserve(profiler);
+    if (result != QUERN_OK) return result;
+    quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
+    if (trace == NULL || profile->is_named) return QUERN_OK;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
-    quern_result result = quern_trace_add_name(trace, name, &pass->trace_name);
+    result = quern_trace_add_name(trace, name, &profile->trace_name);
     for (uint32_t i = 0; i < pass->systems.count && result == QUERN_OK; i++) {
-        quern__system *system = pass->systems.items[i];
-        result = quern_trace_add_name(trace, system->name, &system->trace_name);
+        const quern__system *system = pass->systems.items[i];
+        result = quern_trace_add_name(trace, system->name,
+                                      &quern__profile_of_system(profiler, system)->trace_name);
     }
-    pass->is_named = result == QUERN_OK;
+    profile->is_named = result == QUERN_OK;
     return result;
 }
 
@@ -50,8 +56,8 @@ void quern__profile_begin_segment(quern__frame_observer *observer, const quern__
     /* Nothing that it did before this segment belongs to a span. */
     profiler->workers[profiler->caller_index].span.pass = NULL;
     for (uint32_t i = 0; i < segment->passes.count; i++)
-        segment->passes.items[i]->hooks_ns = 0;
-    if (profiler->capture != NULL) quern__capture_begin_segment(profiler->capture, segment);
+        quern__profile_of_pass(profiler, segment->passes.items[i])->hooks_ns = 0;
+    if (profiler->capture != NULL) quern__capture_begin_segment(profiler, segment);
 }
 
 /* What the jobs of a pass took in a segment. */
@@ -84,40 +90,44 @@ static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *
 
 /* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it
  * is written now and then only: a line that the caller has written has to come to them anew. */
-static void learn(const quern__profiler *profiler, quern__pass *pass, const pass_times *times)
+static void learn(const quern__profiler *profiler, const quern__pass *pass, const pass_times *times)
 {
+    quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
     if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
-    pass->chunk_ns = times->timed_ns / (pass->item_count - times->counted_count);
+    profile->chunk_ns = times->timed_ns / (pass->item_count - times->counted_count);
     const uint64_t most = pass->item_count / MIN_SPANS;
-    const uint64_t wanted = SPAN_LOOKS * quern__clock_cost_ns() / (pass->chunk_ns + 1);
-    pass->span_count = (uint32_t)(wanted < most ? wanted : most);
-    pass->sample_stride =
-        quern__profile_choose_stride(profiler, pass, pass->chunk_ns * pass->item_count + 1);
+    const uint64_t wanted = SPAN_LOOKS * quern__clock_cost_ns() / (profile->chunk_ns + 1);
+    profile->span_chunk_count = (uint32_t)(wanted < most ? wanted : most);
+    profile->sample_stride =
+        quern__profile_choose_stride(profiler, pass, profile->chunk_ns * pass->item_count + 1);
 }
 
 /* How long the pass takes with a thread for every chunk: of each stage, one. */
-static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint64_t busy_ns)
+static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint64_t chunk_ns,
+                         uint64_t busy_ns)
 {
     const bool is_known = times->longest_ns > 0 || times->counted_count == 0;
-    const uint64_t longest_ns = is_known ? times->longest_ns : pass->chunk_ns;
+    const uint64_t longest_ns = is_known ? times->longest_ns : chunk_ns;
     if (pass->stage_count == 1) return longest_ns;
     return longest_ns * pass->stage_count < busy_ns ? longest_ns * pass->stage_count : busy_ns;
 }
 
 /* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk.
  * Passes stand in an order that respects what they wait for. */
-static uint64_t longest_path_ns(const quern__segment *segment)
+static uint64_t longest_path_ns(const quern__profiler *profiler, const quern__segment *segment)
 {
     uint64_t longest_ns = 0;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
-        quern__pass *pass = segment->passes.items[i];
+        const quern__pass *pass = segment->passes.items[i];
+        quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
         uint64_t start_ns = 0;
         for (uint32_t k = 0; k < pass->waits_for.count; k++) {
             const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
-            if (before->path_ns > start_ns) start_ns = before->path_ns;
+            const uint64_t end_ns = quern__profile_of_pass(profiler, before)->path_ns;
+            if (end_ns > start_ns) start_ns = end_ns;
         }
-        pass->path_ns = start_ns + pass->hooks_ns + pass->least_ns;
-        if (pass->path_ns > longest_ns) longest_ns = pass->path_ns;
+        profile->path_ns = start_ns + profile->hooks_ns + profile->least_ns;
+        if (profile->path_ns > longest_ns) longest_ns = profile->path_ns;
     }
     return longest_ns;
 }
@@ -131,14 +141,15 @@ void quern__profile_end_segment(quern__frame_observer *observer, const quern__se
         now_ns - profiler->segment_start_ns -
         (quern__profile_dry_ns(profiler, profiler->caller_index, now_ns) - profiler->segment_dry_ns);
     for (uint32_t i = 0; i < segment->passes.count; i++) {
-        quern__pass *pass = segment->passes.items[i];
+        const quern__pass *pass = segment->passes.items[i];
+        quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
         const pass_times times = take_jobs(profiler, pass);
-        const uint64_t busy_ns = times.timed_ns + times.counted_count * pass->chunk_ns;
-        pass->frame_ns += busy_ns;
-        pass->least_ns = least_ns(pass, &times, busy_ns);
-        if (profiler->is_learning || pass->chunk_ns == 0) learn(profiler, pass, &times);
+        const uint64_t busy_ns = times.timed_ns + times.counted_count * profile->chunk_ns;
+        profile->frame_ns += busy_ns;
+        profile->least_ns = least_ns(pass, &times, profile->chunk_ns, busy_ns);
+        if (profiler->is_learning || profile->chunk_ns == 0) learn(profiler, pass, &times);
     }
-    profiler->frame.critical_path_ns += longest_path_ns(segment);
+    profiler->frame.critical_path_ns += longest_path_ns(profiler, segment);
     if (profiler->capture != NULL) quern__capture_finish_segment(profiler->capture, quern__clock_ns());
 }
 

@@ -44,12 +44,13 @@ static void write_frame(const profile_writer *writer)
 
 static void write_system(const profile_writer *writer, const quern__system *system)
 {
+    const quern__system_profile profile = quern__profile_known_of(writer->profiler, system);
     quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
-                 mean_us(writer, system->total_ns),
-                 share_of(system->total_ns, writer->profiler->total.workers.busy_ns),
-                 (double)system->total_view_count / writer->frames,
-                 (double)system->total_entity_count / writer->frames,
-                 (double)system->total_command_count / writer->frames);
+                 mean_us(writer, profile.total_ns),
+                 share_of(profile.total_ns, writer->profiler->total.workers.busy_ns),
+                 (double)profile.total_view_count / writer->frames,
+                 (double)profile.total_entity_count / writer->frames,
+                 (double)profile.total_command_count / writer->frames);
 }
 
 static void write_systems(const profile_writer *writer)
@@ -75,8 +76,9 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     const quern_system handle = {.bits = system->index + 1};
     if (quern_schedule_get_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
-    const bool has_entities = system->total_entity_count > 0;
-    const double share = has_entities ? (double)system->total_entity_count / writer->frames : 1;
+    const uint64_t entity_count = quern__profile_known_of(writer->profiler, system).total_entity_count;
+    const bool has_entities = entity_count > 0;
+    const double share = has_entities ? (double)entity_count / writer->frames : 1;
     quern__print(writer->printer, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");
     write_count(writer, counts[QUERN_HARDWARE_INSTRUCTIONS] / counts[QUERN_HARDWARE_CYCLES]);
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)

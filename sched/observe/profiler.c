@@ -51,6 +51,43 @@ static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_c
     return QUERN_OK;
 }
 
+static void release_passes(const quern__profiler *profiler)
+{
+    quern__release(quern__plan_allocator(profiler->plan), profiler->passes,
+                   profiler->pass_capacity * sizeof *profiler->passes, _Alignof(quern__pass_profile));
+}
+
+static quern_result fail_memory(const char *kind, uint32_t count)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the profile of %u %s", count, kind);
+}
+
+static quern_result reserve_passes(quern__profiler *profiler)
+{
+    const uint32_t count = profiler->plan->pass_count;
+    if (count > profiler->pass_capacity) {
+        quern__pass_profile *passes = quern__allocate(
+            quern__plan_allocator(profiler->plan), count * sizeof *passes, _Alignof(quern__pass_profile));
+        if (passes == NULL) return fail_memory("passes", count);
+        release_passes(profiler);
+        profiler->passes = passes;
+        profiler->pass_capacity = count;
+    }
+    if (count > 0) memset(profiler->passes, 0, count * sizeof *profiler->passes);
+    profiler->passes_version = profiler->plan->passes_version;
+    return QUERN_OK;
+}
+
+quern_result quern__profile_reserve(quern__profiler *profiler)
+{
+    const uint32_t count = profiler->plan->systems.count;
+    if (!quern__array_reserve(quern__plan_allocator(profiler->plan), &profiler->systems, count))
+        return fail_memory("systems", count);
+    while (profiler->systems.count < count)
+        profiler->systems.items[profiler->systems.count++] = (quern__system_profile){0};
+    return profiler->passes_version == profiler->plan->passes_version ? QUERN_OK : reserve_passes(profiler);
+}
+
 /* --------------------------------------------------------------------------------------------- frames */
 
 /* A trace may be started and stopped at any time: what is decided here holds for the frame. */
@@ -63,7 +100,8 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
     observer->is_looking = profiler->is_on || profiler->is_timing;
     observer->wants_parts = profiler->capture != NULL;
     if (!observer->is_looking) return QUERN_OK;
-    quern_result result = reserve_workers(profiler, worker_count);
+    quern_result result = quern__profile_reserve(profiler);
+    if (result == QUERN_OK) result = reserve_workers(profiler, worker_count);
     if (result == QUERN_OK)
         result = quern__counters_reserve(&profiler->counters, worker_count, profiler->plan->systems.count,
                                          quern__plan_allocator(profiler->plan));
@@ -81,6 +119,8 @@ static void destroy(quern__frame_observer *observer)
     quern__trace_remove_schedule(profiler->trace);
     quern__counters_release(&profiler->counters, allocator);
     release_workers(profiler);
+    release_passes(profiler);
+    quern__array_release(allocator, &profiler->systems);
     quern__release(allocator, profiler, sizeof *profiler, _Alignof(quern__profiler));
 }
 
@@ -106,17 +146,24 @@ static const quern__frame_observer_calls calls = {
     .destroy = destroy,
 };
 
-quern_result quern__frame_observer_create(quern__plan *plan, bool timing, quern_trace *trace,
-                                          quern__frame_observer **out_observer)
+static quern_result create_profiler(quern__plan *plan, const quern_schedule_def *def,
+                                    quern__frame_observer **out_observer)
 {
     quern__profiler *profiler =
         quern__allocate(quern__plan_allocator(plan), sizeof *profiler, _Alignof(quern__profiler));
     if (profiler == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for its profile");
-    *profiler =
-        (quern__profiler){.observer.calls = &calls, .plan = plan, .trace = trace, .is_timing = timing};
-    profiler->trace_number = quern__trace_add_schedule(trace);
+    *profiler = (quern__profiler){
+        .observer.calls = &calls, .plan = plan, .trace = def->trace, .is_timing = def->timing};
+    profiler->trace_number = quern__trace_add_schedule(def->trace);
     *out_observer = &profiler->observer;
     return QUERN_OK;
+}
+
+/* This public call is here because frames know of no particular observer, and each schedule has a profiler. */
+quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
+                                   quern_schedule **out_schedule)
+{
+    return quern__schedule_create(world, def, create_profiler, out_schedule);
 }
 
 /* ------------------------------------------------------------------------------------------- asking */
@@ -171,7 +218,7 @@ quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, qu
     const double frames = (double)profiler->frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         out_counts[i] = quern__counters_rate(&profiler->counters, counted->index, (quern_hardware_event)i) *
-                        (double)counted->total_ns / frames;
+                        (double)quern__profile_known_of(profiler, counted).total_ns / frames;
     return QUERN_OK;
 }
 

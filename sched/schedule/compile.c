@@ -94,7 +94,7 @@ static quern_result add_run_nodes(quern_graph *graph, quern__pass *pass, uint32_
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < pass->run_node_count && result == QUERN_OK; i++) {
         const uint32_t before = *out_last;
-        result = add_node(graph, pass, quern__pass_run, &pass->stages[i], out_last);
+        result = add_node(graph, pass, pass->plan->functions->run, &pass->stages[i], out_last);
         if (i == 0) pass->run_node = *out_last;
         if (result == QUERN_OK && i > 0) result = quern_graph_add_edge(graph, before, *out_last);
     }
@@ -106,14 +106,15 @@ static quern_result add_pass_nodes(quern_graph *graph, quern__pass *pass)
 {
     quern_result result = QUERN_OK;
     uint32_t last_run = 0;
-    if (pass->has_begin) result = add_node(graph, pass, quern__pass_begin, pass, &pass->begin_node);
+    if (pass->has_begin)
+        result = add_node(graph, pass, pass->plan->functions->begin, pass, &pass->begin_node);
     if (result == QUERN_OK) result = add_run_nodes(graph, pass, &last_run);
     if (result != QUERN_OK) return result;
     if (!pass->has_begin) pass->begin_node = pass->run_node;
     if (pass->has_begin) result = quern_graph_add_edge(graph, pass->begin_node, pass->run_node);
     pass->end_node = last_run;
     if (result != QUERN_OK || !pass->has_end) return result;
-    result = add_node(graph, pass, quern__pass_end, pass, &pass->end_node);
+    result = add_node(graph, pass, pass->plan->functions->end, pass, &pass->end_node);
     return result == QUERN_OK ? quern_graph_add_edge(graph, last_run, pass->end_node) : result;
 }
 
@@ -198,14 +199,24 @@ quern_result quern__compile_prepare(const quern__plan *plan, const quern__segmen
 
 /* ------------------------------------------------------------------------------------------- passes */
 
+/* Numbers the segment's passes behind those of the segments before it. */
+static void number_passes(quern__plan *plan, const quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        segment->passes.items[i]->number = plan->pass_count++;
+}
+
 static quern_result compile_passes(quern__plan *plan)
 {
     quern_result result = QUERN_OK;
+    plan->pass_count = 0;
+    plan->passes_version++;
     for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++) {
         quern__segment *segment = &plan->segments.items[i];
         if (segment->kind == QUERN__SEGMENT_SYNC) continue;
         result = quern__fuse(plan, segment);
         if (result == QUERN_OK && segment->kind == QUERN__SEGMENT_RUN) result = link_passes(plan, segment);
+        number_passes(plan, segment);
     }
     return result;
 }

@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_SCHEDULE_FRAME_OBSERVER_H
 #define QUERN_SCHED_SCHEDULE_FRAME_OBSERVER_H
 
-/* Who looks on at frames: what is told of a frame, and to whom. Frames know no more of it than this; the
- * profile, traces and captures of sched/observe are behind it, and know no more of frames.
+/* The interface through which a frame reports what it does. Frames know nothing else of their observer; the one
+ * of each schedule is the profiler of sched/observe, which feeds profiles, traces and captures.
  *
  *     frame     | segment            | sync point            | segment ...
  *     segment   | job  job           |
@@ -104,21 +104,8 @@ struct quern__frame_observer {
     bool wants_parts; /* likewise: loops of sync points are in parts on one thread, too */
 };
 
-/* ------------------------------------------------------------------------- of sched/observe, for frames */
-
-/* That of a schedule: with `timing` it times each call; trace may be NULL. Errors: OUT_OF_MEMORY. */
-quern_result quern__frame_observer_create(quern__plan *plan, bool timing, struct quern_trace *trace,
-                                          quern__frame_observer **out_observer);
-
-/* ------------------------------------------------------------------------ of sched/frame, for observers */
-
-quern__frame_observer *quern__schedule_observer(const quern_schedule *schedule);
-
-/* WORLD_LOCKED, naming the call, while the schedule runs a frame; also in its exclusive systems. */
-quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function);
-
-/* quern_schedule_run, for another public function, which messages name. */
-quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
-                                 const char *function);
+/* Makes the observer of a schedule that is being created. Errors: OUT_OF_MEMORY. */
+typedef quern_result quern__frame_observer_create(quern__plan *plan, const quern_schedule_def *def,
+                                                  quern__frame_observer **out_observer);
 
 #endif

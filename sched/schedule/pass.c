@@ -62,7 +62,7 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
         const bool picks_rows = system->query.picks_rows;
         pass->calls.items[pass->calls.count++] =
             (quern__pass_call){.system = system,
-                               .run = picks_rows ? quern__pass_call_picked : system->run,
+                               .run = picks_rows ? pass->plan->functions->call_picked : system->run,
                                .columns = match->columns,
                                .query = &system->query,
                                .term_count = system->query.term_count};

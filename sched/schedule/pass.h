@@ -31,7 +31,7 @@ typedef enum quern__pass_kind {
  * looks at little else. */
 typedef struct quern__pass_call {
     quern__system *system;
-    quern_kernel *run; /* the system's, or quern__pass_call_picked */
+    quern_kernel *run; /* the system's, or call_picked of quern__pass_functions */
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
@@ -64,9 +64,8 @@ typedef struct quern__stage {
     struct quern__pass *pass;
     uint32_t first_chunk, chunk_count; /* on the walk */
     uint32_t item_count;
-    bool is_deep;  /* the last level, which is one item: see levels.h */
-    bool is_gone;  /* of reactions: copies of what is gone, see reacting.h */
-    uint32_t task; /* in the capture of this frame */
+    bool is_deep; /* the last level, which is one item: see levels.h */
+    bool is_gone; /* of reactions: copies of what is gone, see reacting.h */
 } quern__stage;
 
 /* Rows of the last level that are neighbours in a chunk and lie equally deep: a view. */
@@ -100,6 +99,7 @@ typedef struct quern__pass {
     struct quern__plan *plan;
     quern__pass_kind kind;
     uint32_t index;                           /* among those of its segment, as they were made */
+    uint32_t number;                          /* among those of the plan: 0 to pass_count - 1 */
     QUERN__ARRAY(quern__system *) systems;    /* in the order of execution */
     uint64_t touched[QUERN__COMPONENT_WORDS]; /* by the terms of some system */
     uint32_t lane_count;
@@ -109,6 +109,9 @@ typedef struct quern__pass {
     quern__relation *levels;                 /* by which some system goes; or NULL */
     uint32_t begin_node, run_node, end_node; /* in the graph of its segment; equal where one is missing */
     uint32_t run_node_count; /* from run_node on, one per stage; behind them none are left */
+    QUERN__ARRAY(uint32_t)
+    waits_for; /* places in the segment of the passes that end before this one begins;
+                                       * without those that another of these passes waits for */
 
     QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
     QUERN__ARRAY(quern__pass_call) calls;
@@ -139,22 +142,19 @@ typedef struct quern__pass {
     QUERN__ARRAY(quern__reacting_chunk) reacting_chunks;
     QUERN__ARRAY(quern__reacting_call) reacting_calls;
     QUERN__ARRAY(quern_entity) reacting_handles; /* of the rows of an exclusive one, in order */
-
-    /* observed: see sched/observe/profile_internal.h */
-    QUERN__ARRAY(uint32_t)
-    waits_for; /* places in the segment of passes that must come before, less what follows */
-    bool is_named;
-    uint32_t trace_name;
-    uint32_t sample_stride; /* one chunk in so many is timed by system */
-    uint32_t span_count;    /* jobs are timed when they come to so many chunks */
-    uint64_t chunk_ns;      /* what a chunk, or another item, took when that was learnt */
-    uint64_t hooks_ns;      /* before and after the jobs */
-
-    /* What worker 0 keeps of it: apart from what all workers read. */
-    _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* of all jobs, over the runs of this frame */
-    uint64_t path_ns;  /* from the segment's beginning to this pass's end, by what it must wait for */
-    uint64_t least_ns; /* of this run, were there a thread for each chunk; by the longest of them */
 } quern__pass;
+
+/* How a frame carries out a pass. The plan is given these functions, so that compiling needs nothing of frames. */
+typedef struct quern__pass_functions {
+    /* The nodes of a segment's graph. The argument of `begin` (intervals, conditions and begin callbacks) and of
+     * `end` (end callbacks) is the pass, and they ignore the range; that of `run` is a stage, whose items the
+     * range counts. */
+    quern_range_function *begin, *run, *end;
+    /* Stands for the function of a system with up-terms: calls that function for each run of rows of the chunk
+     * that the up-terms let pass. So one view reaches the system as several views with the same ordinal, stream
+     * and partial result, or not at all. */
+    quern_kernel *call_picked;
+} quern__pass_functions;
 
 void quern__pass_destroy(quern__pass *pass);
 
@@ -171,16 +171,5 @@ void quern__pass_start(quern__pass *pass);
 /* When the segment is over, whose systems write versions from that one on: the filters of those that ran
  * have seen what they were shown. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
-
-/* Intervals, conditions and begin callbacks; items of a stage; end callbacks. Their type is
- * quern_range_function, the argument a pass, of the items a stage: they are the nodes of a segment's graph.
- * The first and the last pay no heed to the range. */
-void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
-void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
-void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
-
-/* The kernel of systems with up-terms: calls that of the system for each run of rows that these let stay. So
- * a view with one ordinal, one stream and one partial result may come to it as several, or not at all. */
-void quern__pass_call_picked(quern_context *context, const quern_view *chunk_view);
 
 #endif

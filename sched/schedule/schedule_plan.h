@@ -47,7 +47,8 @@ typedef struct quern__phase {
 } quern__phase;
 
 typedef struct quern__plan {
-    struct quern_schedule *schedule; /* whose frames carry it out; not looked into here */
+    struct quern_schedule *schedule; /* whose frames carry it out; opaque to this room */
+    const quern__pass_functions *functions;
 
     /* declared */
     quern_world *world;
@@ -67,6 +68,8 @@ typedef struct quern__plan {
     /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
     bool is_compiled;
     uint64_t compiled_version;               /* of the storage's archetypes */
+    uint32_t pass_count;                     /* over all segments */
+    uint64_t passes_version;                 /* how often the passes have been made anew */
     QUERN__ARRAY(quern__system *) order;     /* of execution */
     QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
     QUERN__ARRAY(quern__segment) segments;   /* of all phases, then of a round of reactions */

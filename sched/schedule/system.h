@@ -68,16 +68,6 @@ typedef struct quern__system {
     uint64_t command_count;
     uint32_t step_view_count; /* over the steps of a phase with a fixed one, or the rounds of reactions */
     uint64_t step_entity_count;
-
-    uint32_t trace_name;
-
-    /* What worker 0 keeps of the profile: apart from what all workers read. */
-    _Alignas(QUERN__APART_BYTES) uint64_t views_seen_ns; /* of its times, when samples were taken last */
-    uint64_t hooks_seen_ns;
-    uint64_t sampled_ns; /* in the views of sampled chunks; fades */
-    uint64_t profile_ns; /* in the last frame, by the profile */
-    uint64_t total_ns;   /* since the profile began */
-    uint64_t total_view_count, total_entity_count, total_command_count;
 } quern__system;
 
 /* Checks and copies a definition. Errors: as quern_schedule_add_system, less

@@ -6,6 +6,7 @@
 #include "sched/observe/profile_internal.h"
 #include "sched/observe/trace.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
 
 #include <criterion/criterion.h>
 
@@ -688,6 +689,92 @@ Test(watched, the_mean_of_workers_goes_on_when_a_system_is_added)
         busy_ns += quern__schedule_profiler(opened.schedule)->workers[i].profile_total.busy_ns;
     cr_assert_eq(busy_ns, quern__schedule_profiler(opened.schedule)->total.workers.busy_ns);
     close_scene(&opened);
+}
+
+Test(watched, a_system_without_a_profiled_frame_is_written_with_zeros)
+{
+    scene opened = open_scene(1);
+    must(quern_schedule_set_profiling(opened.schedule, true));
+    run_frames(&opened, 1);
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "late %d", i);
+        add_worker(opened.schedule, name, work);
+    }
+    must(quern_schedule_compile(opened.schedule));
+    char *text = written_profile(&opened);
+    const char *late = strstr(text, "\nlate 19 ");
+    cr_assert_not_null(late, "%s", text);
+    cr_assert_float_eq(strtod(late + strlen("\nlate 19 "), NULL), 0, 0);
+    free(text);
+    close_scene(&opened);
+}
+
+/* Exclusive: makes the first archetype on which `plain` and `rare` conflict, in the middle of a frame. */
+static void make_conflict(quern_context *context, const quern_view *view)
+{
+    const quern_component *both = quern_context_user_data(context);
+    (void)view;
+    quern_entity entity;
+    quern_world *changed = quern_context_world(context);
+    if (quern_entity_create(changed, &entity) != QUERN_OK) return; /* the frame goes on without it */
+    (void)quern_entity_add(changed, entity, both[0], NULL);
+    (void)quern_entity_add(changed, entity, both[1], NULL);
+}
+
+static quern_schedule *open_conflict(quern_world *failing, const quern_component *both)
+{
+    quern_schedule *schedule;
+    must(quern_schedule_create(failing, &(quern_schedule_def){.phases = {"first", "second"}}, &schedule));
+    quern_system_def make = system_def("make", make_conflict);
+    make.flags = QUERN_SYSTEM_EXCLUSIVE;
+    make.user_data = (void *)(uintptr_t)both;
+    setup_system(schedule, &make);
+    quern_system_def plain = system_def("plain", work);
+    plain.phase = 1;
+    plain.terms[0] = quern_term_write(both[0]);
+    setup_system(schedule, &plain);
+    quern_system_def rare = system_def("rare", work);
+    rare.phase = 1;
+    rare.terms[0] = quern_term_write(both[1]);
+    rare.lookups[0] = (quern_lookup){.component = both[0]};
+    setup_system(schedule, &rare);
+    return schedule;
+}
+
+/* Runs a profiled frame in which passes are made anew, while an allocation fails. Returns whether one did. */
+static bool profile_failing_frame(uint64_t failing_call)
+{
+    failing_allocator *memory = failing_allocator_create();
+    quern_world *failing;
+    must(
+        quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &failing));
+    const quern_component both[] = {setup_component(failing, "number", 8, 8),
+                                    setup_component(failing, "rare", 8, 8)};
+    setup_entity_with(failing, both + 1, 1);
+    quern_schedule *schedule = open_conflict(failing, both);
+    must(quern_schedule_set_profiling(schedule, true));
+    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failing_call);
+    (void)quern_schedule_run(schedule, NULL, 0);
+    const bool failed = failing_allocator_failed_count(memory) > 0;
+    failing_allocator_heal(memory);
+    must(quern_schedule_run(schedule, NULL, 0));
+    quern_frame_profile profile;
+    must(quern_schedule_get_frame_profile(schedule, &profile));
+    cr_assert_gt(profile.time_ns, 0);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(failing);
+    failing_allocator_close(memory);
+    return failed;
+}
+
+Test(watched, a_profile_outlives_passes_that_could_not_be_made_anew)
+{
+    work_ns = 0;
+    uint64_t call = 1;
+    while (profile_failing_frame(call))
+        call++;
+    cr_assert_gt(call, 20, "the frame asked for memory %llu times", (unsigned long long)call);
 }
 
 Test(watched, a_frame_that_is_only_traced_has_no_profile)

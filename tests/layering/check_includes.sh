@@ -2,35 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_includes.sh [TREE]: which room may know which. A room is a folder of core/ or sched/, or kit/. Fails, and
-# names the lines, when a source includes a header of a room that it must not know, or of none.
+# check_includes.sh [TREE]: fails, and names the lines, when a source includes a header of a room that its own room
+# must not know (rooms.txt), or of none.
 set -eu
 
-root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+root=${1:-$here/../..}
 cd "$root"
-
-# A room, and the others whose headers it may include: only such as stand above it in this list, so there is no
-# circle. The kit has the public headers alone, which all may include.
-rooms()
-{
-    cat <<'TEXT'
-core/base
-core/storage    core/base
-core/commands   core/base core/storage
-core/world      core/base core/storage core/commands
-core/reflect    core/base core/storage core/world
-core/history    core/base core/storage core/commands core/world
-core/archive    core/base core/storage core/world
-sched/jobs      core/base
-sched/schedule  core/base core/storage core/world sched/jobs
-sched/observe   core/base sched/jobs sched/schedule
-sched/frame     core/base core/storage core/world core/commands sched/jobs sched/schedule
-sched/history   core/base core/world core/commands core/history sched/jobs sched/schedule sched/frame
-sched/replay    core/base core/storage core/world sched/frame
-sched/describe  core/base sched/schedule sched/frame
-kit
-TEXT
-}
 
 # Lines "FILE:LINE:ROOM": what each source includes.
 includes()
@@ -70,6 +48,6 @@ check()
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-rooms >"$folder/rooms"
+grep -v "^#" "$here/rooms.txt" >"$folder/rooms"
 includes >"$folder/includes"
 check "$folder/rooms" "$folder/includes"

@@ -17,11 +17,13 @@ tree and its build lie in build/mutants, so that the sources themselves never ch
 
 import argparse
 import difflib
+import glob
 import hashlib
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -200,8 +202,18 @@ class Workshop:
         command = ["ctest", "--preset", self.options.preset, "-R", self.options.tests, "--stop-on-failure"]
         command += ["--timeout", str(self.options.timeout), "-j", str(self.options.jobs)]
         done = subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.kill_stragglers()
         failed = re.search(r"Test +#\d+: (\S+) \.+ *\*\*\*", done.stdout)
         return None if done.returncode == 0 else (failed.group(1) if failed else "ctest")
+
+    def kill_stragglers(self):
+        """Ends test processes that a mutant keeps in a loop: a timeout ends only the process that started them."""
+        for link in glob.glob("/proc/[0-9]*/exe"):
+            try:
+                if os.readlink(link).startswith(self.build + os.sep):
+                    os.kill(int(link.split("/")[2]), signal.SIGKILL)
+            except OSError:
+                continue  # the process has ended, or belongs to another user
 
     def object_digests(self, source):
         """Digests of every object file that the build has of the source."""

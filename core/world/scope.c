@@ -41,9 +41,9 @@ void quern__scope_name(const quern__scope *scope, char *text, size_t text_bytes)
 
 /* ------------------------------------------------------------------------------------ scratch memory */
 
-enum { SCRATCH_HEAD_BYTES = 64, SCRATCH_ALIGNMENT_BYTES = 64 };
+enum { SCRATCH_BLOCK_HEAD = 64, SCRATCH_BLOCK_ALIGNMENT = 64 };
 
-/* The values follow at SCRATCH_HEAD_BYTES. What identifies a block: see is_block. */
+/* The values follow at SCRATCH_BLOCK_HEAD. What identifies a block: see is_block. */
 typedef struct quern__scratch_block {
     struct quern__scratch_block *next;
     size_t size_bytes;      /* of the values */
@@ -54,17 +54,17 @@ typedef struct quern__scratch_block {
         address_count; /* the block begins with so many addresses of the value behind them; 0: no up-term */
 } quern__scratch_block;
 
-_Static_assert(sizeof(quern__scratch_block) <= SCRATCH_HEAD_BYTES, "room for the head of a block");
-_Static_assert(SCRATCH_ALIGNMENT_BYTES >= QUERN_MAX_ALIGNMENT_BYTES, "values are aligned");
+_Static_assert(sizeof(quern__scratch_block) <= SCRATCH_BLOCK_HEAD, "room for the head of a block");
+_Static_assert(SCRATCH_BLOCK_ALIGNMENT >= QUERN_MAX_ALIGNMENT_BYTES, "values are aligned");
 
 static void *values_of(quern__scratch_block *block)
 {
-    return (char *)block + SCRATCH_HEAD_BYTES;
+    return (char *)block + SCRATCH_BLOCK_HEAD;
 }
 
 static size_t addresses_bytes(uint32_t address_count)
 {
-    return quern__align_up(address_count * sizeof(void *), SCRATCH_ALIGNMENT_BYTES);
+    return quern__align_up(address_count * sizeof(void *), SCRATCH_BLOCK_ALIGNMENT);
 }
 
 static void clear(quern__scratch_block *block)
@@ -77,8 +77,8 @@ static void clear(quern__scratch_block *block)
 
 static void free_block(const quern__scope *scope, quern__scratch_block *block)
 {
-    quern__release(&scope->storage->allocator, block, SCRATCH_HEAD_BYTES + block->size_bytes,
-                   SCRATCH_ALIGNMENT_BYTES);
+    quern__release(&scope->storage->allocator, block, SCRATCH_BLOCK_HEAD + block->size_bytes,
+                   SCRATCH_BLOCK_ALIGNMENT);
 }
 
 /* Relaxed: the callback has returned, and with it all threads that helped it. */
@@ -112,7 +112,7 @@ static quern__scratch_block *find_block(quern__scope *scope, const quern__scratc
 static quern__scratch_block *add_block(quern__scope *scope, const quern__scratch_block *wanted)
 {
     quern__scratch_block *block = quern__allocate(
-        &scope->storage->allocator, SCRATCH_HEAD_BYTES + wanted->size_bytes, SCRATCH_ALIGNMENT_BYTES);
+        &scope->storage->allocator, SCRATCH_BLOCK_HEAD + wanted->size_bytes, SCRATCH_BLOCK_ALIGNMENT);
     if (block == NULL) return NULL;
     *block = *wanted;
     clear(block);

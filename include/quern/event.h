@@ -13,7 +13,8 @@
  *     ... {.name = "bleed", .run = bleed, .items = hit}
  *
  * A system that declares an event in `emits` appends to it while it runs. The next sync point publishes
- * what was emitted, in the order (system, view, emission). From then on each *reader* sees each event
+ * what was emitted, in the order (system, view, emission); of one system, what its condition emits comes first,
+ * then begin, the views, and end. From then on each *reader* sees each event
  * once: a system that declares the event in `reads_events`, or in `items`, or a quern_event_reader of
  * code between frames. An event is freed when all readers have seen it; where there are none, at once. A
  * reader sees what is published after it was made.

@@ -147,13 +147,17 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  * A chunk counts as changed when a view of it was asked for the component with quern_view_write, when
  * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, when the component was
  * enabled or disabled, and when entities came to the chunk or moved within it; not by writes through
- * pointers from quern_entity_get. A row has changed when the same was done to it, or the component was
+ * pointers from quern_entity_get. That the value is the same as before makes no difference: enabling an enabled
+ * component is a change. But a tag has no value, so a command that sets a tag which the entity has is none. A row
+ * has changed when the same was done to it, or the component was
  * added to it, by a create, too. One that moves, in its archetype or to another that has the component, has
  * not. quern_view_write changes all rows of the view (those of its runs, where it comes by runs),
  * quern_view_write_rows those that quern_view_mark_row names.
  *
- * What a system, or a loop over the query, writes itself is not new to it (to a loop it may be, when other
- * queries with filters are iterated inside it). In a system the filter is a read access: it sees changes
+ * What a system, or a loop over the query, writes itself through views is not new to it (to a loop it may be,
+ * when other queries with filters are iterated inside it); nor is what a system writes by
+ * quern_context_lookup_write. What the commands of a system change is new to the system itself, since a sync
+ * point makes the change after the system has run. In a system the filter is a read access: it sees changes
  * that earlier systems made in the same frame. */
 static inline quern_term quern_term_changed(quern_term term)
 {
@@ -563,7 +567,8 @@ QUERN_API bool quern__view_is_enabled(const quern_view *view, uint32_t term, uin
 /** Enables or disables a component of a row of the view, at once: later systems and views see it; the runs
  * of this view, and the views that its chunk comes as, stay as they are. The term is declared with
  * QUERN_WRITE, and the component can be disabled (can_disable in quern_component_def). Change filters count
- * it as quern_view_write. Returns whether it was done; false, with a message, when the call is wrong. */
+ * it as a change of this row, also if the row was so before: of its chunk, where the component has no
+ * row_changes. Returns whether it was done; false, with a message, when the call is wrong. */
 static inline bool quern_view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
 {
     const quern_view_column *column;

@@ -44,11 +44,14 @@ typedef struct quern_schedule quern_schedule;
 
 /* ---------------------------------------------------------------------------------------- systems */
 
-/** Called once per frame, before the first or after the last view of the system. */
+/** Called once per run of the system, before its first view (begin) or after its last one (end). The commands and
+ * events of a run are in this order: those of the condition, of begin, of the views by ordinal, of end. */
 typedef void quern_system_callback(quern_context *context);
 
-/** Returns whether the system runs in this frame; asked before begin. It may look at what the system
- * declares. Commands that it records count in either case. */
+/** Returns whether the system runs in this frame. Called before begin, if the system is enabled and its interval
+ * has passed. quern_context_delta_seconds returns the time step that the run would get. The callback may use
+ * what the system declares; its commands and events count in either case. If it returns false, no other callback
+ * is called, events wait, and an interval stays due: the condition is asked again in the next frame. */
 typedef bool quern_system_condition(quern_context *context);
 
 /** How a system runs. Combine flags with |. */
@@ -61,9 +64,14 @@ typedef enum quern_system_flags {
      * no order among such systems: where their effects outside of the world need one, they declare a
      * resource that stands for it, with QUERN_WRITE, and run in the order of registration. */
     QUERN_SYSTEM_MAIN_THREAD = 2,
-    /** On the main thread, and nothing else runs meanwhile. Commands recorded so far in the phase are
-     * applied first, and quern_context_world lets the system change the world immediately. It has no
-     * terms. */
+    /** On the main thread, and nothing else runs meanwhile. quern_context_world lets the system change the world
+     * immediately. It has no terms.
+     *
+     * A sync point precedes it, which applies the commands and publishes the events recorded so far in the
+     * phase. That sync point takes place in every frame, also if the system is disabled, or held back by its
+     * condition or interval: what other systems see does not depend on whether it runs. None follows it: commands
+     * that it records are applied, and events that it emits become readable, at the next sync point, that of the
+     * next exclusive system or of the end of the phase. quern_world_emit publishes at once. */
     QUERN_SYSTEM_EXCLUSIVE = 4,
     /** A chunk of which terms leave rows out comes as one view with all its rows, and quern_view_next_run
      * tells which are meant; instead of as a view for each run. */
@@ -98,9 +106,14 @@ typedef struct quern_system_def {
     quern_system_callback *end QUERN__ZERO;   /**< May be NULL. */
     /** Returns false: the system is left out of the frame. May be NULL. */
     quern_system_condition *condition QUERN__ZERO;
-    /** The system runs only in frames by which at least this much time (of delta_seconds) has passed for
-     * each run. quern_context_delta_seconds is then the time since its last run. Frames in which it is
-     * disabled do not count. Finite and at least 0; 0: every frame. */
+    /** Seconds from one run to the next. Finite and at least 0; 0: every frame.
+     *
+     * The system is due each time when the added delta_seconds of its frames reach a multiple of the interval,
+     * and runs in the first frame at or after that. A run covers all multiples that have been reached: after a
+     * frame of three intervals the system runs once, and the next multiple comes when it would have come anyway.
+     * quern_context_delta_seconds returns all the time since its last run, so that none is lost. A condition
+     * that returns false leaves the system due. In a phase with a fixed step, steps count instead of frames.
+     * Frames in which the system is disabled do not count, neither here nor in its delta_seconds. */
     double interval_seconds QUERN__ZERO;
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< What its views consist of. */
     /** Components that it reads from any entity by handle, with quern_context_lookup and
@@ -224,8 +237,8 @@ QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                                  quern_system *out_system);
 
-/** Enables or disables a system. Frames leave a disabled system out; a reaction misses what happens
- * meanwhile. Errors: NULL_ARGUMENT,
+/** Enables or disables a system. Frames leave a disabled system out, and their time does not count for its
+ * interval; events wait for it; a reaction misses what happens meanwhile. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, WORLD_LOCKED. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system system,
                                                   bool enabled);
@@ -237,10 +250,12 @@ QUERN_API quern_result quern_schedule_set_target(quern_schedule *schedule, quern
                                                  quern_entity target);
 
 /** Gives a phase a fixed step: each frame runs the phase, sync point included, once for each whole step
- * of step_seconds that fits the elapsed time.
+ * of step_seconds that fits the elapsed time. The rest, less than a step, counts for the next frame.
  *
- * At most max_step_count steps run per frame; time beyond that is dropped. The systems of the phase get
- * step_seconds, finite and at least 0, as quern_context_delta_seconds. 0 seconds: once per frame again.
+ * At most max_step_count steps run per frame. Whole steps beyond that are dropped; the rest is kept, so that
+ * steps stay on their grid. The systems of the phase get step_seconds, finite and at least 0, as
+ * quern_context_delta_seconds. 0 seconds: once per frame again, and the rest is dropped. Another step keeps the
+ * rest, so the call may be repeated each frame.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase,
                                                      double step_seconds, uint32_t max_step_count);

@@ -301,8 +301,7 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
 
 /* ------------------------------------------------------------------------------------------- phases */
 
-/* How often a phase with a fixed step is to run in this frame. Steps that are too many for one frame are
- * dropped. */
+/* How often a phase with a fixed step is to run in this frame. Whole steps beyond the limit are dropped. */
 static uint32_t take_steps(quern__phase *phase, double delta_seconds)
 {
     phase->elapsed_seconds += delta_seconds;
@@ -311,7 +310,8 @@ static uint32_t take_steps(quern__phase *phase, double delta_seconds)
         phase->elapsed_seconds -= phase->step_seconds;
         count++;
     }
-    if (phase->elapsed_seconds >= phase->step_seconds) phase->elapsed_seconds = 0;
+    if (phase->elapsed_seconds >= phase->step_seconds)
+        phase->elapsed_seconds = quern__time_rest(phase->elapsed_seconds, phase->step_seconds);
     return count;
 }
 

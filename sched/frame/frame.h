@@ -23,4 +23,14 @@ quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, cons
 
 enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
 
+/* The time that is left when all whole intervals are taken out, 0 to less than an interval. The library does not
+ * link libm, which has fmod. */
+static inline double quern__time_rest(double seconds, double interval_seconds)
+{
+    const double whole_count = seconds / interval_seconds;
+    if (whole_count >= 0x1p53) return 0; /* a double this large has no fraction */
+    const double rest = seconds - (double)(uint64_t)whole_count * interval_seconds;
+    return rest > 0 && rest < interval_seconds ? rest : 0; /* division may round across a multiple */
+}
+
 #endif

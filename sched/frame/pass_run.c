@@ -91,9 +91,8 @@ static void tell_call(const quern_context *context, uint32_t ordinal, uint32_t r
 
 /* ------------------------------------------------------------------------------- before and after items */
 
-/* The time of an interval goes on while the condition says no: the system is due until it runs. What it is
- * late by counts for the next time, so that it runs as often as asked; but whole intervals that were missed
- * are not made up for. */
+/* due_seconds is the time since the last multiple of the interval that a run has covered. It goes on while the
+ * condition returns false: the system stays due. A run covers all multiples that were reached. */
 IN_TWO_KINDS bool opens(quern__system *system, quern_context *context, const bool is_told)
 {
     double interval = system->interval_seconds;
@@ -110,7 +109,8 @@ IN_TWO_KINDS bool opens(quern__system *system, quern_context *context, const boo
     }
     system->elapsed_seconds = 0;
     system->due_seconds -= interval;
-    if (system->due_seconds >= interval) system->due_seconds = 0;
+    if (system->due_seconds >= interval)
+        system->due_seconds = quern__time_rest(system->due_seconds, interval);
     return true;
 }
 

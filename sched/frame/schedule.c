@@ -255,7 +255,7 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
     if (result != QUERN_OK) return result;
     schedule->plan.phases[phase].step_seconds = step_seconds;
     schedule->plan.phases[phase].max_step_count = max_step_count;
-    schedule->plan.phases[phase].elapsed_seconds = 0;
+    if (step_seconds == 0) schedule->plan.phases[phase].elapsed_seconds = 0;
     return QUERN_OK;
 }
 

@@ -330,8 +330,7 @@ static bool is_wanted(flow_reference *reference, uint32_t index, uint64_t moment
 static void pay_interval(flow_reference *reference, uint32_t index)
 {
     uint64_t interval_ticks = reference->plan->systems[index].interval_ticks;
-    uint64_t late_ticks = reference->due_ticks[index] - interval_ticks;
-    reference->due_ticks[index] = late_ticks < interval_ticks ? late_ticks : 0;
+    reference->due_ticks[index] %= interval_ticks;
     reference->elapsed_ticks[index] = 0;
 }
 
@@ -365,7 +364,7 @@ static uint32_t count_runs(flow_reference *reference, uint32_t phase, uint32_t f
     reference->phase_ticks[phase] += frame_ticks;
     uint64_t whole_count = reference->phase_ticks[phase] / it->step_ticks;
     bool is_late = whole_count > it->max_step_count;
-    reference->phase_ticks[phase] = is_late ? 0 : reference->phase_ticks[phase] % it->step_ticks;
+    reference->phase_ticks[phase] %= it->step_ticks;
     return is_late ? it->max_step_count : (uint32_t)whole_count;
 }
 

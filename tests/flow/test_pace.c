@@ -2,12 +2,14 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
 
 #include <criterion/criterion.h>
 
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 /* When systems run: intervals, conditions, and phases with a fixed step. Times are fractions that a double
@@ -134,15 +136,18 @@ Test(interval, what_it_is_late_by_counts_for_the_next_time)
     }
 }
 
-Test(interval, whole_intervals_that_were_missed_are_not_made_up_for)
+Test(interval, one_run_covers_all_multiples_that_a_long_frame_reaches)
 {
     setup_interval(0.5);
     assert_logged(5.25, "i", 5.25);
     assert_logged(0, "", 0);
-    assert_logged(0.25, "", 0);
-    assert_logged(0.25, "i", 0.5);
+    assert_logged(0.125, "", 0);
+    assert_logged(0.125, "i", 0.25); /* at 5.5 */
     assert_logged(0.875, "i", 0.875);
     assert_logged(0.125, "i", 0.125);
+    assert_logged(0.5, "i", 0.5);
+    assert_logged(1e300, "i", 1e300);
+    assert_logged(0.5, "i", 0.5);
 }
 
 Test(interval, frames_without_time_do_not_count)
@@ -387,15 +392,31 @@ Test(fixed_step, its_systems_are_told_the_step_and_the_others_the_frame)
         cr_assert_float_eq(deltas[i], expected[i], 0);
 }
 
-Test(fixed_step, time_beyond_the_most_steps_of_a_frame_is_dropped)
+Test(fixed_step, steps_beyond_the_most_of_a_frame_are_dropped_and_the_rest_is_kept)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 2));
-    cr_assert_str_eq(logged(4.125), "abbc");
-    cr_assert_str_eq(logged(0.125), "ac", "nothing is left of it");
-    cr_assert_str_eq(logged(0.125), "abc");
+    cr_assert_str_eq(logged(4.1875), "abbc");
+    cr_assert_str_eq(logged(0.03125), "ac", "0.1875 was left");
+    cr_assert_str_eq(logged(0.03125), "abc");
     cr_assert_str_eq(logged(0.625), "abbc", "as many as fit");
     cr_assert_str_eq(logged(0.125), "abc", "0.125 was left");
+}
+
+Test(fixed_step, another_step_keeps_what_is_left_of_the_last_one)
+{
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 2));
+    cr_assert_str_eq(logged(0.125), "ac");
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 2));
+    cr_assert_str_eq(logged(0.125), "abc");
+    cr_assert_str_eq(logged(0.1875), "ac");
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.125, 2));
+    cr_assert_str_eq(logged(0.0625), "abbc");
+    cr_assert_str_eq(logged(0.0625), "ac");
+    must(quern_schedule_set_fixed_step(schedule, 1, 0, 0));
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.125, 2));
+    cr_assert_str_eq(logged(0.0625), "ac", "running once per frame in between drops it");
 }
 
 Test(fixed_step, zero_seconds_is_once_per_frame_again)
@@ -608,4 +629,158 @@ Test(fixed_step, it_is_not_changed_while_a_frame_runs)
     setup_system(schedule, &def);
     logged(0.25);
     cr_assert_eq(begun_count, 3u);
+}
+
+/* --------------------------------------------------------------------------------- against a model */
+
+/* Times as whole ticks, in terms of multiples that have been reached since the system or phase began; the library
+ * keeps remainders instead. */
+enum { PACED = 6, TICKS_PER_SECOND = 64, PACED_FRAMES = 400, MOST_CALLS = 80 };
+
+typedef struct paced {
+    char name[2];
+    uint32_t interval, condition_percent, disabled_percent, phase;
+    quern_system system;
+    uint64_t counted, told,
+        covered; /* ticks of its frames; of these, ticks told by runs; multiples covered */
+    char expected[1024], seen[1024]; /* of one frame: "?" and "r" with the ticks they are told */
+} paced;
+
+static paced paces[PACED];
+static random_source pace_random;
+static bool pace_answers[PACED][MOST_CALLS]; /* for the calls of a frame, in order */
+static uint32_t pace_asked[PACED];
+
+static void note_pace(char text[1024], char what, double ticks)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, 1024 - used, "%c%g ", what, ticks);
+}
+
+static bool answer_pace(quern_context *context)
+{
+    paced *it = quern_context_user_data(context);
+    note_pace(it->seen, '?', quern_context_delta_seconds(context) * TICKS_PER_SECOND);
+    return pace_answers[it - paces][pace_asked[it - paces]++];
+}
+
+static void run_pace(quern_context *context)
+{
+    paced *it = quern_context_user_data(context);
+    note_pace(it->seen, 'r', quern_context_delta_seconds(context) * TICKS_PER_SECOND);
+}
+
+/* One turn of a system in the model. */
+static void model_turn(paced *it, uint64_t ticks)
+{
+    if (it->interval > 0) {
+        it->counted += ticks;
+        if (it->counted / it->interval == it->covered) return;
+        ticks = it->counted - it->told;
+    }
+    if (it->condition_percent > 0) {
+        note_pace(it->expected, '?', (double)ticks);
+        if (!pace_answers[it - paces][pace_asked[it - paces]++]) return;
+    }
+    note_pace(it->expected, 'r', (double)ticks);
+    if (it->interval == 0) return;
+    it->told = it->counted;
+    it->covered = it->counted / it->interval;
+}
+
+static void add_paced(uint32_t i)
+{
+    paced *it = &paces[i];
+    *it = (paced){.name = {(char)('a' + i)},
+                  .interval = random_below(&pace_random, 3) * (1 + random_below(&pace_random, 20)),
+                  .condition_percent = random_below(&pace_random, 2) * 60,
+                  .disabled_percent = random_below(&pace_random, 2) * 30,
+                  .phase = random_below(&pace_random, 3)};
+    quern_system_def def = system_def(it->name, NULL);
+    def.begin = run_pace;
+    def.condition = it->condition_percent > 0 ? answer_pace : NULL;
+    def.interval_seconds = (double)it->interval / TICKS_PER_SECOND;
+    def.phase = it->phase;
+    def.user_data = it;
+    it->system = setup_system(schedule, &def);
+}
+
+typedef struct paced_phase {
+    uint32_t step, most;
+    uint64_t counted; /* ticks since the step was given, with what was left then */
+    uint64_t covered; /* steps that were run or dropped */
+} paced_phase;
+
+/* How often the model runs a phase in a frame of so many ticks. */
+static uint32_t model_steps(paced_phase *phase, uint64_t ticks)
+{
+    if (phase->step == 0) return 1;
+    phase->counted += ticks;
+    const uint64_t reached = phase->counted / phase->step, fresh = reached - phase->covered;
+    phase->covered = reached;
+    return fresh < phase->most ? (uint32_t)fresh : phase->most;
+}
+
+static void change_step(paced_phase *phase, uint32_t index)
+{
+    const uint64_t left = phase->step > 0 ? phase->counted % phase->step : 0;
+    *phase = (paced_phase){.step = random_below(&pace_random, 2) * (1 + random_below(&pace_random, 12)),
+                           .most = 1 + random_below(&pace_random, 4)};
+    phase->counted = phase->step > 0 ? left : 0;
+    must(quern_schedule_set_fixed_step(schedule, index, (double)phase->step / TICKS_PER_SECOND,
+                                       phase->most));
+}
+
+static void prepare_paces(void)
+{
+    for (uint32_t i = 0; i < PACED; i++) {
+        paces[i].expected[0] = paces[i].seen[0] = '\0';
+        for (uint32_t k = 0; k < MOST_CALLS; k++)
+            pace_answers[i][k] = random_chance(&pace_random, paces[i].condition_percent);
+    }
+}
+
+static void model_paced_frame(paced_phase phases[3], const bool enabled[PACED], uint64_t ticks)
+{
+    memset(pace_asked, 0, sizeof pace_asked);
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t left = model_steps(&phases[i], ticks); left > 0; left--)
+            for (uint32_t n = 0; n < PACED; n++)
+                if (paces[n].phase == i && enabled[n])
+                    model_turn(&paces[n], phases[i].step > 0 ? phases[i].step : ticks);
+}
+
+static void play_paced_frame(paced_phase phases[3])
+{
+    bool enabled[PACED];
+    prepare_paces();
+    for (uint32_t i = 0; i < PACED; i++) {
+        enabled[i] = !random_chance(&pace_random, paces[i].disabled_percent);
+        must(quern_schedule_set_enabled(schedule, paces[i].system, enabled[i]));
+    }
+    if (random_chance(&pace_random, 5)) {
+        const uint32_t which = random_below(&pace_random, 3);
+        change_step(&phases[which], which);
+    }
+    const uint64_t ticks = random_below(&pace_random, random_chance(&pace_random, 10) ? 200 : 12);
+    model_paced_frame(phases, enabled, ticks);
+    memset(pace_asked, 0, sizeof pace_asked);
+    must(quern_schedule_run(schedule, jobs, (double)ticks / TICKS_PER_SECOND));
+    for (uint32_t i = 0; i < PACED; i++)
+        cr_assert_str_eq(paces[i].seen, paces[i].expected, "system %s, interval %u: \"%s\", not \"%s\"",
+                         paces[i].name, paces[i].interval, paces[i].seen, paces[i].expected);
+}
+
+Test(fixed_step, intervals_conditions_and_steps_are_those_of_a_model)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        paced_phase phases[3] = {{0}};
+        pace_random = (random_source){seed};
+        quern_schedule_destroy(schedule);
+        schedule = setup_phases(world, 3);
+        for (uint32_t i = 0; i < PACED; i++)
+            add_paced(i);
+        for (uint32_t frame = 0; frame < PACED_FRAMES; frame++)
+            play_paced_frame(phases);
+    }
 }

@@ -349,6 +349,36 @@ Test(row_changes, a_switch_is_a_change)
     quern_query_destroy(by_chunk);
 }
 
+/* Enabling what is enabled is a change, by whatever call; a tag that is set again is none. */
+Test(row_changes, what_makes_no_difference_may_be_a_change_all_the_same)
+{
+    quern_query *query = query_changed(number), *flags = query_changed(flag);
+    must(quern_entity_add(world, entities[5], flag, NULL));
+    look(query);
+    look(flags);
+    must(quern_entity_enable(world, entities[3], number, true));
+    cr_assert(shows_only(query, entities[3]));
+    quern_commands *commands = quern_world_commands(world);
+    must(quern_commands_enable(commands, entities[6], number, true));
+    must(quern_world_flush(world));
+    cr_assert(shows_only(query, entities[6]));
+    must(quern_entity_enable_many(world, &entities[9], 1, number, true));
+    cr_assert(shows_only(query, entities[9]));
+    quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
+    quern_query_iterator it = first_view(writer);
+    cr_assert(quern_view_enable(&it.view, 0, 8, true));
+    cr_assert(shows_only(query, it.view.entities[8]), "one row, not all of the view");
+    must(quern_entity_enable(world, entities[5], flag, true));
+    cr_assert(shows_only(flags, entities[5]));
+    must(quern_commands_add(quern_world_commands(world), entities[5], flag, NULL));
+    must(quern_commands_set(quern_world_commands(world), entities[5], flag, NULL));
+    must(quern_world_flush(world));
+    cr_assert_eq(look(flags), 0u, "the tag is there already");
+    quern_query_destroy(writer);
+    quern_query_destroy(query);
+    quern_query_destroy(flags);
+}
+
 Test(row_changes, a_tag_changes_when_it_is_added_or_switched)
 {
     quern_query *query = query_changed(flag);

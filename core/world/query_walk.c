@@ -277,6 +277,7 @@ static bool advance_up(quern_query_iterator *iterator)
     const quern__query *query = iterator->query;
     quern__up_walk *walk = iterator->up_walk;
     quern__ups_use_walk(iterator);
+    walk->iterator = iterator;
     while (query->by_runs || !quern__up_next(query, &walk->rows, &iterator->view)) {
         if (!advance_rows(iterator)) {
             end_up_walk(iterator);
@@ -302,7 +303,7 @@ static bool may_go_on(quern_query_iterator *iterator)
                                                        "while a query was iterated: collect the entities "
                                                        "first and change them after the loop");
     if (iterator->result == QUERN_OK && iterator->up_walk != NULL && !quern__ups_has_walk(iterator))
-        iterator->result = quern__fail(
+        iterator->result = quern__violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_query_next: %d other iterations of the query have begun since, and were not walked to "
             "the end: a query with up-terms keeps addresses for so many (end those that are left early by "

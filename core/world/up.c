@@ -140,16 +140,36 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
 
 /* ------------------------------------------------------------------------------------------- walks */
 
-/* One that no iteration uses; else the oldest. */
+static uint32_t age_of(const quern__ups *ups, const quern__up_walk *walk)
+{
+    return ups->walk_number - walk->number;
+}
+
+/* Whether the iterator object of a walk belongs to a later iteration by now, unless it was copied. */
+static bool is_superseded(const quern__ups *ups, const quern__up_walk *walk)
+{
+    for (uint32_t i = 0; i < QUERN__UP_WALKS && walk->iterator != NULL; i++)
+        if (ups->walks[i].iterator == walk->iterator && age_of(ups, &ups->walks[i]) < age_of(ups, walk))
+            return true;
+    return false;
+}
+
+/* One that no iteration uses; else the oldest of those that are superseded; else the oldest. */
 static quern__up_walk *choose_walk(quern__ups *ups, uint64_t structure_version)
 {
-    quern__up_walk *oldest = &ups->walks[0];
+    quern__up_walk *chosen = NULL;
+    bool was_superseded = false;
     for (uint32_t i = 0; i < QUERN__UP_WALKS; i++) {
         quern__up_walk *walk = &ups->walks[i];
         if (walk->number == 0 || walk->structure_version != structure_version) return walk;
-        if (ups->walk_number - walk->number > ups->walk_number - oldest->number) oldest = walk;
+        const bool is_better = is_superseded(ups, walk);
+        if (chosen != NULL &&
+            (is_better != was_superseded ? was_superseded : age_of(ups, walk) < age_of(ups, chosen)))
+            continue;
+        chosen = walk;
+        was_superseded = is_better;
     }
-    return oldest;
+    return chosen;
 }
 
 quern_result quern__ups_begin_walk(quern_query_iterator *iterator)
@@ -162,6 +182,7 @@ quern_result quern__ups_begin_walk(quern_query_iterator *iterator)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
     walk->structure_version = query->storage->structure_version;
     walk->rows = (quern__up_rows){0};
+    walk->iterator = NULL;
     iterator->up_walk = walk;
     quern__ups_use_walk(iterator);
     return QUERN_OK;

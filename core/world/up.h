@@ -33,13 +33,16 @@ typedef struct quern__up_rows {
     bool leaves_some_out;
 } quern__up_rows;
 
-/* Addresses of one iteration of a query, which nobody ends if a loop is left early. So a query has a few of
- * these, and the oldest is taken over when all are in use. */
+/* Addresses of one iteration of a query. A loop that is left early does not end its iteration, so a query has a few
+ * of these. When all are in use, one is taken over: first of those whose iterator object a later iteration has
+ * used again, as the next turn of an outer loop does; else the one that has not moved for longest. */
 typedef struct quern__up_walk {
     const void **addresses;
     quern__up_rows rows;
     uint32_t number;            /* of the iteration, new with each view; 0: of none */
     uint64_t structure_version; /* when it began: once that changes, it goes no further */
+    const quern_query_iterator
+        *iterator; /* the object that moved it last, to be compared only; NULL: none yet */
 } quern__up_walk;
 
 enum { QUERN__UP_WALKS = 8 };

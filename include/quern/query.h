@@ -738,8 +738,10 @@ typedef struct quern_query_iterator {
 /** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
  * if it is refused: then there are no views, and result says why. Of a query with up-terms, eight
  * iterations may be under way at a time; one that is left early is under way until it is ended
- * (quern_query_end) or the structure changes. A ninth takes the place of the one that has not moved for
- * longest: that one ends with INVALID_ARGUMENT when it moves on, and its addresses are no longer good.
+ * (quern_query_end) or the structure changes. A ninth takes the place of one whose iterator object a later
+ * iteration has used again, as that of an inner loop that is left early in each turn of an outer one; if there is
+ * none, of the one that has not moved for longest. That one ends with INVALID_ARGUMENT when it moves on, which is
+ * reported in the log and to the assert handler, and its addresses are no longer good.
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive
  * systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);

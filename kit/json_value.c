@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SCRATCH_ALIGNMENT_BYTES = 64 };
+enum { JSON_SCRATCH_ALIGNMENT_BYTES = 64 };
 
 /* ------------------------------------------------------------------------------------------ reader */
 
@@ -31,9 +31,10 @@ quern_result quern__json_reader_open(quern__json_reader *reader, const quern_wor
 quern_result quern__json_reader_reserve(quern__json_reader *reader, size_t bytes)
 {
     if (bytes <= reader->scratch_bytes) return QUERN_OK;
-    const size_t rounded = (bytes + SCRATCH_ALIGNMENT_BYTES - 1) & ~(size_t)(SCRATCH_ALIGNMENT_BYTES - 1);
+    const size_t rounded =
+        (bytes + JSON_SCRATCH_ALIGNMENT_BYTES - 1) & ~(size_t)(SCRATCH_ALIGNMENT_BYTES - 1);
     char *scratch =
-        reader->allocator.allocate(reader->allocator.user_data, rounded, SCRATCH_ALIGNMENT_BYTES);
+        reader->allocator.allocate(reader->allocator.user_data, rounded, JSON_SCRATCH_ALIGNMENT_BYTES);
     if (scratch == NULL)
         return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a value of %zu bytes", bytes);
     quern__json_reader_close(reader);
@@ -46,7 +47,7 @@ void quern__json_reader_close(quern__json_reader *reader)
 {
     if (reader->scratch != NULL)
         reader->allocator.release(reader->allocator.user_data, reader->scratch, reader->scratch_bytes,
-                                  SCRATCH_ALIGNMENT_BYTES);
+                                  JSON_SCRATCH_ALIGNMENT_BYTES);
     reader->scratch = NULL;
     reader->scratch_bytes = 0;
 }

@@ -62,7 +62,9 @@ static inline void multiply3(const quern_world3 *outer, const four inner[3], fou
     for (int i = 0; i < 3; i++) {
         const four of_outer = four_at(outer->m[i]);
         const four last = {0, 0, 0, of_outer[3]};
-        out[i] = of_outer[0] * inner[0] + of_outer[1] * inner[1] + of_outer[2] * inner[2] + last;
+        /* casts: compilers for processors without float registers hold scalars wider */
+        out[i] = (float)of_outer[0] * inner[0] + (float)of_outer[1] * inner[1] +
+                 (float)of_outer[2] * inner[2] + last;
     }
 }
 

@@ -4,15 +4,55 @@
 
 #include "core/base/pages.h"
 
+#include <stdatomic.h>
+
 enum {
+    ABSENT_PAGE_BYTES = 2 << 20, /* of which records with 32-bit pointers fill three quarters */
     RECORD_PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record),
     RECORD_PAGE_ALIGNMENT_BYTES =
         2 << 20 /* a huge page; with 32-bit pointers records fill three quarters of it */
 };
 
-/* What stands in the table for every absent page. Only read, and only with handles that are not alive; not
- * const, which would put two megabytes of zeros into the file of the library. */
-static quern__record nobody[QUERN__PAGE_RECORDS];
+/* The records of every absent page of every world: zeros, which are read only, and only with handles that are not
+ * alive. Where the system maps memory they are mapped when the first page becomes absent, and take neither memory nor
+ * a part of the library. They belong to no world and no allocator, and stay until the process ends. */
+#if QUERN__HAS_PAGES
+
+static _Atomic(quern__record *) absent_records;
+
+/* Acquire: pairs with the release of the thread that mapped them. */
+static quern__record *get_absent_records(void)
+{
+    return atomic_load_explicit(&absent_records, memory_order_acquire);
+}
+
+/* False without memory. Of several threads one wins. Release and acquire pair with each other in these threads. */
+static bool make_absent_records(void)
+{
+    if (get_absent_records() != NULL) return true;
+    quern__record *made = quern__pages_map(ABSENT_PAGE_BYTES, ABSENT_PAGE_BYTES), *known = NULL;
+    if (made == NULL) return false;
+    if (!atomic_compare_exchange_strong_explicit(&absent_records, &known, made, memory_order_release,
+                                                 memory_order_acquire))
+        quern__pages_unmap(made, ABSENT_PAGE_BYTES);
+    return true;
+}
+
+#else
+
+static quern__record absent_records[QUERN__PAGE_RECORDS];
+
+static quern__record *get_absent_records(void)
+{
+    return absent_records;
+}
+
+static bool make_absent_records(void)
+{
+    return true;
+}
+
+#endif
 
 void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 {
@@ -225,6 +265,7 @@ static void cut_absent_slots(quern__entities *entities)
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator)
 {
     quern__entities_trim(entities, allocator);
+    if (!make_absent_records()) return;
     bool drops = false;
     for (uint32_t i = 0; i < entities->pages.count; i++) {
         if (quern__entities_is_absent(entities, i)) continue;
@@ -235,9 +276,10 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
     quern__entities_touch_all(entities);
     cut_absent_slots(entities);
     for (uint32_t i = 0; i < entities->pages.count; i++) {
-        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == nobody) continue;
+        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
+            continue;
         page_release(entities, allocator, i);
-        entities->pages.items[i] = nobody;
+        entities->pages.items[i] = get_absent_records();
     }
 }
 
@@ -248,6 +290,7 @@ bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator
 {
     if (!add_pages(entities, allocator, (uint64_t)page_count * QUERN__PAGE_RECORDS)) return false;
     for (uint32_t i = 0; i < page_count; i++) {
+        if (absent_highs[i] != 0 && !make_absent_records()) return false;
         if (absent_highs[i] != 0 || !quern__entities_is_absent(entities, i)) continue;
         quern__record *records = page_allocate(allocator, i, QUERN__PAGE_RECORDS);
         if (records == NULL) return false;
@@ -260,9 +303,10 @@ bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator
 void quern__entities_let_go_pages(quern__entities *entities, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < entities->pages.count; i++) {
-        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == nobody) continue;
+        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
+            continue;
         page_release(entities, allocator, i);
-        entities->pages.items[i] = nobody;
+        entities->pages.items[i] = get_absent_records();
     }
     quern__entities_trim(entities, allocator);
 }
@@ -274,7 +318,7 @@ void quern__entities_put_back_pages(quern__entities *entities, const quern_alloc
     for (uint32_t i = 0; i < page_count; i++) {
         if (absent_highs[i] != 0 && !quern__entities_is_absent(entities, i)) {
             page_release(entities, allocator, i);
-            entities->pages.items[i] = nobody;
+            entities->pages.items[i] = get_absent_records();
         }
         entities->absent_highs.items[i] = absent_highs[i];
     }

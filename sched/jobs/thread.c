@@ -10,9 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#if QUERN__FUTEX
-#include <linux/futex.h>
-#endif
 #if defined(__linux__)
 #include <sys/syscall.h>
 #if __has_include(<linux/membarrier.h>)
@@ -321,18 +318,24 @@ enum { EMPTY, PERMIT, SLEEPING };
 
 #if QUERN__FUTEX
 
+/* Numbers of the kernel's interface: some C libraries come without linux/futex.h. */
+enum { WAKE_PRIVATE = 1 | 128, WAIT_BITSET_PRIVATE = 9 | 128 };
+#define ANY_BIT UINT32_MAX
+
 /* The kernel compares the state with SLEEPING and sleeps as one step. This wait takes a point in time, by
- * the clock of quern__clock_ns. */
+ * the clock of quern__clock_ns. The kernel's time consists of two longs, also where the C library's
+ * timespec is wider. */
 static void block(quern__parker *parker, uint64_t until_ns)
 {
-    struct timespec end = time_of(until_ns);
-    syscall(SYS_futex, &parker->state, FUTEX_WAIT_BITSET_PRIVATE, SLEEPING, until_ns != 0 ? &end : NULL,
-            NULL, FUTEX_BITSET_MATCH_ANY);
+    const struct timespec time = time_of(until_ns);
+    const long end[2] = {(long)time.tv_sec, (long)time.tv_nsec};
+    syscall(SYS_futex, &parker->state, WAIT_BITSET_PRIVATE, SLEEPING, until_ns != 0 ? end : NULL, NULL,
+            ANY_BIT);
 }
 
 static void unblock(quern__parker *parker)
 {
-    syscall(SYS_futex, &parker->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &parker->state, WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 bool quern__parker_init(quern__parker *parker)

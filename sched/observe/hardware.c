@@ -8,10 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__linux__)
+#if defined(__linux__) && __has_include(<linux/perf_event.h>) && !defined(QUERN__NO_PERF_EVENT)
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#define HAS_PERF_EVENT 1
+#else
+#define HAS_PERF_EVENT 0
 #endif
 
 const char *quern_hardware_event_string(quern_hardware_event event)
@@ -44,7 +47,7 @@ double quern_hardware_difference(const quern_hardware_reading *from, const quern
 
 /* -------------------------------------------------------------------------------------------- system */
 
-#if defined(__linux__)
+#if HAS_PERF_EVENT
 
 #define CACHE_EVENT(cache, result)                                    \
     (PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_READ << 8 | \

@@ -4,17 +4,15 @@
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
  * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/base/executor.h"
+#include "core/base/file.h"
 #include "core/base/json_printer.h"
 #include "sched/observe/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { EVENTS_ALIGNMENT_BYTES = 64, LINE_DEPTH = 2 }; /* one event a line */
-
-static const char part_suffix[] = ".part";
 
 /* How the file calls a kind of event, and what is in its args. */
 static const struct {
@@ -231,54 +229,40 @@ static quern_result fail_file(const char *path, int error)
                        strerror(error));
 }
 
-static quern_result save_as(quern_trace *trace, quern__trace_event *events, const char *path)
+typedef struct trace_text {
+    quern_trace *trace;
+    quern__trace_event *events;
+} trace_text;
+
+static int write_text(void *user_data, quern_sink sink)
 {
-    FILE *file = fopen(path, "w");
-    if (file == NULL) return fail_file(path, errno);
+    const trace_text *text = user_data;
     quern__printer printer;
-    quern__printer_open(&printer, quern_sink_file(file));
-    trace_writer writer = {
-        .trace = trace, .json = {.printer = &printer, .line_depth = LINE_DEPTH}, .events = events};
-    const quern_result result = write_trace(&writer, "quern_trace_save");
-    const bool is_closed = fclose(file) == 0;
-    if (result != QUERN_OK) return fail_file(path, printer.error);
-    return is_closed ? QUERN_OK : fail_file(path, errno);
-}
-
-/* Whether the path is something that must not be replaced: a device, a pipe. */
-static bool is_special(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-}
-
-/* To a file beside it first, which then takes its place. */
-static quern_result save_and_rename(quern_trace *trace, quern__trace_event *events, const char *part_path,
-                                    const char *path)
-{
-    if (is_special(path)) return save_as(trace, events, path);
-    quern_result result = save_as(trace, events, part_path);
-    if (result == QUERN_OK && rename(part_path, path) != 0) result = fail_file(path, errno);
-    if (result != QUERN_OK) remove(part_path);
-    return result;
+    quern__printer_open(&printer, sink);
+    trace_writer writer = {.trace = text->trace,
+                           .json = {.printer = &printer, .line_depth = LINE_DEPTH},
+                           .events = text->events};
+    if (write_trace(&writer, "quern_trace_save") == QUERN_OK) return 0;
+    return printer.error != 0 ? printer.error : EIO;
 }
 
 quern_result quern_trace_save(quern_trace *trace, const char *path)
 {
     if (trace == NULL) return quern__fail_null("quern_trace_save", "trace");
     if (path == NULL) return quern__fail_null("quern_trace_save", "path");
-    quern__trace_event *events = allocate_events(trace, "quern_trace_save");
-    if (events == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    const size_t path_bytes = strlen(path) + sizeof part_suffix;
+    trace_text text = {.trace = trace, .events = allocate_events(trace, "quern_trace_save")};
+    if (text.events == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    const size_t path_bytes = strlen(path) + sizeof QUERN__PART_SUFFIX;
     char *part_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
-    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
-    if (part_path != NULL) {
-        snprintf(part_path, path_bytes, "%s%s", path, part_suffix);
-        result = save_and_rename(trace, events, part_path, path);
+    quern_result result = QUERN_OK;
+    if (part_path == NULL) {
+        result =
+            quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_save: no memory for the name of a file");
     } else {
-        result = quern__fail(result, "quern_trace_save: no memory for the name of a file");
+        const int error = quern__file_write(path, part_path, write_text, &text);
+        if (error != 0) result = fail_file(path, error);
     }
-    release_events(trace, events);
+    release_events(trace, text.events);
     quern__release(&trace->allocator, part_path, path_bytes, EVENTS_ALIGNMENT_BYTES);
     return result;
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/base/file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#endif
+
+static int error_or(int otherwise)
+{
+    return errno != 0 ? errno : otherwise;
+}
+
+static int write_at(const char *path, int (*write)(void *user_data, quern_sink sink), void *user_data)
+{
+    errno = 0;
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) return error_or(EIO);
+    const int error = write(user_data, quern_sink_file(file));
+    errno = 0;
+    const bool is_closed = fclose(file) == 0;
+    if (error != 0) return error;
+    return is_closed ? 0 : error_or(EIO);
+}
+
+/* On Windows rename refuses a path that is taken. */
+static int replace(const char *part_path, const char *path)
+{
+#if defined(_WIN32)
+    return MoveFileExA(part_path, path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : EACCES;
+#else
+    errno = 0;
+    return rename(part_path, path) == 0 ? 0 : error_or(EIO);
+#endif
+}
+
+static bool is_special(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+int quern__file_write(const char *path, char *part_path, int (*write)(void *user_data, quern_sink sink),
+                      void *user_data)
+{
+    if (is_special(path)) return write_at(path, write, user_data);
+    const size_t path_bytes = strlen(path);
+    memcpy(part_path, path, path_bytes);
+    memcpy(part_path + path_bytes, QUERN__PART_SUFFIX, sizeof QUERN__PART_SUFFIX);
+    int error = write_at(part_path, write, user_data);
+    if (error == 0) error = replace(part_path, path);
+    if (error != 0) remove(part_path);
+    return error;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/base/file.h"
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/quern_file_XXXXXX", path[64], part_path[80];
+
+typedef struct text {
+    const char *text;
+    int error;
+} text;
+
+static int write_text(void *user_data, quern_sink sink)
+{
+    const text *of = user_data;
+    if (!sink.write(sink.user_data, of->text, strlen(of->text))) return EIO;
+    return of->error;
+}
+
+static void open_folder(void)
+{
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/file", folder);
+}
+
+static void remove_folder(void)
+{
+    remove(path);
+    cr_assert_eq(rmdir(folder), 0, "nothing else is left beside the file");
+}
+
+static void assert_holds(const char *expected)
+{
+    char found[32] = "";
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL);
+    cr_assert(fgets(found, sizeof found, file) != NULL);
+    fclose(file);
+    cr_assert_str_eq(found, expected);
+}
+
+TestSuite(file, .init = open_folder, .fini = remove_folder);
+
+Test(file, replaces_what_was_there)
+{
+    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"first text", 0}), 0);
+    assert_holds("first text");
+    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"second", 0}), 0);
+    assert_holds("second");
+}
+
+Test(file, keeps_what_was_there_when_writing_fails)
+{
+    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"first", 0}), 0);
+    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"half of", ENOSPC}), ENOSPC);
+    assert_holds("first");
+}
+
+Test(file, says_why_a_file_cannot_be_written)
+{
+    cr_assert_eq(quern__file_write("/nowhere/at/all", part_path, write_text, &(text){"", 0}), ENOENT);
+}

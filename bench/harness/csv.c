@@ -13,7 +13,8 @@ void quern__bench_csv_write_head(FILE *file)
     fputs("workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio", file);
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         fprintf(file, ",%s", quern__bench_counter_keys[i]);
-    fputs(",checksum,agrees,frames,frame_p50_ns,frame_p90_ns,frame_p95_ns,frame_p99_ns,frame_max_ns,ratio_low,ratio_"
+    fputs(",checksum,agrees,frames,frame_p50_ns,frame_p90_ns,frame_p95_ns,frame_p99_ns,frame_max_ns,ratio_"
+          "low,ratio_"
           "high\n",
           file);
 }

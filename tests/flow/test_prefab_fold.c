@@ -454,7 +454,7 @@ Test(prefab_fold, commands_that_wait_go_with_the_world)
 /* Overrides that together do not fit a block of commands are recorded member by member. */
 Test(prefab_fold, overrides_may_be_larger_than_a_block_of_commands)
 {
-    enum { WIDE_BYTES = 4080, MEMBERS = QUERN_MAX_SPAWN_OVERRIDES };
+    enum { WIDE_BYTES = 8000, MEMBERS = QUERN_MAX_SPAWN_OVERRIDES };
     static unsigned char values[MEMBERS][WIDE_BYTES];
     scene it;
     open_scene(&it, NULL);

@@ -219,3 +219,37 @@ Test(history_watched, systems_are_enabled_as_they_were)
     cr_assert_eq(told.count, 0u);
     close_watched();
 }
+
+static void count_rows(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    told.count += view->count;
+}
+
+Test(history_watched, the_target_of_a_system_is_taken_back)
+{
+    open_watched();
+    quern_system system;
+    const quern_system_def def = {.name = "children",
+                                  .run = count_rows,
+                                  .terms = {quern_term_target(many_it.friend, rows[0])},
+                                  .flags = QUERN_SYSTEM_SERIAL};
+    must(quern_schedule_add_system(schedule, &def, &system));
+    must(quern_entity_relate(many_it.world, rows[2], many_it.friend, rows[0]));
+    must(quern_history_save(many_it.history, 0, NULL));
+    must(quern_schedule_set_target(schedule, system, rows[1]));
+    must(quern_history_restore(many_it.history, 0, NULL));
+    told.count = 0;
+    must(quern_schedule_set_enabled(schedule, watching, false));
+    must(quern_schedule_run(schedule, NULL, 0.1));
+    cr_assert_eq(told.count, 1u);
+    quern_history *twice;
+    quern_history_destroy(many_it.history);
+    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_history_create(many_it.world,
+                                        &(quern_history_def){.schedules = {schedule, schedule}}, &twice));
+    cr_assert(strstr(quern_error_message(), "twice") != NULL);
+    must(quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedule}},
+                              &many_it.history));
+    close_watched();
+}

@@ -106,7 +106,8 @@ __attribute__((noinline)) static quern__worker *enter_some_place(quern_jobs *job
     }
 }
 
-quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
+/* Inlined into quern__jobs_enter in any case: each loop from outside goes through it. */
+__attribute__((always_inline)) static inline quern__worker *enter_place(quern_jobs *jobs)
 {
     if (QUERN__UNLIKELY(quern__registrations != NULL)) {
         const quern__registration *own = quern__registration_of(jobs);
@@ -116,6 +117,11 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
     if (QUERN__LIKELY(guests == 0) && swap_in(jobs, &guests, 0)) return become(&jobs->workers[0]);
     return enter_some_place(jobs, guests);
+}
+
+quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
+{
+    return enter_place(jobs);
 }
 
 /* The others count as reserved, not as inside: nobody is there who could do a job. The first look is
@@ -132,17 +138,20 @@ bool quern__jobs_try_enter_alone(quern_jobs *jobs)
     return true;
 }
 
+/* Its deque is new, so what it has pushed itself begins at the bottom, 0. */
 void quern__jobs_become_first(quern_jobs *jobs, const quern__worker *before)
 {
-    quern__current_worker = before->outer;
-    become(&jobs->workers[0]);
+    quern__worker *first = &jobs->workers[0];
+    first->guest = &quern__current_worker;
+    first->outer = before->outer;
+    quern__current_worker = first;
 }
 
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 {
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
-    if (quern__jobs_try_enter(jobs) != NULL) return QUERN_OK;
+    if (enter_place(jobs) != NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_POOL_BUSY,
                        "%s: as many outside threads as may (%u) are running work on job pool '%s'; allow "
                        "more with .guest_count",
@@ -150,8 +159,8 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 }
 
 /* A guest has left. All others may be asleep in waits, and jobs be left that it might have run; and a
- * thread that waits outside may come in and help. */
-static void tell_others(quern_jobs *jobs)
+ * thread that waits outside may come in and help. Not inlined: mostly no thread sleeps. */
+__attribute__((noinline)) static void tell_others(quern_jobs *jobs)
 {
     if (quern__jobs_begin_visit(jobs)) {
         if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);

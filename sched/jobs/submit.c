@@ -331,24 +331,26 @@ static void put_node(quern__node *node, quern__worker *worker)
         quern__jobs_notify(jobs, NULL, scope);
 }
 
-/* From outside, while the workers are being replaced: whoever replaces them looks for it afterwards. */
-static void put_without_workers(quern__node *node)
+/* Not inlined: workers submit most nodes. While the workers are being replaced, the thread that replaces them looks
+ * for the job afterwards. */
+__attribute__((noinline)) static void submit_from_outside(quern__node *node)
 {
+    quern_jobs *jobs = node->jobs;
+    if (quern__jobs_begin_visit(jobs)) {
+        put_node(node, NULL);
+        quern__jobs_end_visit(jobs);
+        return;
+    }
     if (node->queue >= QUERN__QUEUE_WORKERS) node->queue = QUERN__QUEUE_NORMAL;
-    quern__queues_push(&node->jobs->queues, node);
+    quern__queues_push(&jobs->queues, node);
 }
 
 void quern__node_submit(quern__node *node, quern__worker *worker)
 {
-    quern_jobs *jobs = node->jobs;
-    if (QUERN__LIKELY(is_of(worker, jobs)) || quern__jobs_current_worker(jobs) != NULL) {
+    if (QUERN__UNLIKELY(!is_of(worker, node->jobs) && quern__jobs_current_worker(node->jobs) == NULL))
+        submit_from_outside(node);
+    else
         put_node(node, worker);
-    } else if (quern__jobs_begin_visit(jobs)) {
-        put_node(node, NULL);
-        quern__jobs_end_visit(jobs);
-    } else {
-        put_without_workers(node);
-    }
 }
 
 quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)

@@ -69,28 +69,27 @@ static void ring(quern__job *job, quern__worker *worker)
     quern__counter_finish(&bell, 1, worker);
 }
 
-static void submit_and_wait(quern__job *job, quern__worker *worker)
+/* Goes on only when another worker has run what this one submits: a wait outside of the pool. */
+static void submit_and_block(quern__job *job, quern__worker *worker)
 {
     count_run(job, worker);
-    quern_counter_hold(&bell);
-    queue_job(ring, QUERN__QUEUE_LOW);
-    wait_as_worker(worker, &bell);
+    queue_job(count_run, QUERN__QUEUE_LOW);
+    AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == 2);
 }
 
-/* The caller runs the last job, and the thread sleeps or is about to: it has to be woken, or the caller has to see
- * that it is the last one. */
-void end_last_waits(void)
+/* The caller runs the last job, and the thread sleeps or is about to. */
+void end_last_blocks(void)
 {
     set_up_end();
-    submit_and_wait(NULL, &workers[0]);
+    submit_and_block(NULL, &workers[0]);
     end_and_check(2);
 }
 
-/* The thread alone may run the last job. */
+/* The thread alone may run the last job, and the caller sleeps or is about to. */
 void end_last_is_assigned(void)
 {
     set_up_end();
-    queue_job(submit_and_wait, (quern__queue_index)(QUERN__QUEUE_WORKERS + 1));
+    queue_job(submit_and_block, (quern__queue_index)(QUERN__QUEUE_WORKERS + 1));
     end_and_check(2);
 }
 
@@ -118,6 +117,14 @@ void end_last_pushes(void)
     end_and_check(1);
 }
 
+static void submit_and_wait(quern__job *job, quern__worker *worker)
+{
+    count_run(job, worker);
+    quern_counter_hold(&bell);
+    queue_job(ring, QUERN__QUEUE_LOW);
+    wait_as_worker(worker, &bell);
+}
+
 /* When the threads have ended, the caller is the only one left: it runs what it does not wait for. */
 void end_caller_goes_on(void)
 {
@@ -130,17 +137,28 @@ void end_caller_goes_on(void)
 
 /* ------------------------------------------------------------------------------------------ from outside */
 
-static void *queue_one(void *argument)
+static quern__node outside_node; /* not from the store, whose lock multiplies the executions */
+
+static void set_up_outside(quern__queue_index queue)
+{
+    outside_node.job.run = count_run;
+    outside_node.queue = queue;
+    outside_node.jobs = &pool;
+    outside_node.link_count = QUERN__KEPT_NODE;
+}
+
+static void *submit_outside_node(void *argument)
 {
     quern__current_worker = NULL;
-    queue_job(count_run, (quern__queue_index)(uintptr_t)argument);
-    return NULL;
+    quern__node_submit(&outside_node, NULL);
+    return argument;
 }
 
 static void submit_beside(quern__queue_index queue)
 {
     set_up_end();
-    pthread_create(&threads[1], NULL, queue_one, (void *)(uintptr_t)queue);
+    set_up_outside(queue);
+    pthread_create(&threads[1], NULL, submit_outside_node, NULL);
     while (rest(&workers[0]))
         (void)drain(&pool);
     pthread_join(threads[0], NULL);
@@ -157,4 +175,68 @@ void end_submitted_outside(void)
 void end_assigned_outside(void)
 {
     submit_beside((quern__queue_index)(QUERN__QUEUE_WORKERS + 1));
+}
+
+/* ------------------------------------------------------------------------------------- replacing the workers */
+
+static quern__worker new_workers[MAX_WORKERS];
+
+/* A job is submitted from outside while a resize replaces the workers: the submitter touches either the workers
+ * before, which are still there, or the new ones, and one of these is woken. */
+void end_replaced(void)
+{
+    set_up(2);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    set_up_outside(QUERN__QUEUE_NORMAL);
+    pthread_create(&threads[1], NULL, submit_outside_node, NULL);
+    bool is_closed = close_to_visitors(&pool);
+    assert(is_closed);
+    for (uint32_t index = 0; index < 2; index++) {
+        new_workers[index].jobs = &pool;
+        new_workers[index].index = index;
+    }
+    pool.workers = new_workers;
+    atomic_store_explicit(&pool.sleeper_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.idle.words[0], 2, memory_order_relaxed);
+    open_to_visitors(&pool);
+    pthread_join(threads[1], NULL);
+    assert(quern__jobs_any(&pool) && quern__parker_has_permit(&new_workers[1].parker));
+}
+
+/* ---------------------------------------------------------------------------------------------- dropped jobs */
+
+static void *release_bell(void *argument)
+{
+    quern__current_worker = NULL;
+    quern__counter_finish(&bell, 1, NULL);
+    return argument;
+}
+
+/* A job waits for a counter that is released from outside while the pool is destroyed, as drop_waiting does: the
+ * job runs or is dropped, and nobody knows its node then. */
+void end_dropped(void)
+{
+    set_up(1);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    quern__current_worker = &workers[0];
+    quern_counter_hold(&bell);
+    quern__node *node = quern__queues_take_node(&pool.queues);
+    node->job.run = count_run;
+    node->job.scope = NULL;
+    node->job.target = NULL;
+    node->queue = QUERN__QUEUE_NORMAL;
+    node->jobs = &pool;
+    node->link_count = 1;
+    quern_counter *after = &bell;
+    quern__node_add_links(node, &after, &workers[0]);
+    pthread_create(&threads[1], NULL, release_bell, NULL);
+    do {
+        quern__jobs_drop_links(&pool);
+        AWAIT(atomic_load_explicit(&pool.outside_calls, memory_order_acquire) == 0);
+    } while (drain(&pool));
+    node->link_count = 0; /* plain, as is what frees it: a race for it shows that somebody knows it */
+    node->jobs = NULL;
+    pthread_join(threads[1], NULL);
+    assert(bell.links == NULL && quern_counter_is_done(&bell));
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) <= 1 && !quern__jobs_any(&pool));
 }

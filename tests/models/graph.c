@@ -345,6 +345,10 @@ static void submit_graph(void)
     graph->jobs = &pool;
     graph->is_waiting = false;
     graph->scope = quern__scope_close(counter);
+    graph->caller_node.jobs = &pool;
+    graph->caller_node.queue = QUERN__QUEUE_CALLER;
+    graph->caller_node.link_count = QUERN__KEPT_NODE;
+    graph->caller_node.job.data[0] = 0; /* copied with the job */
     quern__node *node = quern__queues_take_node(&pool.queues);
     node->job.run = run_graph_submitted;
     node->job.scope = graph->scope;
@@ -390,4 +394,46 @@ void graph_freed_with_thief(void)
     pthread_create(&thread, NULL, take_one, &workers[1]);
     run_and_free(2);
     pthread_join(thread, NULL);
+}
+
+/* A guest waits for a run, and alone may run some of its nodes: a worker that makes one ready calls the guest. */
+static void run_with_guest(uint32_t node_count)
+{
+    submit_graph();
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    pthread_create(&runner, NULL, run_submitted_graph, &workers[1]);
+    wait_as_worker(&workers[0], counter);
+    check(node_count);
+    free_all();
+    pthread_join(runner, NULL);
+}
+
+static void add_caller_node(quern_range_function *function)
+{
+    add_node(function)->caller_only = true;
+    graph->caller_count++;
+}
+
+void graph_submitted_for_caller(void)
+{
+    make_graph();
+    add_node(run_node_once);
+    add_caller_node(run_for_caller);
+    add_edge(0, 1);
+    run_with_guest(2);
+}
+
+static void run_on_guest(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    assert(worker_index == 0);
+    run_node_once(user_data, begin, end, worker_index);
+}
+
+/* The guest may run the first before it is called for the second. */
+void graph_submitted_all_for_caller(void)
+{
+    make_graph();
+    add_caller_node(run_on_guest);
+    add_caller_node(run_on_guest);
+    run_with_guest(2);
 }

@@ -233,3 +233,54 @@ void guests_told_of_job(void)
     start(queue_for_guests, 0);
     join_all();
 }
+
+/* -------------------------------------------------------------------------------------- registered threads */
+
+static uint32_t own_index; /* of the registered thread */
+
+static void queue_end(quern__queue_index queue)
+{
+    quern__current_worker = NULL;
+    quern__node *node = quern__queues_take_node(&pool.queues);
+    node->queue = queue;
+    node->jobs = &pool;
+    node->job.run = run_end;
+    quern__node_submit(node, NULL);
+}
+
+static void *queue_for_registered(void *argument)
+{
+    queue_end((quern__queue_index)(QUERN__QUEUE_WORKERS + own_index));
+    return argument;
+}
+
+/* It comes in at its own place and waits there, as in quern_jobs_wait. */
+static void register_and_wait(void *(*submit)(void *argument))
+{
+    set_up_guests(1, 2);
+    quern__current_worker = NULL;
+    quern_result result = quern_jobs_register_thread(&pool, &own_index);
+    assert(result == QUERN_OK);
+    quern_counter_hold(&counters[own_index]);
+    start(submit, 0);
+    quern__worker *guest = quern__jobs_try_enter(&pool);
+    assert(guest == &workers[own_index]);
+    wait_as_worker(guest, &counters[own_index]);
+    quern__jobs_leave(&pool);
+    result = quern_jobs_unregister_thread(&pool);
+    assert(result == QUERN_OK);
+    join_all();
+    assert(atomic_load_explicit(&has_run, memory_order_relaxed));
+}
+
+/* What ends the wait may run on the registered thread alone. */
+void guests_registered_waits(void)
+{
+    register_and_wait(queue_for_registered);
+}
+
+/* What ends the wait may run on any guest, and no other one is there. */
+void guests_registered_told_of_job(void)
+{
+    register_and_wait(queue_for_guests);
+}

@@ -61,6 +61,8 @@ long  rc11     guests_two_leave               1 waiting guest, 2 guests that lea
 quick rc11     guests_all_blocked             2 waiting guests, 1 job of neither
 quick rc11,imm guests_told_of_end             1 sleeper that has come in, 1 hold
 quick rc11,imm guests_told_of_job             1 waiting guest, 1 job for guests
+quick rc11     guests_registered_waits        1 registered thread that waits, 1 outside pusher; 1 job for it
+quick rc11     guests_registered_told_of_job  1 registered thread that waits, 1 job for guests
 quick rc11,imm lent_one_job                   1 pusher, 1 lent worker; 1 job
 quick rc11,imm lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
 quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs
@@ -70,16 +72,18 @@ quick rc11     assigned_two_jobs              1 pusher, 1 worker, 1 asleep; 1 jo
 quick rc11,imm assigned_wait                  1 waiting worker, 1 outside pusher
 quick rc11     assigned_lent                  1 pusher, 1 lent worker; 1 job
 quick rc11     assigned_lent_two_jobs         1 pusher, 1 lent worker; 2 jobs
-quick rc11,imm assigned_end                   1 worker that ends; 1 job that the caller assigns to it
+quick rc11,imm assigned_end                   1 thread that rests, 1 caller that assigns a job to it
 quick rc11,imm assigned_register              1 registered thread, 1 other; 1 place
 long  rc11     assigned_register_two          2 registered threads; 2 places
 quick rc11,imm assigned_unregister            1 thread that unregisters, 1 outside pusher
-quick rc11     end_last_waits                 1 thread that rests, 1 caller; 2 jobs
+long  rc11     end_last_blocks                1 thread that rests, 1 caller; 2 jobs
 quick rc11     end_last_pushes                1 thread that rests, 1 caller; 1 job
-quick rc11     end_last_is_assigned           1 thread that rests, 1 caller; 2 jobs
-quick rc11     end_last_is_for_caller         1 thread that rests, 1 caller; 2 jobs
-quick rc11     end_submitted_outside          1 thread that rests, 1 caller, 1 outside pusher; 1 job
-quick rc11     end_assigned_outside           1 thread that rests, 1 caller, 1 outside pusher; 1 job
+long  rc11     end_last_is_assigned           1 thread that rests, 1 caller; 2 jobs
+long  rc11     end_last_is_for_caller         1 thread that rests, 1 caller; 2 jobs
+long  rc11     end_submitted_outside          1 thread that rests, 1 caller, 1 outside pusher; 1 job
+long  rc11     end_assigned_outside           1 thread that rests, 1 caller, 1 outside pusher; 1 job
+long  rc11     end_replaced                   1 caller that replaces 2 workers, 1 outside pusher; 1 job
+long  rc11     end_dropped                    1 caller that drops a job, 1 hold
 quick rc11     end_caller_goes_on             1 thread that rests, 1 caller; 2 jobs afterwards
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
 long  rc11     loop_help                      1 thief; 3 items, grain 1
@@ -99,6 +103,8 @@ quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 for 
 long  rc11     graph_chosen_twice             1 caller, 1 thief; 2 choices of 1 node
 long  rc11     graph_choice_loops             1 caller, 1 thief; 1 choice that loops once, 3 nodes
 quick rc11     graph_freed                    1 worker, 1 who looks at the counter; 1 node
+quick rc11     graph_submitted_for_caller     1 worker, 1 waiting guest; 2 nodes, 1 for the guest after the other
+quick rc11     graph_submitted_all_for_caller 1 worker, 1 waiting guest; 2 nodes for the guest
 quick rc11     graph_freed_with_thief         1 worker, 1 thief, 1 who looks at the counter; 2 nodes
 TEXT
 }

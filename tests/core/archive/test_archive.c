@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/archive/scene.h"
+#include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -533,5 +534,103 @@ Test(archive, sources_and_sinks_must_not_change_the_world)
     cr_assert_gt(writer.refused_count, refused_count);
     cr_assert_eq(quern_world_hash(from.world), hash);
     assert_same(); /* and both are as free as before */
+    quern_memory_release(&memory);
+}
+
+/* -------------------------------------------------------------------------------------- what comes next */
+
+Test(archive, a_query_of_before_finds_what_was_loaded_and_an_iteration_ends)
+{
+    scene_fill(&from, 0);
+    quern_query *query = setup_query(to.world, (quern_term[]){quern_term_read(to.place)}, 1);
+    cr_assert_eq(quern_query_count(query), 0);
+    load_all();
+    quern_query *saved = setup_query(from.world, (quern_term[]){quern_term_read(from.place)}, 1);
+    cr_assert_eq(quern_query_count(query), quern_query_count(saved));
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    quern_memory memory = scene_save(&from);
+    must(scene_load(&to, &memory, &(quern_load_def){.drop_taken_names = true}, NULL));
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_neq(it.result, QUERN_OK, "it was under way when entities came");
+    cr_assert_eq(quern_query_count(query), 2 * quern_query_count(saved));
+    quern_memory_release(&memory);
+    quern_query_destroy(query);
+    quern_query_destroy(saved);
+}
+
+Test(archive, the_name_of_a_loaded_entity_is_free_when_it_is_destroyed)
+{
+    scene names;
+    scene_open(&names, NULL);
+    must(quern_entity_set_name(from.world, setup_entity(from.world), "only"));
+    quern_memory memory = scene_save(&from);
+    must(scene_load(&names, &memory, NULL, NULL));
+    must(quern_entity_destroy(names.world, quern_entity_find(names.world, "only")));
+    cr_assert_eq(quern_entity_find(names.world, "only").bits, 0);
+    must(scene_load(&names, &memory, NULL, NULL));
+    assert_valid(names.world);
+    quern_memory_release(&memory);
+    scene_close(&names);
+}
+
+/* A world that removes archetypes at sync points, and a component for each of them. */
+static quern_world *open_reclaiming(quern_component tags[6])
+{
+    quern_world *world;
+    char name[] = "tag 0";
+    must(quern_world_create(&(quern_world_def){.empty_archetype_checks_per_sync = 2}, &world));
+    for (uint32_t i = 0; i < 6; i++, name[4]++)
+        tags[i] = setup_tag(world, name);
+    return world;
+}
+
+static void sync(quern_schedule *schedule)
+{
+    must(quern_schedule_run(schedule, NULL, 0.5f));
+}
+
+/* Whatever was noted of archetypes without rows goes on as in the world that was saved. */
+Test(archive, archetypes_are_removed_at_the_same_sync_points)
+{
+    uint32_t removed_count = 0;
+    for (uint32_t wait = 0; wait < 40; wait++) {
+        quern_component tags[6], others[6];
+        quern_world *saved = open_reclaiming(tags), *loaded = open_reclaiming(others);
+        quern_schedule *frames = setup_schedule(saved), *loaded_frames = setup_schedule(loaded);
+        quern_memory memory = {0};
+        for (uint32_t i = 0; i < 6; i++) {
+            const quern_entity entity = setup_entity_with(saved, &tags[i], 1);
+            if (i % 2 == 0) must(quern_entity_destroy(saved, entity));
+        }
+        for (uint32_t i = 0; i < wait; i++)
+            sync(frames);
+        must(quern_world_save(saved, quern_sink_memory(&memory), NULL));
+        must(quern_world_load(loaded, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
+        for (uint32_t i = 0; i < 45; i++) {
+            const uint32_t count = stats_of_world(saved).archetype_count;
+            cr_assert_eq(stats_of_world(loaded).archetype_count, count, "%u + %u sync points", wait, i);
+            sync(frames);
+            sync(loaded_frames);
+            removed_count += stats_of_world(saved).archetype_count < count;
+        }
+        quern_memory_release(&memory);
+        quern_schedule_destroy(frames);
+        quern_schedule_destroy(loaded_frames);
+        quern_world_destroy(saved);
+        quern_world_destroy(loaded);
+    }
+    cr_assert_gt(removed_count, 0);
+}
+
+Test(archive, no_more_handles_are_given_than_there_is_room_for)
+{
+    scene_fill(&from, 0);
+    quern_entity entities[4] = {{1}, {2}, {3}, {4}};
+    quern_memory memory = scene_save(&from);
+    must(scene_load(&to, &memory, &(quern_load_def){.entities = entities, .entity_capacity = 3}, NULL));
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert(quern_entity_is_alive(to.world, entities[i]));
+    cr_assert_eq(entities[3].bits, 4);
     quern_memory_release(&memory);
 }

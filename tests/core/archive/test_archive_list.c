@@ -325,3 +325,135 @@ Test(archive_list, of_roots_with_one_name_the_first_keeps_it)
     }
     quern_memory_release(&memory);
 }
+
+/* ---------------------------------------------------------------------------------- what has changed since */
+
+Test(archive_list, an_entity_that_took_the_slot_of_a_dead_one_takes_its_place)
+{
+    const scene_place place = {7, 8};
+    const void *values[] = {&place};
+    quern_entity entities[3], loaded[3];
+    for (uint32_t i = 0; i < 3; i++)
+        must(quern_entity_create(from.world, &entities[i]));
+    must(quern_archive_append(archive, entities, 3));
+    must(quern_entity_destroy(from.world, entities[1]));
+    must(quern_entity_create_with(from.world, &from.place, values, 1, &entities[1]));
+    cr_assert_eq(quern_archive_count(archive), 3);
+    must(quern_archive_append(archive, &entities[1], 1));
+    cr_assert_eq(quern_archive_count(archive), 3, "the slot is in the list already");
+    carry(loaded, 3);
+    cr_assert_eq(((scene_place *)quern_entity_get(to.world, loaded[1], to.place))->x, 7);
+    cr_assert_not(quern_entity_has(to.world, loaded[0], to.place));
+}
+
+Test(archive_list, handles_in_fields_are_those_of_the_list_or_null)
+{
+    quern_entity holder, dead, heir, loaded[2];
+    must(quern_entity_create_with(from.world, &from.aim, NULL, 1, &holder));
+    must(quern_entity_create(from.world, &dead));
+    must(quern_entity_destroy(from.world, dead));
+    must(quern_entity_create(from.world, &heir));
+    cr_assert_eq(quern_entity_index(heir), quern_entity_index(dead));
+    scene_aim *aim = quern_entity_get(from.world, holder, from.aim);
+    aim->at = dead;
+    aim->last[0] = heir;
+    aim->last[1] = entity_provisional(quern_entity_index(heir));
+    must(quern_archive_append(archive, (quern_entity[]){holder, heir}, 2));
+    carry(loaded, 2);
+    aim = quern_entity_get(to.world, loaded[0], to.aim);
+    cr_assert_eq(aim->at.bits, 0, "its slot has another entity now");
+    cr_assert(quern_entity_equal(aim->last[0], loaded[1]));
+    cr_assert_eq(aim->last[1].bits, 0);
+}
+
+/* A chain of entities, the first of them the root. */
+static void build_chain(quern_entity *entities, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        must(quern_entity_create_with(from.world, &from.place, NULL, 1, &entities[i]));
+        if (i > 0) must(quern_entity_relate(from.world, entities[i], from.parent, entities[i - 1]));
+    }
+}
+
+Test(archive_list, a_subtree_that_is_off_by_its_top_is_on_when_that_is)
+{
+    quern_entity chain[4], loaded[3];
+    build_chain(chain, 4);
+    must(quern_entity_set_active(from.world, chain[3], false));
+    must(quern_entity_set_active(from.world, chain[0], false));
+    must(quern_archive_append_tree(archive, chain[1]));
+    carry(loaded, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_not(quern_entity_is_active(to.world, loaded[i]), "entity %u", i);
+    must(quern_entity_set_active(to.world, loaded[0], true));
+    cr_assert(quern_entity_is_active(to.world, loaded[1]), "it was off by its parent");
+    cr_assert_not(quern_entity_is_active(to.world, loaded[2]), "it was off by itself");
+}
+
+Test(archive_list, levels_begin_anew_and_end_at_the_last)
+{
+    enum { COUNT = 40 };
+    quern_entity chain[COUNT], loaded[COUNT];
+    build_chain(chain, COUNT);
+    for (uint32_t first = 1; first < COUNT; first += 12) {
+        quern_archive_destroy(archive);
+        must(quern_archive_create(from.world, &archive));
+        must(quern_archive_append_tree(archive, chain[first]));
+        cr_assert_eq(quern_archive_count(archive), COUNT - first);
+        carry(loaded, COUNT);
+        for (uint32_t i = 1; i < COUNT - first; i++)
+            cr_assert(
+                quern_entity_equal(quern_entity_target(to.world, loaded[i], to.parent), loaded[i - 1]));
+        must(quern_entity_relate(to.world, loaded[0], to.parent, setup_entity(to.world)));
+        assert_valid(to.world);
+    }
+}
+
+Test(archive_list, a_gap_in_a_chain_parts_it)
+{
+    quern_entity chain[6], loaded[4];
+    build_chain(chain, 6);
+    must(quern_archive_append(archive, (quern_entity[]){chain[5], chain[1], chain[4], chain[2]}, 4));
+    carry(loaded, 4);
+    cr_assert(quern_entity_equal(quern_entity_target(to.world, loaded[3], to.parent), loaded[1]));
+    cr_assert(quern_entity_equal(quern_entity_target(to.world, loaded[0], to.parent), loaded[2]));
+    cr_assert_eq(quern_entity_target(to.world, loaded[1], to.parent).bits, 0);
+    cr_assert_eq(quern_entity_target(to.world, loaded[2], to.parent).bits, 0);
+}
+
+Test(archive_list, components_are_left_out_and_entities_with_the_same_ones_saved_together)
+{
+    quern_entity entities[4], loaded[4];
+    const quern_component both[] = {from.place, from.raw};
+    for (uint32_t i = 0; i < 4; i++)
+        must(quern_entity_create_with(from.world, both, NULL, 1 + i % 2, &entities[i]));
+    must(quern_archive_append(archive, entities, 4));
+    quern_memory memory = {0};
+    must(quern_archive_save(archive, quern_sink_memory(&memory),
+                            &(quern_save_def){.leave_out = {from.raw}}));
+    must(scene_load(&to, &memory, &(quern_load_def){.entities = loaded, .entity_capacity = 4}, NULL));
+    for (uint32_t i = 0; i < 4; i++) {
+        cr_assert(quern_entity_has(to.world, loaded[i], to.place));
+        cr_assert_not(quern_entity_has(to.world, loaded[i], to.raw));
+    }
+    quern_memory_release(&memory);
+}
+
+Test(archive_list, many_entities_of_one_kind_come_in_their_order_with_what_is_disabled)
+{
+    enum { COUNT = 3000 };
+    static quern_entity entities[COUNT], loaded[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const scene_health health = {.points = (int32_t)i};
+        const void *values[] = {&health};
+        must(quern_entity_create_with(from.world, &from.health, values, 1, &entities[i]));
+        if (i % 7 == 0) must(quern_entity_enable(from.world, entities[i], from.health, false));
+    }
+    must(quern_archive_append(archive, entities, COUNT));
+    carry(loaded, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const scene_health *health = quern_entity_get(to.world, loaded[i], to.health);
+        cr_assert_eq(health->points, i);
+        cr_assert_eq(quern_entity_is_enabled(to.world, loaded[i], to.health), i % 7 != 0);
+    }
+}

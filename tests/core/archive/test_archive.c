@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world/world_internal.h"
 #include "tests/core/archive/scene.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
@@ -633,4 +634,48 @@ Test(archive, no_more_handles_are_given_than_there_is_room_for)
         cr_assert(quern_entity_is_alive(to.world, entities[i]));
     cr_assert_eq(entities[3].bits, 4);
     quern_memory_release(&memory);
+}
+
+/* Destroys an entity so that the next one in its slot is the last. */
+static void destroy_before_last_life(quern_entity entity)
+{
+    const quern__entities *entities = &from.world->storage.entities;
+    const uint32_t slot = quern_entity_index(entity);
+    const uint64_t last = (uint64_t)QUERN__MAX_GENERATION << 32 | slot;
+    must(quern_entity_destroy(from.world, entity));
+    quern__entities_record(entities, slot)->handle_high =
+        (uint32_t)(quern__entity_absolute(last, entities->first_handle_high).bits >> 32);
+}
+
+Test(archive, slots_that_are_retired_and_slots_before_their_last_life_stay_so)
+{
+    quern_entity entities[8];
+    for (uint32_t i = 0; i < 8; i++)
+        entities[i] = setup_entity(from.world);
+    for (uint32_t i = 1; i < 6; i += 2)
+        destroy_before_last_life(entities[i]);
+    for (uint32_t i = 0; i < 2; i++) /* the last two of them come first */
+        entities[i] = setup_entity(from.world);
+    must(quern_entity_destroy(from.world, entities[0]));
+    must(quern_entity_destroy(from.world, entities[1]));
+    cr_assert_eq(stats_of_world(from.world).retired_count, 2);
+    load_all();
+    cr_assert_eq(stats_of_world(to.world).retired_count, 2);
+    for (uint32_t i = 0; i < 4; i++) {
+        cr_assert_eq(quern_world_hash(to.world), quern_world_hash(from.world));
+        assert_valid(to.world);
+        cr_assert_eq(quern_entity_index(setup_entity(to.world)),
+                     quern_entity_index(setup_entity(from.world)));
+    }
+}
+
+Test(archive, an_entity_has_more_children_than_a_section_holds)
+{
+    enum { COUNT = 5000 };
+    const quern_entity root = setup_entity(from.world);
+    for (uint32_t i = 0; i < COUNT; i++)
+        must(quern_entity_relate(from.world, setup_entity(from.world), from.owner, root));
+    load_all();
+    cr_assert_eq(quern_world_hash(to.world), quern_world_hash(from.world));
+    assert_valid(to.world);
 }

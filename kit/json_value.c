@@ -32,7 +32,7 @@ quern_result quern__json_reader_reserve(quern__json_reader *reader, size_t bytes
 {
     if (bytes <= reader->scratch_bytes) return QUERN_OK;
     const size_t rounded =
-        (bytes + JSON_SCRATCH_ALIGNMENT_BYTES - 1) & ~(size_t)(SCRATCH_ALIGNMENT_BYTES - 1);
+        (bytes + JSON_SCRATCH_ALIGNMENT_BYTES - 1) & ~(size_t)(JSON_SCRATCH_ALIGNMENT_BYTES - 1);
     char *scratch =
         reader->allocator.allocate(reader->allocator.user_data, rounded, JSON_SCRATCH_ALIGNMENT_BYTES);
     if (scratch == NULL)

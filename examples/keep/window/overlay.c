@@ -60,7 +60,7 @@ void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_
     overlay->call_count = canvas->call_count;
 }
 
-enum { WIDTH = 400, HEAD = 76, LINE = 15, LINES_LEAST = 4, THREAD_HEIGHT = 34, THREAD_STEP = 40 };
+enum { WIDTH = 400, HEAD = 94, LINE = 15, LINES_MOST = 6, THREAD_HEIGHT = 34, THREAD_STEP = 40 };
 
 /* How many systems took longer. */
 static uint32_t rank_of(const Overlay *overlay, const Game *game, uint32_t system)
@@ -73,8 +73,7 @@ static uint32_t rank_of(const Overlay *overlay, const Game *game, uint32_t syste
     return rank;
 }
 
-/* A line for each system, with a bar as long as its time; only for the slowest, where there is little room.
- */
+/* A line for each of the slowest systems, with a bar as long as its time. */
 static void draw_systems(const Overlay *overlay, Scene *scene, uint32_t line_count, float x, float y)
 {
     for (uint32_t i = 0; i < system_count(scene->game); i++) {
@@ -83,7 +82,8 @@ static void draw_systems(const Overlay *overlay, Scene *scene, uint32_t line_cou
         const float length = overlay->system_ms[i] * 100;
         canvas_box(scene->canvas, x + 250, y, length < 116 ? length : 116, 9, busy_color);
         font_draw(scene->canvas, x, y, 8, ALIGN_LEFT, ink, stats.name);
-        font_print(scene->canvas, x + 240, y, 8, ALIGN_RIGHT, dim, "%.3f", (double)overlay->system_ms[i]);
+        font_print(scene->canvas, x + 240, y, 8, ALIGN_RIGHT, dim, "%.3f MS",
+                   (double)overlay->system_ms[i]);
         y += LINE;
     }
 }
@@ -117,24 +117,25 @@ static void draw_head(const Overlay *overlay, Scene *scene, float x)
                (double)overlay->fill_ms, (double)overlay->call_ms);
     font_print(scene->canvas, x, 52, 10, ALIGN_LEFT, ink, "%u SPRITES IN %u CALLS", overlay->sprite_count,
                overlay->call_count);
+    canvas_box(scene->canvas, x, 72, 9, 9, busy_color);
+    font_draw(scene->canvas, x + 14, 72, 8, ALIGN_LEFT, dim, "SYSTEMS");
+    canvas_box(scene->canvas, x + 100, 72, 9, 9, sync_color);
+    font_draw(scene->canvas, x + 114, 72, 8, ALIGN_LEFT, dim, "SYNC POINT, OF EACH STEP");
 }
 
-/* At the left, without covering the bar. */
+/* At the top right: enemies enter on the left. */
 void overlay_draw(const Overlay *overlay, Scene *scene)
 {
     if (!overlay->is_on) return;
     Canvas *canvas = scene->canvas;
     const Layout *layout = &scene->layout;
     const float rest = HEAD + 12 + THREAD_STEP * (float)overlay->thread_count;
-    const float room = (layout->bar.top / layout->unit - 24 - rest) / LINE;
     const uint32_t count = system_count(scene->game);
-    const uint32_t line_count = room < LINES_LEAST    ? LINES_LEAST
-                                : room < (float)count ? (uint32_t)room
-                                                      : count;
+    const uint32_t line_count = count < LINES_MOST ? count : LINES_MOST;
     const float systems = LINE * (float)line_count;
     const float scale = SDL_min(layout->unit, layout->bar.top / (rest + systems + 24));
     canvas_blend(canvas, SDL_BLENDMODE_BLEND);
-    canvas->frame = (Frame){12 * scale, 12 * scale, scale};
+    canvas->frame = (Frame){layout->width - (WIDTH + 12) * scale, 12 * scale, scale};
     canvas_box(canvas, 0, 0, WIDTH, rest + systems, 0x060A10D8);
     draw_head(overlay, scene, 14);
     draw_systems(overlay, scene, line_count, 14, HEAD);

@@ -93,8 +93,8 @@ void play_draw(Play *play, float seconds)
     if (pages_are_up(&play->hud, game_state(&play->game))) {
         pages_draw(&play->hud, &play->scene);
     } else {
-        overlay_draw(&play->overlay, &play->scene);
         hud_draw(&play->hud, &play->scene);
+        overlay_draw(&play->overlay, &play->scene);
     }
     canvas_flush(canvas);
 }

@@ -197,6 +197,7 @@ bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__w
     return true;
 }
 
+/* Relaxed: the lock orders the link's counter. */
 bool quern__counter_remove_link(quern_counter *counter, quern__link *link, quern__worker *worker)
 {
     if (!lock_unless_zero(counter)) return false;

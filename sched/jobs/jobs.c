@@ -422,9 +422,10 @@ static void end_workers(quern_jobs *jobs)
 }
 
 /* Enters alone, for a resize or the end of the pool. False if another thread is inside, other than for the time
- * of a submit: such a thread is waited for, and meanwhile others submit without entering. seq_cst: a call that
- * submits sees wants_alone_count, or is counted before outside_calls is read here. So if there was no call, a
- * thread that is inside afterwards is there for something else. */
+ * of a submit: such a thread is waited for, and meanwhile others submit without entering. seq_cst: pairs with
+ * quern__jobs_begin_outside_call: a call that submits sees wants_alone_count, or is counted before outside_calls
+ * is read here. So if there was no call, a thread that is inside afterwards is there for something else. Relaxed
+ * at the end: a call that still sees the wish only submits without entering. */
 static bool try_enter_alone(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;
@@ -444,7 +445,7 @@ static bool try_enter_alone(quern_jobs *jobs)
 
 /* Threads outside may touch the workers again. A job that one of them submitted meanwhile lies in a queue, and
  * nobody was woken for it. The lock orders its push: before this look, or the visit after it succeeds. seq_cst:
- * see quern__jobs_begin_visit. */
+ * pairs with quern__jobs_begin_visit. */
 static void open_to_visitors(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->is_replacing_workers, false, memory_order_seq_cst);
@@ -454,8 +455,8 @@ static void open_to_visitors(quern_jobs *jobs)
 }
 
 /* From now on no thread outside touches the workers. False, with nothing done, if one has asked for the host's
- * threads meanwhile, which then work for the pool. seq_cst, and acquire: see quern__jobs_begin_visit and
- * quern__jobs_end_visit. */
+ * threads meanwhile, which then work for the pool. seq_cst and acquire: pairs with quern__jobs_begin_visit
+ * and quern__jobs_end_visit. */
 static bool close_to_visitors(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->is_replacing_workers, true, memory_order_seq_cst);

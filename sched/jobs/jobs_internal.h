@@ -272,7 +272,8 @@ bool quern__jobs_is_registered(const quern_jobs *jobs, uint32_t place);
 /* Gives a permit to each guest inside, after a write that guests look for before they sleep. */
 void quern__jobs_tell_guests(quern_jobs *jobs);
 
-/* Whether threads that may be working for it are in the process that this one was forked from. */
+/* Whether threads that may work for the pool are in the process that this one was forked from. Relaxed: only
+ * a fork changes the answer, and the child has one thread, which sees its own writes. */
 static inline bool quern__jobs_has_threads_elsewhere(const quern_jobs *jobs)
 {
     uint32_t fork_count = atomic_load_explicit(&jobs->fork_count, memory_order_relaxed);
@@ -305,7 +306,7 @@ static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 /* Around each access of a thread outside to the pool's workers, which quern_jobs_resize replaces. A visit does
  * not wait and runs no job. False: the workers are being replaced; what the caller has put into a queue before
  * is then found by the thread that replaces them. seq_cst: pairs with close_to_visitors in jobs.c: a visit that
- * begins sees the flag, or is seen there. */
+ * begins sees the flag, or is seen there. Relaxed at the end: a visit that did not begin has touched nothing. */
 static inline bool quern__jobs_begin_visit(quern_jobs *jobs)
 {
     atomic_fetch_add_explicit(&jobs->visitor_count, 1, memory_order_seq_cst);

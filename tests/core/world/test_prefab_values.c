@@ -89,7 +89,8 @@ Test(prefab_values, a_tree_with_a_handle_of_no_entity_is_refused, .init = open_w
     const quern_entity entity = make();
     const quern_entity provisional = quern_commands_create(quern_world_commands(world));
     must(quern_world_flush(world));
-    must(quern_entity_set(world, entity, plain, &(reference){provisional}));
+    must(quern_entity_set(world, entity, plain, &(reference){entity}));
+    ((reference *)quern_entity_get(world, entity, plain))->entity = provisional; /* which no call checks */
     quern_prefab prefab;
     assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY, quern_prefab_capture(world, entity, &prefab));
     must(quern_entity_set(world, entity, plain, &(reference){entity}));

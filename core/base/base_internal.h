@@ -79,6 +79,17 @@ void quern__append(char *text, size_t text_bytes, const char *format, ...) QUERN
 
 void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2, 3);
 
+/* The fastest thread-local storage that the library may use. With initial-exec an access is one load, but dlopen
+ * needs room for such a library in memory that was set aside when the program started: glibc keeps some, others
+ * refuse. A static library gets the model of the program that it is linked into, whatever stands here. */
+#if defined(QUERN__TLS_MODEL)
+#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model(QUERN__TLS_MODEL)))
+#elif defined(__linux__) && defined(__GLIBC__)
+#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define QUERN__FAST_THREAD_LOCAL _Thread_local
+#endif
+
 /* An address that stands for the calling thread as long as it lives. */
 const void *quern__this_thread(void);
 

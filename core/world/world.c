@@ -119,36 +119,65 @@ quern_result quern__world_fail_locked(const char *function)
 
 /* ---------------------------------------------------------------------------- one thread at a time */
 
-/* A thread that finds itself needs no order with itself. In a locked world calls of others are refused as
- * everybody's are, and that is said by the call. Other accesses are relaxed: the name is for a message
- * alone. */
-bool quern__world_enter_checked(quern_world *world, const char *function)
+QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
+
+/* Relaxed: a thread that reads its own mark needs no order with itself. */
+bool quern__world_is_claimed(const quern_world *world)
 {
-    const void *nobody = NULL, *me = quern__this_thread();
-    if (atomic_load_explicit(&world->changer, memory_order_relaxed) != me) {
-        if (world->locked) return true;
-        /* acquire: pairs with the release of the one who left last */
-        if (!atomic_compare_exchange_strong_explicit(&world->changer, &nobody, me, memory_order_acquire,
+    return atomic_load_explicit(&world->owner, memory_order_relaxed) == quern__this_thread();
+}
+
+static QUERN__SLOW_PATH void report_claimed(const quern_world *world, const char *function)
+{
+    /* Relaxed: the name is for the message alone. */
+    const char *other = atomic_load_explicit(&world->owner_function, memory_order_relaxed);
+    quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                     "%s: another thread is in a call on the same world (%s, world %u); a world is "
+                     "used by one thread at a time",
+                     function, other != NULL ? other : "another call", world->resources.world_tag);
+}
+
+/* `locked` is not read here: while another thread holds the claim, that would be a race. */
+bool quern__world_claim(quern_world *world, const char *function)
+{
+    const void *no_owner = NULL, *me = quern__this_thread();
+    /* Relaxed: a thread that reads its own mark needs no order with itself. */
+    if (atomic_load_explicit(&world->owner, memory_order_relaxed) != me) {
+        /* Acquire: pairs with the release of the thread that gave the claim up last. */
+        if (!atomic_compare_exchange_strong_explicit(&world->owner, &no_owner, me, memory_order_acquire,
                                                      memory_order_relaxed)) {
-            const char *other = atomic_load_explicit(&world->changer_function, memory_order_relaxed);
-            quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                             "%s: another thread is in a call on the same world (%s, world %u); a world is "
-                             "used by one thread at a time",
-                             function, other != NULL ? other : "another call", world->resources.world_tag);
+            if (quern__world_of_callback == world) return true;
+            report_claimed(world, function);
             return false;
         }
-        atomic_store_explicit(&world->changer_function, function, memory_order_relaxed);
+        atomic_store_explicit(&world->owner_function, function, memory_order_relaxed);
     }
-    world->changer_depth++;
+    world->claim_depth++;
     return true;
 }
 
-/* Release: pairs with the acquire of the next thread that enters. The look before is relaxed: only this
- * thread writes its own mark. */
-void quern__world_leave_checked(quern_world *world)
+/* Release: pairs with the acquire of the next thread that claims the world. */
+void quern__world_unclaim(quern_world *world)
 {
-    if (atomic_load_explicit(&world->changer, memory_order_relaxed) != quern__this_thread()) return;
-    if (--world->changer_depth == 0) atomic_store_explicit(&world->changer, NULL, memory_order_release);
+    if (!quern__world_is_claimed(world)) return;
+    if (--world->claim_depth == 0) atomic_store_explicit(&world->owner, NULL, memory_order_release);
+}
+
+quern__world_claim_state quern__world_suspend_claim(quern_world *world)
+{
+    const quern__world_claim_state state = {
+        .function = atomic_load_explicit(&world->owner_function, memory_order_relaxed),
+        .depth = world->claim_depth};
+    world->claim_depth = 0;
+    atomic_store_explicit(&world->owner, NULL, memory_order_release);
+    return state;
+}
+
+bool quern__world_resume_claim(quern_world *world, const quern__world_claim_state *state)
+{
+    if (!quern__world_claim(world, state->function)) return false;
+    world->claim_depth = state->depth;
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------- components */

@@ -61,10 +61,10 @@ struct quern_world {
 
     bool locked; /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
 
-    /* In builds with QUERN_CHECKS: whose calls are changing the world right now. */
-    _Atomic(const void *) changer;          /* the thread, or NULL */
-    _Atomic(const char *) changer_function; /* its outermost call */
-    uint32_t changer_depth; /* how many calls of its, for hooks may call in; the changer's own */
+    /* The claim: one thread runs a frame or, in builds with QUERN_CHECKS, changes the world at once. */
+    _Atomic(const void *) owner;          /* the thread, or NULL */
+    _Atomic(const char *) owner_function; /* its outermost call */
+    uint32_t claim_depth; /* nested calls of the owner, since hooks may call in; the owner's own */
 };
 
 /* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
@@ -141,21 +141,42 @@ static inline void quern__world_set_locked(quern_world *world, bool locked)
 
 /* --------------------------------------------------------------------------------- one thread at a time */
 
-bool quern__world_enter_checked(quern_world *world, const char *function);
-void quern__world_leave_checked(quern_world *world);
+/* The world whose frame or parallel query runs a callback on this thread and is locked meanwhile; NULL outside
+ * such callbacks. Innermost, since a callback that waits may run jobs of other worlds. */
+extern QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
 
-/* To be called first by everything that changes a world at once. In builds with QUERN_CHECKS false, and
- * said, while another thread is in such a call: then the call is refused with WORLD_LOCKED. world may be
- * NULL. */
+/* Claims the world for the calling thread, until quern__world_unclaim; claims of one thread nest. Returns false
+ * and reports a violation that names both calls if another thread holds the claim: the call then fails with
+ * WORLD_LOCKED. Callbacks of a frame or parallel query of this world pass without a claim: the world is locked, so
+ * quern__world_check_unlocked refuses their call. */
+bool quern__world_claim(quern_world *world, const char *function);
+void quern__world_unclaim(quern_world *world);
+
+/* A claim that was given up for a while. */
+typedef struct quern__world_claim_state {
+    const char *function;
+    uint32_t depth;
+} quern__world_claim_state;
+
+/* For exclusive callbacks of a frame: gives the owner's claim up, so that they may use the world on any thread,
+ * and claims the world again. resume returns false and reports a violation if another thread holds the claim. */
+quern__world_claim_state quern__world_suspend_claim(quern_world *world);
+bool quern__world_resume_claim(quern_world *world, const quern__world_claim_state *state);
+
+/* Whether the calling thread holds the claim. */
+bool quern__world_is_claimed(const quern_world *world);
+
+/* Every call that changes a world at once begins with this. In builds with QUERN_CHECKS it claims the world. world
+ * may be NULL. */
 static inline bool quern__world_enter(quern_world *world, const char *function)
 {
-    return !QUERN_CHECKS || world == NULL || quern__world_enter_checked(world, function);
+    return !QUERN_CHECKS || world == NULL || quern__world_claim(world, function);
 }
 
 /* The end of such a call, with what it returns. */
 static inline quern_result quern__world_left(quern_world *world, quern_result result)
 {
-    if (QUERN_CHECKS && world != NULL) quern__world_leave_checked(world);
+    if (QUERN_CHECKS && world != NULL) quern__world_unclaim(world);
     return result;
 }
 

@@ -274,8 +274,16 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * Frames of other worlds may run on the same pool at the same time: from several threads, if the pool has
  * places for as many guests (quern_jobs_def), and from inside jobs. None takes part in another's frame.
  *
+ * One world runs one frame at a time. While a frame runs, the same call on another thread with any schedule of the
+ * world fails with WORLD_LOCKED; the message names both calls, is logged as an error, and in a build with
+ * QUERN_CHECKS goes to the assert handler, as do calls on other threads that change the world. A callback of the
+ * frame that calls quern_schedule_run gets WORLD_LOCKED without a report. Exclusive systems may run frames of other
+ * schedules, also in jobs, one at a time; these must end before the system returns, otherwise its own frame ends
+ * there with WORLD_LOCKED and a report.
+ *
  * Errors before the first system, with the world as it was: NULL_ARGUMENT, INVALID_ARGUMENT,
- * WORLD_LOCKED (called within a frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
+ * WORLD_LOCKED (called while a frame of the world runs), POOL_BUSY, those of quern_schedule_compile,
+ * OUT_OF_MEMORY.
  *
  * Errors that end the frame at a sync point: OUT_OF_MEMORY, LIMIT (of entities). The world is as it was
  * before the sync point, and later systems do not run. Commands and events are kept: the next frame tries
@@ -299,9 +307,9 @@ QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *
  * happened.
  *
  * What it does adds to the statistics of the schedules' last frames; profiles, traces and captures do not
- * show it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (called within a frame), POOL_BUSY,
- * those of quern_schedule_run for sync points; LIMIT also when reactions of several schedules cause each
- * other for more rounds than any of them may have. Threads: main, between frames. */
+ * show it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (called while a frame of the world runs, see
+ * quern_schedule_run), POOL_BUSY, those of quern_schedule_run for sync points; LIMIT also when reactions of several
+ * schedules cause each other for more rounds than any of them may have. Threads: main, between frames. */
 QUERN_API quern_result quern_world_react(quern_world *world, quern_jobs *jobs);
 
 /* ------------------------------------------------------------------------------------- what it did */

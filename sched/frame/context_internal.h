@@ -18,15 +18,16 @@ struct quern_context {
     const void **addresses; /* for the up-terms of a view: see core/world/up.h; NULL: no system has any */
     uint32_t worker_index;
     quern__callback_kind callback;
-    const void *thread;            /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */
-    uint32_t part;                 /* of the system's streams: see frame.h */
-    uint32_t reaction;             /* what happened to the rows of the view, a quern_reaction_kind; or 0 */
-    bool has_stream;               /* the recorder is set to this callback's stream */
-    bool has_output;               /* has_stream, or open emitters */
-    bool is_busy;                  /* callbacks of a pass are under way */
-    struct quern__guard *lent;     /* guards of what the callback looked up to write; see guard.h */
-    const char *refused_system;    /* the last that was refused something in this frame, or NULL */
-    quern__emitter *open_emitters; /* of this callback */
+    const void *thread;             /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */
+    const quern_world *outer_world; /* quern__world_of_callback of the thread before the pass; see there */
+    uint32_t part;                  /* of the system's streams: see frame.h */
+    uint32_t reaction;              /* what happened to the rows of the view, a quern_reaction_kind; or 0 */
+    bool has_stream;                /* the recorder is set to this callback's stream */
+    bool has_output;                /* has_stream, or open emitters */
+    bool is_busy;                   /* callbacks of a pass are under way */
+    struct quern__guard *lent;      /* guards of what the callback looked up to write; see guard.h */
+    const char *refused_system;     /* the last that was refused something in this frame, or NULL */
+    quern__emitter *open_emitters;  /* of this callback */
 };
 
 _Static_assert(offsetof(struct quern_context, scope) == 0, "core takes a context for its scope");

@@ -235,16 +235,20 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
     return QUERN_OK;
 }
 
-/* Alone on the caller, with the world open to changes, which may make archetypes, so that the system may
- * run frames of other schedules of this world. */
+/* Runs an exclusive system on the caller, alone, with the world unlocked and unclaimed: the system may change
+ * the world, also in jobs on other threads, and run frames of other schedules of this world. If another thread
+ * still holds the claim when the system returns, the frame ends without touching the world again. */
 static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
-    quern__world_set_locked(schedule->plan.world, false);
+    quern_world *world = schedule->plan.world;
+    quern__world_set_locked(world, false);
+    const quern__world_claim_state claim = quern__world_suspend_claim(world);
     result = run_passes(schedule, segment);
-    quern__world_set_locked(schedule->plan.world, true);
-    quern__world_end_recording(schedule->plan.world);
+    if (!quern__world_resume_claim(world, &claim)) return QUERN_ERROR_WORLD_LOCKED;
+    quern__world_set_locked(world, true);
+    quern__world_end_recording(world);
     finish_readers(schedule, segment, result);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
     finish_segment(schedule, segment);
@@ -508,7 +512,16 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
 
 typedef quern_result frame_part(quern_schedule *schedule, quern__flush_report *report);
 
-/* With the world locked. */
+/* Another thread took the world from an exclusive system, which was reported: the lock is that thread's. */
+static quern_result end_unclaimed(quern_schedule *schedule, quern_result result)
+{
+    if (QUERN_CHECKS) quern__guards_break(schedule);
+    schedule->is_running = false;
+    forget_refusals(schedule);
+    return result;
+}
+
+/* Runs `part` with the world locked, which the caller has claimed. */
 static quern_result run_locked(quern_schedule *schedule, frame_part *part)
 {
     quern__flush_report report = {0};
@@ -516,6 +529,8 @@ static quern_result run_locked(quern_schedule *schedule, frame_part *part)
     quern__world_set_locked(schedule->plan.world, true);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
     quern_result result = part(schedule, &report);
+    if (QUERN__UNLIKELY(result != QUERN_OK) && !quern__world_is_claimed(schedule->plan.world))
+        return end_unclaimed(schedule, result);
     if (QUERN__UNLIKELY(result != QUERN_OK)) result = fail_frame(schedule, &report, result);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
         quern__guards_break(schedule);
@@ -575,10 +590,16 @@ quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, dou
                                  const char *function)
 {
     if (schedule == NULL) return quern__fail_null(function, "schedule");
+    quern_world *world = schedule->plan.world;
+    if (!quern__world_claim(world, function)) return QUERN_ERROR_WORLD_LOCKED;
     quern_result result = check_run(schedule, delta_seconds, function);
-    if (result != QUERN_OK) return result;
-    uint64_t start_ns = quern__clock_ns();
-    return quern__in_call(run_frame(schedule, jobs, delta_seconds, start_ns, function), function);
+    if (result == QUERN_OK) {
+        const uint64_t start_ns = quern__clock_ns();
+        result = run_frame(schedule, jobs, delta_seconds, start_ns, function);
+        quern__in_call(result, function);
+    }
+    quern__world_unclaim(world);
+    return result;
 }
 
 quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)

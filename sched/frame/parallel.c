@@ -95,12 +95,15 @@ static void run_views(void *user_data, uint32_t begin, uint32_t end, uint32_t wo
 {
     const parallel_run *run = user_data;
     quern__plain_context *context = run->commands->worker_contexts.items[worker_index];
+    const quern_world *outer_world = quern__world_of_callback;
+    quern__world_of_callback = run->query->world;
     context->thread = quern__this_thread();
     if (run->query->target != NULL)
         call_target_views(run, begin, end, context);
     else
         call_views(run, begin, end, context);
     context->thread = NULL;
+    quern__world_of_callback = outer_world;
 }
 
 /* -------------------------------------------------------------------------------------------- calls */

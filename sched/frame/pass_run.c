@@ -37,8 +37,11 @@ static quern_context *enter_pass(const quern__pass *pass, quern__callback_kind c
                                  uint32_t worker_index)
 {
     quern_context *context = pass->plan->schedule->contexts.items[worker_index];
+    const quern_world *world = pass->plan->world;
     context->is_busy = true;
     context->callback = callback;
+    context->outer_world = quern__world_of_callback;
+    quern__world_of_callback = world->locked ? world : NULL; /* exclusive callbacks may make any call */
     if (QUERN_CHECKS) context->thread = quern__this_thread();
     return context;
 }
@@ -48,6 +51,7 @@ static void leave_pass(quern_context *context)
 {
     if (QUERN_CHECKS) context->thread = NULL;
     end_output(context);
+    quern__world_of_callback = context->outer_world;
     context->is_busy = false;
 }
 

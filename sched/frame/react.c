@@ -148,7 +148,9 @@ static quern_result react_until_quiet(const quern_world *world, quern_jobs *jobs
 quern_result quern_world_react(quern_world *world, quern_jobs *jobs)
 {
     if (world == NULL) return quern__fail_null(function_name, "world");
-    const quern_result result = quern__world_check_unlocked(world, function_name);
-    if (result != QUERN_OK) return result;
-    return quern__in_call(react_until_quiet(world, jobs), function_name);
+    if (!quern__world_claim(world, function_name)) return QUERN_ERROR_WORLD_LOCKED;
+    quern_result result = quern__world_check_unlocked(world, function_name);
+    if (result == QUERN_OK) result = quern__in_call(react_until_quiet(world, jobs), function_name);
+    quern__world_unclaim(world);
+    return result;
 }

@@ -184,17 +184,6 @@ struct quern_jobs {
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
 };
 
-/* The fastest thread-local storage that the library may use. With initial-exec an access is one load, but dlopen
- * needs room for such a library in memory that was set aside when the program started: glibc keeps some, others
- * refuse. A static library gets the model of the program that it is linked into, whatever stands here. */
-#if defined(QUERN__TLS_MODEL)
-#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model(QUERN__TLS_MODEL)))
-#elif defined(__linux__) && defined(__GLIBC__)
-#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
-#else
-#define QUERN__FAST_THREAD_LOCAL _Thread_local
-#endif
-
 /* What the calling thread is in the pool that it entered last. */
 extern QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 

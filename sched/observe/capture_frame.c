@@ -80,12 +80,9 @@ void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns)
     if (frame_ns > capture->segments_ns) capture->serial_ns = frame_ns - capture->segments_ns;
 }
 
-quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
-                                         quern_capture *capture)
+static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                 quern_capture *capture, const char *function)
 {
-    static const char function[] = "quern_schedule_run_captured";
-    if (schedule == NULL) return quern__fail_null(function, "schedule");
-    if (capture == NULL) return quern__fail_null(function, "capture");
     if (quern__schedule_check_idle(schedule, function) != QUERN_OK)
         return quern__schedule_run(schedule, jobs, delta_seconds, function); /* which refuses */
     if (capture->is_in_use)
@@ -105,4 +102,18 @@ quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *j
     if (result != QUERN_OK) return result;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to capture a frame, which has run",
                        function);
+}
+
+/* The claim is the frame's: until then the profiler may belong to a frame on another thread. */
+quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                         quern_capture *capture)
+{
+    static const char function[] = "quern_schedule_run_captured";
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    if (capture == NULL) return quern__fail_null(function, "capture");
+    quern_world *world = schedule->plan.world;
+    if (!quern__world_claim(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    const quern_result result = run_captured(schedule, jobs, delta_seconds, capture, function);
+    quern__world_unclaim(world);
+    return result;
 }

@@ -163,6 +163,7 @@ void quern__world_unclaim(quern_world *world)
     if (--world->claim_depth == 0) atomic_store_explicit(&world->owner, NULL, memory_order_release);
 }
 
+/* Relaxed: the owner reads its own mark. Release: pairs with the acquire of the next thread that claims the world. */
 quern__world_claim_state quern__world_suspend_claim(quern_world *world)
 {
     const quern__world_claim_state state = {

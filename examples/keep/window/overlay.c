@@ -36,7 +36,8 @@ void overlay_note(Overlay *overlay, Game *game, quern_jobs *jobs)
     overlay->next = (overlay->next + 1) % OVERLAY_FRAMES;
     overlay->thread_count = quern_jobs_thread_count(jobs);
     if (overlay->thread_count > OVERLAY_THREADS_MAX) overlay->thread_count = OVERLAY_THREADS_MAX;
-    *noted = (OverlayFrame){.frame_ms = (float)frame.time_ns / 1e6f};
+    *noted = (OverlayFrame){.busy = {0}};
+    overlay->step_ms += 0.05f * ((float)frame.time_ns / 1e6f - overlay->step_ms);
     for (uint32_t i = 0; i < overlay->thread_count && frame.time_ns > 0; i++) {
         quern_worker_profile worker;
         check(quern_schedule_get_worker_profile(game->schedule, i, &worker));
@@ -60,84 +61,144 @@ void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_
     overlay->call_count = canvas->call_count;
 }
 
-enum { WIDTH = 400, HEAD = 94, LINE = 15, LINES_MOST = 6, THREAD_HEIGHT = 34, THREAD_STEP = 40 };
+enum {
+    WIDTH = 340,
+    MARGIN = 14,
+    TABLE = 72, /* the top of the list of systems, and of its first line */
+    LINE = 15,
+    LINES_MOST = 6,
+    CHARTS = TABLE + LINE * (LINES_MOST + 1) + 12,
+    CHART_HEIGHT = 24,
+    CHART_STEP = 30,
+    NUMBERS_RIGHT = 218,
+    BARS_LEFT = 232
+};
 
-/* How many systems took longer. */
-static uint32_t rank_of(const Overlay *overlay, const Game *game, uint32_t system)
+static const float shown_ms = 0.0005f; /* less would be printed as 0.000 */
+
+/* The indices of the slowest systems, the slowest first, without those that take next to no time. Returns
+ * their number. */
+static uint32_t find_slowest(const Overlay *overlay, const Game *game, uint32_t slowest[LINES_MOST])
 {
-    uint32_t rank = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < system_count(game); i++) {
-        const float longer = overlay->system_ms[i] - overlay->system_ms[system];
-        rank += longer > 0 || (longer == 0 && i < system);
+        if (overlay->system_ms[i] < shown_ms) continue;
+        uint32_t place = count < LINES_MOST ? count++ : LINES_MOST;
+        for (; place > 0 && overlay->system_ms[slowest[place - 1]] < overlay->system_ms[i]; place--)
+            if (place < LINES_MOST) slowest[place] = slowest[place - 1];
+        if (place < LINES_MOST) slowest[place] = i;
     }
-    return rank;
+    return count;
 }
 
-/* A line for each of the slowest systems, with a bar as long as its time. */
-static void draw_systems(const Overlay *overlay, Scene *scene, uint32_t line_count, float x, float y)
+/* A line for each of the slowest systems, with a bar whose length is relative to the slowest. */
+static void draw_systems(const Overlay *overlay, Scene *scene)
 {
-    for (uint32_t i = 0; i < system_count(scene->game); i++) {
-        if (rank_of(overlay, scene->game, i) >= line_count) continue;
-        const quern_system_stats stats = stats_of(scene->game, i);
-        const float length = overlay->system_ms[i] * 100;
-        canvas_box(scene->canvas, x + 250, y, length < 116 ? length : 116, 9, busy_color);
-        font_draw(scene->canvas, x, y, 8, ALIGN_LEFT, ink, stats.name);
-        font_print(scene->canvas, x + 240, y, 8, ALIGN_RIGHT, dim, "%.3f MS",
-                   (double)overlay->system_ms[i]);
-        y += LINE;
+    uint32_t slowest[LINES_MOST];
+    const uint32_t count = find_slowest(overlay, scene->game, slowest);
+    Canvas *canvas = scene->canvas;
+    font_draw(canvas, MARGIN, TABLE, 8, ALIGN_LEFT, dim, "SLOWEST SYSTEMS");
+    font_draw(canvas, NUMBERS_RIGHT, TABLE, 8, ALIGN_RIGHT, dim, "MS");
+    for (uint32_t i = 0; i < count; i++) {
+        const float ms = overlay->system_ms[slowest[i]], y = TABLE + 4 + LINE * (float)(i + 1);
+        font_draw(canvas, MARGIN, y, 8, ALIGN_LEFT, ink, stats_of(scene->game, slowest[i]).name);
+        font_print(canvas, NUMBERS_RIGHT, y, 8, ALIGN_RIGHT, ink, "%.3f", (double)ms);
+        canvas_box(canvas, BARS_LEFT, y, (WIDTH - MARGIN - BARS_LEFT) * ms / overlay->system_ms[slowest[0]],
+                   8, busy_color);
     }
 }
 
 /* A row for each thread: a column for each frame, filled as far as the thread was busy. */
-static void draw_threads(const Overlay *overlay, Canvas *canvas, float x, float y)
+static void draw_threads(const Overlay *overlay, Canvas *canvas)
 {
-    const float left = x + 78, column = (WIDTH - 28 - 78) / (float)OVERLAY_FRAMES;
-    for (uint32_t thread = 0; thread < overlay->thread_count; thread++, y += THREAD_STEP) {
-        font_print(canvas, x, y + THREAD_HEIGHT / 2.0f - 4, 8, ALIGN_LEFT, ink, "THREAD %u", thread);
-        canvas_box(canvas, left, y, OVERLAY_FRAMES * column, THREAD_HEIGHT, 0xFFFFFF10);
+    const float left = MARGIN + 78, column = (WIDTH - MARGIN - left) / (float)OVERLAY_FRAMES;
+    float y = CHARTS + LINE;
+    for (uint32_t thread = 0; thread < overlay->thread_count; thread++, y += CHART_STEP) {
+        font_print(canvas, MARGIN, y + CHART_HEIGHT / 2.0f - 4, 8, ALIGN_LEFT, ink, "THREAD %u", thread);
+        canvas_box(canvas, left, y, OVERLAY_FRAMES * column, CHART_HEIGHT, 0xFFFFFF10);
         for (uint32_t i = 0; i < OVERLAY_FRAMES; i++) {
             const OverlayFrame *frame = &overlay->frames[(overlay->next + i) % OVERLAY_FRAMES];
-            const float busy = frame->busy[thread] * THREAD_HEIGHT,
-                        sync = frame->sync[thread] * THREAD_HEIGHT;
-            const float at = left + (float)i * column, bottom = y + THREAD_HEIGHT;
+            const float busy = frame->busy[thread] * CHART_HEIGHT,
+                        sync = frame->sync[thread] * CHART_HEIGHT;
+            const float at = left + (float)i * column, bottom = y + CHART_HEIGHT;
             canvas_box(canvas, at, bottom - busy, column, busy, busy_color);
             canvas_box(canvas, at, bottom - busy - sync, column, sync, sync_color);
         }
     }
 }
 
-static void draw_head(const Overlay *overlay, Scene *scene, float x)
+static void draw_legend(Canvas *canvas)
 {
-    quern_world_stats stats;
-    const OverlayFrame *last = &overlay->frames[(overlay->next + OVERLAY_FRAMES - 1) % OVERLAY_FRAMES];
-    check(quern_world_get_stats(scene->game->world, &stats));
-    font_print(scene->canvas, x, 16, 10, ALIGN_LEFT, ink, "STEP %.2f MS, %u ENTITIES",
-               (double)last->frame_ms, (uint32_t)stats.entity_count);
-    font_print(scene->canvas, x, 34, 10, ALIGN_LEFT, ink, "PICTURE %.2f MS, AND SDL %.2f MS",
-               (double)overlay->fill_ms, (double)overlay->call_ms);
-    font_print(scene->canvas, x, 52, 10, ALIGN_LEFT, ink, "%u SPRITES IN %u CALLS", overlay->sprite_count,
-               overlay->call_count);
-    canvas_box(scene->canvas, x, 72, 9, 9, busy_color);
-    font_draw(scene->canvas, x + 14, 72, 8, ALIGN_LEFT, dim, "SYSTEMS");
-    canvas_box(scene->canvas, x + 100, 72, 9, 9, sync_color);
-    font_draw(scene->canvas, x + 114, 72, 8, ALIGN_LEFT, dim, "SYNC POINT, OF EACH STEP");
+    font_print(canvas, MARGIN, CHARTS, 8, ALIGN_LEFT, dim, "LAST %d STEPS", OVERLAY_FRAMES);
+    canvas_box(canvas, 146, CHARTS, 8, 8, busy_color);
+    font_draw(canvas, 160, CHARTS, 8, ALIGN_LEFT, dim, "SYSTEMS");
+    canvas_box(canvas, 232, CHARTS, 8, 8, sync_color);
+    font_draw(canvas, 246, CHARTS, 8, ALIGN_LEFT, dim, "SYNC POINT");
 }
 
-/* At the top right: enemies enter on the left. */
+static void draw_head(const Overlay *overlay, Scene *scene)
+{
+    quern_world_stats stats;
+    const float second = 180;
+    Canvas *canvas = scene->canvas;
+    check(quern_world_get_stats(scene->game->world, &stats));
+    font_print(canvas, MARGIN, 14, 9, ALIGN_LEFT, ink, "STEP %.2f MS", (double)overlay->step_ms);
+    font_print(canvas, second, 14, 9, ALIGN_LEFT, ink, "%u ENTITIES", (uint32_t)stats.entity_count);
+    font_print(canvas, MARGIN, 31, 9, ALIGN_LEFT, ink, "PICTURE %.2f MS", (double)overlay->fill_ms);
+    font_print(canvas, second, 31, 9, ALIGN_LEFT, ink, "%u SPRITES", overlay->sprite_count);
+    font_print(canvas, MARGIN, 48, 9, ALIGN_LEFT, ink, "SDL %.2f MS", (double)overlay->call_ms);
+    font_print(canvas, second, 48, 9, ALIGN_LEFT, ink, "%u CALLS", overlay->call_count);
+}
+
+/* How many steps of a road a rectangle of the window hides. A step of the first quarter counts more, since
+ * enemies enter there. */
+static uint32_t count_hidden_steps(const Scene *scene, const Road *road, const SDL_FRect *box)
+{
+    enum { ENTRANCE_WEIGHT = 10 };
+    const Frame field = scene->layout.field;
+    uint32_t hidden = 0;
+    for (uint32_t i = 0; i < road->step_count; i++) {
+        const SDL_FPoint at = scene_to_field(scene, road->steps[i].at);
+        const SDL_FPoint pixel = {field.left + at.x * field.scale, field.top + at.y * field.scale};
+        if (SDL_PointInFRect(&pixel, box)) hidden += i < road->step_count / 4 ? ENTRANCE_WEIGHT : 1;
+    }
+    return hidden;
+}
+
+/* The corner of the field in which the panel hides least of the level's roads. */
+static Frame find_corner(const Scene *scene, float height)
+{
+    const Layout *layout = &scene->layout;
+    const float scale = SDL_min(layout->unit, layout->bar.top / (height + 24)), gap = 12 * scale;
+    SDL_FRect box = {0, 0, WIDTH * scale, height * scale};
+    Frame best = {.scale = scale};
+    uint32_t least = UINT32_MAX;
+    for (int corner = 0; corner < 4; corner++) {
+        box.x = corner & 1 ? gap : layout->width - box.w - gap;
+        box.y = corner & 2 ? layout->bar.top - box.h - gap : gap;
+        uint32_t hidden = 0;
+        for (uint32_t i = 0; i < scene->game->level.road_count; i++)
+            hidden += count_hidden_steps(scene, &scene->game->roads[i], &box);
+        if (hidden >= least) continue;
+        least = hidden;
+        best = (Frame){box.x, box.y, scale};
+    }
+    return best;
+}
+
+/* In a small window the charts of the threads are left out. */
 void overlay_draw(const Overlay *overlay, Scene *scene)
 {
     if (!overlay->is_on) return;
-    Canvas *canvas = scene->canvas;
-    const Layout *layout = &scene->layout;
-    const float rest = HEAD + 12 + THREAD_STEP * (float)overlay->thread_count;
-    const uint32_t count = system_count(scene->game);
-    const uint32_t line_count = count < LINES_MOST ? count : LINES_MOST;
-    const float systems = LINE * (float)line_count;
-    const float scale = SDL_min(layout->unit, layout->bar.top / (rest + systems + 24));
-    canvas_blend(canvas, SDL_BLENDMODE_BLEND);
-    canvas->frame = (Frame){layout->width - (WIDTH + 12) * scale, 12 * scale, scale};
-    canvas_box(canvas, 0, 0, WIDTH, rest + systems, 0x060A10D8);
-    draw_head(overlay, scene, 14);
-    draw_systems(overlay, scene, line_count, 14, HEAD);
-    draw_threads(overlay, canvas, 14, HEAD + systems + 6);
+    const bool has_charts = !scene->layout.is_small;
+    const float charts = LINE + CHART_STEP * (float)overlay->thread_count + 8;
+    const float height = CHARTS + (has_charts ? charts : 0);
+    canvas_blend(scene->canvas, SDL_BLENDMODE_BLEND);
+    scene->canvas->frame = find_corner(scene, height);
+    canvas_box(scene->canvas, 0, 0, WIDTH, height, 0x060A10D8);
+    draw_head(overlay, scene);
+    draw_systems(overlay, scene);
+    if (!has_charts) return;
+    draw_legend(scene->canvas);
+    draw_threads(overlay, scene->canvas);
 }

@@ -11,7 +11,6 @@ enum { OVERLAY_FRAMES = 120, OVERLAY_THREADS_MAX = 16, OVERLAY_SYSTEMS_MAX = 64 
 
 /* What each thread did in a frame, as parts of it. */
 typedef struct OverlayFrame {
-    float frame_ms;
     float busy[OVERLAY_THREADS_MAX], sync[OVERLAY_THREADS_MAX];
 } OverlayFrame;
 
@@ -21,6 +20,7 @@ typedef struct Overlay {
     uint32_t next; /* the oldest of the frames */
     OverlayFrame frames[OVERLAY_FRAMES];
     float system_ms[OVERLAY_SYSTEMS_MAX]; /* smoothed, in the order of the schedule */
+    float step_ms;                        /* smoothed */
     float fill_ms, call_ms;               /* smoothed: to fill batches, and what SDL does with them */
     float least_fill_ms, least_call_ms;   /* of all pictures; 0: there was none */
     uint32_t sprite_count, call_count;    /* of the last picture */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 4 };
+enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 5 };
 
 /* ------------------------------------------------------------------------------------------- sprites */
 
@@ -32,11 +32,30 @@ static float octagon(float x, float y)
     return fmaxf(fmaxf(x, y), (x + y) * 0.7071f);
 }
 
-static Texel base_texel(float x, float y)
+/* A square, narrower than its cell so that barrels reach beyond it. */
+static float plate(float x, float y)
 {
-    const float far = octagon(x, y);
-    const float rim = clamp01((far - 0.68f) * 12) * clamp01((0.92f - far) * 12);
-    return (Texel){0.62f + 0.5f * rim - 0.16f * y * rim - 0.1f * (x + y), edge(far - 0.92f)};
+    return fmaxf(fmaxf(fabsf(x), fabsf(y)) * 1.22f, (fabsf(x) + fabsf(y)) * 0.72f);
+}
+
+/* A triangle that points along x. */
+static float wedge(float x, float y)
+{
+    return fmaxf(-x * 1.53f, x * 0.94f + fabsf(y) * 1.56f);
+}
+
+/* Four discs around the middle. */
+static float clover(float x, float y)
+{
+    const float u = fmaxf(fabsf(x), fabsf(y)), v = fminf(fabsf(x), fabsf(y));
+    return hypotf(u - 0.46f, v) + 0.46f;
+}
+
+/* A slab with a light rim; distance: from the middle, where its outline is at 0.92. */
+static Texel slab_texel(float distance, float x, float y)
+{
+    const float rim = clamp01((distance - 0.68f) * 12) * clamp01((0.92f - distance) * 12);
+    return (Texel){0.62f + 0.5f * rim - 0.16f * y * rim - 0.1f * (x + y), edge(distance - 0.92f)};
 }
 
 static Texel knob_texel(float x, float y)
@@ -92,7 +111,7 @@ static Texel texel_of(Sprite sprite, float x, float y)
     case SPRITE_STROKE:
         return (Texel){1, edge(fabsf(y) - 0.95f)};
     case SPRITE_BASE:
-        return base_texel(x, y);
+        return slab_texel(octagon(x, y), x, y);
     case SPRITE_KNOB:
         return knob_texel(x, y);
     case SPRITE_BAR:
@@ -103,6 +122,14 @@ static Texel texel_of(Sprite sprite, float x, float y)
         return bug_texel(x, y);
     case SPRITE_SPIKY:
         return spiky_texel(x, y);
+    case SPRITE_PLATE:
+        return slab_texel(plate(x, y), x, y);
+    case SPRITE_DRUM:
+        return slab_texel(far, x, y);
+    case SPRITE_WEDGE:
+        return slab_texel(wedge(x, y), x, y);
+    case SPRITE_CLOVER:
+        return slab_texel(clover(x, y), x, y);
     default:
         return (Texel){1, 1};
     }

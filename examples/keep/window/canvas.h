@@ -32,6 +32,10 @@ typedef enum Sprite {
     SPRITE_CRYSTAL,
     SPRITE_BUG,
     SPRITE_SPIKY,
+    SPRITE_PLATE, /* the bases of the four kinds of towers */
+    SPRITE_DRUM,
+    SPRITE_WEDGE,
+    SPRITE_CLOVER,
     SPRITE_COUNT
 } Sprite;
 

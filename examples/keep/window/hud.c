@@ -74,7 +74,7 @@ static SDL_FRect draw_key(const Hud *hud, Scene *scene, HudButton button, bool i
 static void draw_icon(Canvas *canvas, TowerKind kind, float x, float y, float unit)
 {
     const uint32_t color = tower_rules[kind].color;
-    canvas_sprite(canvas, SPRITE_BASE, x, y, unit * 1.8f, unit * 1.8f, 0x3C5064FF);
+    canvas_sprite(canvas, scene_base_of(kind), x, y, unit * 1.8f, unit * 1.8f, 0x3C5064FF);
     if (kind == TOWER_GUN) {
         canvas_sprite(canvas, SPRITE_BAR, x + unit * 0.5f, y - unit * 0.22f, unit * 0.9f, unit * 0.24f,
                       color);

@@ -44,16 +44,16 @@ static void draw_fireflies(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < count; i++) {
         const float turn = fireflies[i].phase * 0.31830989f + turns, wave = 2 * (turn - floorf(turn)) - 1;
         const float light = 1 - wave * wave, cube = light * light * light, glare = cube * cube;
-        const float size = 3 + 6 * glare;
+        const float size = 2.5f + 3 * glare;
         if (glare > 0.05f)
             canvas_sprite(scene->canvas, SPRITE_GLOW, places[i].x * scene->scale,
-                          places[i].y * scene->scale, size, size, faded(0xC4E070A0, glare));
+                          places[i].y * scene->scale, size, size, faded(0x4CB8A880, glare));
     }
 }
 
 /* ---------------------------------------------------------------------------------------------- towers */
 
-enum { TOWER_SPOT, TOWER_SHAPE, TOWER_TURRET };
+enum { TOWER_SPOT, TOWER_SHAPE, TOWER_TURRET, TOWER_TOWER };
 
 static const Sprite sprite_of_shape[] = {[SHAPE_BASE] = SPRITE_BASE,
                                          [SHAPE_DISC] = SPRITE_KNOB,
@@ -61,11 +61,21 @@ static const Sprite sprite_of_shape[] = {[SHAPE_BASE] = SPRITE_BASE,
                                          [SHAPE_CRYSTAL] = SPRITE_CRYSTAL,
                                          [SHAPE_RING] = SPRITE_RING};
 
-static void draw_shape(Scene *scene, const quern_world2 *spot, const Shape *shape, uint32_t color)
+Sprite scene_base_of(TowerKind kind)
+{
+    static const Sprite bases[TOWER_KINDS] = {[TOWER_GUN] = SPRITE_PLATE,
+                                              [TOWER_MORTAR] = SPRITE_DRUM,
+                                              [TOWER_PRISM] = SPRITE_WEDGE,
+                                              [TOWER_BELL] = SPRITE_CLOVER};
+    return bases[kind];
+}
+
+static void draw_shape(Scene *scene, Sprite sprite, const quern_world2 *spot, const Shape *shape,
+                       uint32_t color)
 {
     const float x = spot->m[0][2] * scene->scale, y = spot->m[1][2] * scene->scale;
-    canvas_turned(scene->canvas, sprite_of_shape[shape->sprite], x, y, spot->m[0][0], spot->m[1][0],
-                  shape->width * scene->scale, shape->height * scene->scale, color);
+    canvas_turned(scene->canvas, sprite, x, y, spot->m[0][0], spot->m[1][0], shape->width * scene->scale,
+                  shape->height * scene->scale, color);
 }
 
 static void draw_shadow(Scene *scene, const quern_world2 *spot, const Shape *shape)
@@ -81,14 +91,18 @@ static void draw_layer(quern_context *context, const quern_view *view, uint32_t 
     Scene *scene = quern_context_user_data(context);
     const quern_world2 *spots = QUERN_COLUMN(view, TOWER_SPOT, const quern_world2);
     const Shape *shapes = QUERN_COLUMN(view, TOWER_SHAPE, const Shape);
+    const Tower *towers =
+        quern_view_has(view, TOWER_TOWER) ? QUERN_COLUMN(view, TOWER_TOWER, const Tower) : NULL;
     const uint32_t count = view->count;
     canvas_blend(scene->canvas, SDL_BLENDMODE_BLEND);
     for (uint32_t i = 0; i < count; i++) {
         if (shapes[i].layer != layer) continue;
+        const Sprite sprite =
+            towers != NULL ? scene_base_of((TowerKind)towers[i].kind) : sprite_of_shape[shapes[i].sprite];
         const bool is_turret = quern_view_has(view, TOWER_TURRET);
         const bool is_stunned = is_turret && !quern_view_is_enabled(view, TOWER_TURRET, i);
         if (layer == 0) draw_shadow(scene, &spots[i], &shapes[i]);
-        draw_shape(scene, &spots[i], &shapes[i], is_stunned ? 0x6A4A8CFF : shapes[i].color);
+        draw_shape(scene, sprite, &spots[i], &shapes[i], is_stunned ? 0x6A4A8CFF : shapes[i].color);
         if (is_stunned)
             canvas_sprite(scene->canvas, SPRITE_RING, spots[i].m[0][2] * scene->scale,
                           spots[i].m[1][2] * scene->scale, 1.7f * scene->scale, 1.7f * scene->scale,
@@ -171,10 +185,11 @@ static void draw_bullets(quern_context *context, const quern_view *view)
     canvas_blend(scene->canvas, SDL_BLENDMODE_ADD);
     for (uint32_t i = 0; i < count; i++) {
         const float x = places[i].x * scene->scale, y = places[i].y * scene->scale;
-        const float back_x = velocities[i].x * 0.022f * scene->scale,
-                    back_y = velocities[i].y * 0.022f * scene->scale;
-        canvas_line(scene->canvas, x - back_x, y - back_y, x, y, 4, 0xFFE6B0FF);
-        canvas_sprite(scene->canvas, SPRITE_GLOW, x, y, 20, 20, 0xFFC06080);
+        const float back_x = velocities[i].x * 0.03f * scene->scale,
+                    back_y = velocities[i].y * 0.03f * scene->scale;
+        canvas_line(scene->canvas, x - back_x, y - back_y, x, y, 6, 0xFFB040C0);
+        canvas_line(scene->canvas, x - back_x, y - back_y, x, y, 3.5f, 0xFFF0C8FF);
+        canvas_sprite(scene->canvas, SPRITE_GLOW, x, y, 30, 30, 0xFFA848C0);
     }
 }
 
@@ -338,7 +353,8 @@ static void add_tower_systems(Scene *scene, const char *name, quern_kernel *run)
                           .run = run,
                           .terms = {[TOWER_SPOT] = quern_term_read(types->spot),
                                     [TOWER_SHAPE] = quern_term_read(types->shape),
-                                    [TOWER_TURRET] = quern_term_optional(types->turret, QUERN_READ)}});
+                                    [TOWER_TURRET] = quern_term_optional(types->turret, QUERN_READ),
+                                    [TOWER_TOWER] = quern_term_optional(types->tower, QUERN_READ)}});
 }
 
 /* From the ground up: systems that write the same resource run in the order in which they are added. */

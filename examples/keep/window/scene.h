@@ -29,6 +29,9 @@ void scene_destroy(Scene *scene);
 /* Draws the field where the layout has it. */
 void scene_draw(Scene *scene, Layout layout, float seconds);
 
+/* The base of a kind of tower: each kind has another outline. */
+Sprite scene_base_of(TowerKind kind);
+
 /* A point of the game for a pixel of the window, and where a point of the game is on the field. */
 Point scene_to_game(const Scene *scene, SDL_FPoint pixel);
 SDL_FPoint scene_to_field(const Scene *scene, Point point);

@@ -45,7 +45,8 @@ HudButton hud_button_at(const Hud *hud, const Layout *layout)
     const SDL_FPoint mouse = frame_point(layout->bar, hud->mouse);
     for (int button = HUD_TOWER; button <= HUD_REWIND; button++) {
         const SDL_FRect box = button_box(plan_of(layout), (HudButton)button);
-        if (!hud->is_mouse_away && SDL_PointInFRect(&mouse, &box)) return (HudButton)button;
+        if (hud->page == PAGE_GAME && !hud->is_mouse_away && SDL_PointInFRect(&mouse, &box))
+            return (HudButton)button;
     }
     return HUD_NOTHING;
 }
@@ -157,9 +158,12 @@ static void draw_stock(Scene *scene, const Keep *keep, const Level *level)
                level->wave_count);
 }
 
-static void draw_bar(const Hud *hud, Scene *scene, const Keep *keep, const Level *level)
+void hud_draw_bar(const Hud *hud, Scene *scene)
 {
     const Layout *layout = &scene->layout;
+    const Keep *keep = game_state(scene->game);
+    const Level *level = &scene->game->level;
+    canvas_blend(scene->canvas, SDL_BLENDMODE_BLEND);
     scene->canvas->frame = (Frame){0, layout->bar.top, layout->bar.scale};
     const float width = layout->width / layout->bar.scale;
     canvas_box(scene->canvas, 0, 0, width, layout->bar_height, panel);
@@ -249,7 +253,7 @@ void hud_draw(const Hud *hud, Scene *scene)
         draw_plot(hud, scene);
         canvas_clip(scene->canvas, NULL);
     }
-    draw_bar(hud, scene, keep, &scene->game->level);
+    hud_draw_bar(hud, scene);
     draw_hint(hud, scene);
     draw_notices(hud, scene);
 }

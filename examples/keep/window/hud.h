@@ -31,11 +31,14 @@ typedef enum HudButton {
     HUD_REWIND
 } HudButton;
 
-/* The button under the mouse. */
+/* The button under the mouse; HUD_NOTHING while title or menu are over the field. */
 HudButton hud_button_at(const Hud *hud, const Layout *layout);
 
 /* Whether the mouse is on the field. */
 bool hud_is_on_field(const Hud *hud, const Layout *layout);
+
+/* The bar alone: below a page. */
+void hud_draw_bar(const Hud *hud, Scene *scene);
 
 void hud_draw(const Hud *hud, Scene *scene);
 

@@ -15,7 +15,13 @@ static Frame centered(float left, float top, float width, float height, float in
                    scale};
 }
 
-Layout layout_of(SDL_Window *window, SDL_Renderer *renderer)
+static float field_scale(float width, float height, bool is_title)
+{
+    const float across = width / FIELD_WIDTH, down = height / FIELD_HEIGHT;
+    return is_title ? fmaxf(across, down) : fminf(across, down);
+}
+
+Layout layout_of(SDL_Window *window, SDL_Renderer *renderer, bool is_title)
 {
     int width, height, points;
     SDL_GetRendererOutputSize(renderer, &width, &height);
@@ -26,12 +32,12 @@ Layout layout_of(SDL_Window *window, SDL_Renderer *renderer)
     layout.is_small = layout.width < large_bar[0] * layout.unit * 0.98f;
     const float *bar = layout.is_small ? small_bar : large_bar;
     const float bar_unit = fminf(layout.unit, layout.width / bar[0]),
-                rest = layout.height - bar[1] * bar_unit;
+                rest = layout.height - (is_title ? 0 : bar[1] * bar_unit);
     layout.bar_width = bar[0];
     layout.bar_height = bar[1];
     layout.bar = (Frame){(layout.width - bar[0] * bar_unit) / 2, rest, bar_unit};
     layout.field = centered(0, 0, layout.width, rest, FIELD_WIDTH, FIELD_HEIGHT,
-                            fminf(layout.width / FIELD_WIDTH, rest / FIELD_HEIGHT));
+                            field_scale(layout.width, rest, is_title));
     layout.page = centered(0, 0, layout.width, layout.height, PAGE_WIDTH, PAGE_HEIGHT,
                            0.96f * fminf(layout.width / PAGE_WIDTH, layout.height / PAGE_HEIGHT));
     return layout;

@@ -22,6 +22,7 @@ typedef struct Layout {
     Frame field, bar, page;
 } Layout;
 
-Layout layout_of(SDL_Window *window, SDL_Renderer *renderer);
+/* is_title: there is no bar, and the field covers the window, with its sides cut off where they do not fit. */
+Layout layout_of(SDL_Window *window, SDL_Renderer *renderer, bool is_title);
 
 #endif

@@ -89,8 +89,10 @@ void play_draw(Play *play, float seconds)
     Canvas *canvas = &play->canvas;
     play->drawing_since = SDL_GetPerformanceCounter();
     canvas_clear(canvas, 0x060A10FF);
-    scene_draw(&play->scene, layout_of(play->window, canvas->renderer), seconds);
+    const bool is_title = play->hud.page == PAGE_TITLE;
+    scene_draw(&play->scene, layout_of(play->window, canvas->renderer, is_title), seconds);
     if (pages_are_up(&play->hud, game_state(&play->game))) {
+        if (!is_title) hud_draw_bar(&play->hud, &play->scene);
         pages_draw(&play->hud, &play->scene);
     } else {
         hud_draw(&play->hud, &play->scene);

@@ -50,9 +50,7 @@ int quern__file_write(const char *path, char *part_path, int (*write)(void *user
                       void *user_data)
 {
     if (is_special(path)) return write_at(path, write, user_data);
-    const size_t path_bytes = strlen(path);
-    memcpy(part_path, path, path_bytes);
-    memcpy(part_path + path_bytes, QUERN__PART_SUFFIX, sizeof QUERN__PART_SUFFIX);
+    snprintf(part_path, strlen(path) + sizeof QUERN__PART_SUFFIX, "%s" QUERN__PART_SUFFIX, path);
     int error = write_at(part_path, write, user_data);
     if (error == 0) error = replace(part_path, path);
     if (error != 0) remove(part_path);

@@ -233,6 +233,9 @@ static void expect_case(const quern_memory *memory, const rich_case *expected, b
     const bool is_told = has_entities && expected->entity_count > 0;
     cr_assert_eq(report.entity_count, is_told ? expected->entity_count : 0, "%s", report.text);
     cr_assert_eq(report.entity.bits, is_told ? it.entities[expected->entity].bits : 0, "%s", report.text);
+    char others[64];
+    snprintf(others, sizeof others, "and of %u others", expected->entity_count - 1u);
+    cr_assert_eq(strstr(report.text, others) != NULL, is_told, "%s", report.text);
     replay_scene_close(&it);
 }
 

@@ -165,7 +165,6 @@ Test(scratch, systems_of_every_kind_write_it_on_every_number_of_threads)
 
 Test(scratch, reactions_write_it)
 {
-    quern_entity entity = quern_entity_null();
     for (uint32_t i = 0; i < 2 * COUNT_OF(offenders); i++) {
         quern_schedule_destroy(schedule);
         schedule = setup_schedule(world);
@@ -173,7 +172,7 @@ Test(scratch, reactions_write_it)
         def.reacts_to = QUERN_ON_ADDED | QUERN_ON_REMOVED;
         def.flags = i % 2 == 0 ? 0 : QUERN_SYSTEM_SERIAL;
         setup_system(schedule, &def);
-        entity = setup_entity_with(world, (quern_component[]){place, weight}, 2);
+        const quern_entity entity = setup_entity_with(world, (quern_component[]){place, weight}, 2);
         hash_before = quern_world_hash(world);
         assert_refused_frame(NULL, 1);
         must(quern_entity_destroy(world, entity));

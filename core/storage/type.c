@@ -387,13 +387,19 @@ static quern_entity note_provisional(void *argument, quern_entity entity)
     return entity;
 }
 
-quern_result quern__type_check_provisional(const quern__type *type, const void *values, uint32_t count,
-                                           const char *commands)
+quern_entity quern__type_find_provisional(const quern__type *type, const void *values, uint32_t count)
 {
     quern_entity found = {0};
     for (uint32_t i = 0; i < count && type->has_entity_fields; i++)
         quern__type_visit_entities(type, (const char *)values + (size_t)i * type->size_bytes,
                                    note_provisional, &found);
+    return found;
+}
+
+quern_result quern__type_check_provisional(const quern__type *type, const void *values, uint32_t count,
+                                           const char *commands)
+{
+    const quern_entity found = quern__type_find_provisional(type, values, count);
     if (found.bits == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_PROVISIONAL_ENTITY,

@@ -87,6 +87,9 @@ typedef quern_entity quern__remap_function(void *argument, quern_entity entity);
 void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
                                 void *argument);
 
+/* Returns a provisional handle in the described fields of `count` values, or null if there is none. */
+quern_entity quern__type_find_provisional(const quern__type *type, const void *values, uint32_t count);
+
 /* For calls that change a world at once. PROVISIONAL_ENTITY if one of `count` values has a provisional
  * handle in a described field: there it would stay provisional for ever. commands: the call that makes it
  * real. */

@@ -6,23 +6,13 @@
 
 /* ------------------------------------------------------------------------------------------- emitting */
 
-static quern_entity note_provisional(void *argument, quern_entity entity)
-{
-    quern_entity *found = argument;
-    if (quern_entity_is_provisional(entity)) *found = entity;
-    return entity;
-}
-
 static quern_result check_values(const quern__channel *channel, const void *values, uint32_t count)
 {
     const quern__type *type = &channel->type;
-    quern_entity found = {0};
     if (values == NULL && count > 0 && type->size_bytes > 0)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'values' is NULL; event '%s' has %u bytes",
                            type->name, type->size_bytes);
-    for (uint32_t i = 0; i < count && type->has_entity_fields; i++)
-        quern__type_visit_entities(type, (const char *)values + (size_t)i * type->size_bytes,
-                                   note_provisional, &found);
+    const quern_entity found = quern__type_find_provisional(type, values, count);
     if (found.bits == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_PROVISIONAL_ENTITY,

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_WORLD_SCOPE_H
 #define QUERN_CORE_WORLD_SCOPE_H
 
-/* Refused accesses: who asked, how often, and the scratch memory that is handed out instead of values.
+/* Refused accesses: which system asked, how often, and the scratch memory that is handed out instead of values.
  *
  * A callback that asks for something it has not declared goes on with scratch memory, so that a wrong
  * declaration is an error and no crash. Scratch memory is zeroed, belongs to one scope (one worker's context,

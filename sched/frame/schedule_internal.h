@@ -52,7 +52,7 @@ struct quern_schedule {
     /* rounds of reactions: see react.h */
     bool has_reacted;         /* in this frame, or the last */
     bool is_reaction_cut;     /* there were too many, in this frame */
-    char reaction_trail[512]; /* who ran in the last of these: "'a' -> 'b' -> 'a'" */
+    char reaction_trail[512]; /* the systems of the last round: "'a' -> 'b' -> 'a'" */
 
     quern_schedule *next_schedule; /* of the world's */
 };

@@ -89,7 +89,7 @@ void quern__worker_show(const quern__worker *worker, quern__job_event event, uin
 
 /* -------------------------------------------------------------------------------------- named work */
 
-/* Relaxed: the worker alone writes it, and who reads it (describe_jobs.c) sees about now. */
+/* Relaxed: the worker alone writes it, and readers (describe_jobs.c) need only a recent value. */
 quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
 {
     const quern__named_work work = {.name = name,

@@ -3,7 +3,7 @@
 #ifndef QUERN_SCHED_OBSERVE_PROFILE_INTERNAL_H
 #define QUERN_SCHED_OBSERVE_PROFILE_INTERNAL_H
 
-/* Who looks on at the frames of a schedule (sched/schedule/frame_observer.h): the profile, the schedule's part of
+/* The observer of a schedule's frames (sched/schedule/frame_observer.h): the profile, the schedule's part of
  * a trace, and what a frame tells a capture.
  *
  * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every

@@ -68,7 +68,7 @@ typedef struct subject {
     uint32_t frame;
     model_command commands[CALLS][COMMANDS];
     uint32_t counts[CALLS];
-    quern_entity handles[MODEL_SLOTS]; /* by slot: who lives there, or lived last before this frame */
+    quern_entity handles[MODEL_SLOTS]; /* by slot: the entity in it, or the last one before this frame */
     quern_commands *kept[FRAMES];
     tracked_counts counts_of_tracked;
 } subject;

@@ -234,7 +234,8 @@ void end_dropped(void)
         quern__jobs_drop_links(&pool);
         AWAIT(atomic_load_explicit(&pool.outside_calls, memory_order_acquire) == 0);
     } while (drain(&pool));
-    node->link_count = 0; /* plain, as is what frees it: a race for it shows that somebody knows it */
+    /* Not atomic, like the write that frees the node: a race shows that another thread still has it. */
+    node->link_count = 0;
     node->jobs = NULL;
     pthread_join(threads[1], NULL);
     assert(bell.links == NULL && quern_counter_is_done(&bell));

@@ -366,17 +366,17 @@ static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
     return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* The group of a sequence in these edits, which are the number-th of all. False: no memory. */
-static bool find_group(const quern__chunk_edits *edits, uint32_t number, uint32_t sequence_index,
+/* The group of a sequence in the edits with this stamp. False: no memory. */
+static bool find_group(const quern__chunk_edits *edits, uint64_t stamp, uint32_t sequence_index,
                        uint32_t *out_group)
 {
     quern__scratch *scratch = edits->scratch;
     quern__sequence *sequence = &scratch->sequences.list.items[sequence_index];
-    if (sequence->grouped_edits != number) {
+    if (sequence->grouped_stamp != stamp) {
         if (!quern__array_reserve(scratch->sequences.allocator, &scratch->groups,
                                   scratch->groups.count + 1))
             return false;
-        sequence->grouped_edits = number;
+        sequence->grouped_stamp = stamp;
         sequence->group = scratch->groups.count++;
         scratch->groups.items[sequence->group] = (quern__edit_group){.sequence = sequence_index};
     }
@@ -395,7 +395,7 @@ static void check_created(const quern__chunk_edits *edits)
 static void group_edits(const quern__merged *merged, quern__chunk_edits *edits)
 {
     quern__scratch *scratch = edits->scratch;
-    const uint32_t number = (uint32_t)(edits - merged->edits.items);
+    const uint64_t stamp = merged->first_stamp + (uint64_t)(edits - merged->edits.items);
     if (QUERN_CHECKS) check_created(edits);
     edits->first_group = scratch->groups.count;
     edits->first_run = scratch->runs.count;
@@ -407,7 +407,7 @@ static void group_edits(const quern__merged *merged, quern__chunk_edits *edits)
                 edits->rows[end].sequence != sequence)
                 break;
         uint32_t group;
-        if (!find_group(edits, number, sequence, &group) ||
+        if (!find_group(edits, stamp, sequence, &group) ||
             !quern__array_reserve(scratch->sequences.allocator, &scratch->runs, scratch->runs.count + 1)) {
             scratch->is_out_of_memory = true;
             return;
@@ -532,7 +532,7 @@ static void merge_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t 
 
 static bool any_out_of_memory(const quern__merged *merged)
 {
-    for (uint32_t i = 0; i < merged->scratches.count; i++)
+    for (uint32_t i = 0; i < merged->used_scratch_count; i++)
         if (merged->scratches.items[i]->is_out_of_memory) return true;
     return false;
 }
@@ -551,15 +551,17 @@ static bool merge_in_parallel(quern__merged *merged, const quern__gathered *gath
 
 /* ---------------------------------------------------------------------------------------------- merge */
 
-void quern__merged_clear(quern__merged *merged)
+void quern__merged_clear(quern__merged *merged, const quern__storage *storage, bool holds_sequences)
 {
+    merged->first_stamp += merged->edits.count;
     merged->edits.count = 0;
     merged->chunk_edits.count = 0;
     merged->arena_block = 0;
     merged->arena_used_bytes = 0;
-    for (uint32_t i = 0; i < merged->scratches.count; i++) {
+    for (uint32_t i = 0; i < merged->used_scratch_count; i++) {
         quern__scratch *scratch = merged->scratches.items[i];
-        quern__sequences_clear(&scratch->sequences);
+        scratch->sequences.archetypes_version = storage->archetypes_version;
+        if (QUERN__UNLIKELY(!holds_sequences)) quern__sequences_clear(&scratch->sequences);
         scratch->earlier_items.count = 0;
         scratch->groups.count = 0;
         scratch->runs.count = 0;
@@ -567,6 +569,7 @@ void quern__merged_clear(quern__merged *merged)
         scratch->drops.count = 0;
         scratch->is_out_of_memory = false;
     }
+    merged->used_scratch_count = 0;
 }
 
 /* Room that depends on the number of workers and of chunks. False: no memory. */
@@ -585,6 +588,9 @@ static bool reserve(quern__merged *merged, const quern__storage *storage, uint32
         *scratch = (quern__scratch){.sequences = {.allocator = allocator}};
         merged->scratches.items[merged->scratches.count++] = scratch;
     }
+    for (uint32_t i = 0; i < worker_count; i++)
+        quern__sequences_begin(&merged->scratches.items[i]->sequences, storage->archetypes_version);
+    merged->used_scratch_count = worker_count;
     return true;
 }
 

@@ -105,6 +105,8 @@ typedef struct quern__arena_block {
 typedef struct quern__merged {
     QUERN__ARRAY(quern__chunk_edits) edits; /* those of creates, in the order of streams, then chunks' */
     uint32_t create_edits_count;
+    uint32_t used_scratch_count; /* the first ones, by threads that may have merged at this sync point */
+    uint64_t first_stamp;        /* of the first edits; unique over all sync points, and never 0 */
     QUERN__ARRAY(quern__chunk_edits *) chunk_edits; /* by archetype and chunk */
     QUERN__ARRAY(quern__merged_stream) streams;     /* as they were gathered */
     QUERN__ARRAY(quern__scratch *) scratches;       /* one per thread */
@@ -123,9 +125,9 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
 quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
                                    const quern__storage *storage, const quern__executor *executor);
 
-/* Forgets everything and keeps the memory, at the end of a sync point: it names operations, which belong to
- * the recorders. */
-void quern__merged_clear(quern__merged *merged);
+/* Ends the sync point: removes all edits and keeps the memory. holds_sequences: all sequences were resolved
+ * and none was refused, so they are kept for later sync points. */
+void quern__merged_clear(quern__merged *merged, const quern__storage *storage, bool holds_sequences);
 
 /* Counts a command that is dropped: of this stream, the item with this number. */
 void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,

@@ -10,7 +10,8 @@ enum { PARALLEL_COMMANDS = 4096 };
 
 void quern__playback_init(quern__playback *playback, quern__storage *storage)
 {
-    *playback = (quern__playback){.storage = storage, .parallel_command_count = PARALLEL_COMMANDS};
+    *playback = (quern__playback){
+        .storage = storage, .parallel_command_count = PARALLEL_COMMANDS, .merged = {.first_stamp = 1}};
 }
 
 void quern__playback_release(quern__playback *playback)
@@ -101,7 +102,7 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
         }
         quern__relating_undo(relating, &playback->gathered);
         if (result != QUERN_OK) return result;
-        quern__merged_clear(&playback->merged);
+        quern__merged_clear(&playback->merged, playback->storage, false);
         quern__resolved_clear(&playback->resolved);
     }
 }
@@ -161,7 +162,7 @@ static void report(quern__playback *playback, uint32_t first, quern__playback_st
     stats->destroyed_count += resolved->destroyed_count;
     stats->refused_count += resolved->refused_count;
     if (stats->refused_result == QUERN_OK) stats->refused_result = resolved->refused_result;
-    for (uint32_t i = 0; i < playback->merged.scratches.count; i++) {
+    for (uint32_t i = 0; i < playback->merged.used_scratch_count; i++) {
         const quern__drops *drops = &playback->merged.scratches.items[i]->drops;
         for (uint32_t k = 0; k < drops->count; k++) {
             stats->dropped_count += drops->items[k].count;
@@ -240,7 +241,8 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
         for (uint32_t i = 0; i < recorders.count; i++)
             quern__commands_reset(recorders.items[i]);
     }
-    quern__merged_clear(&playback->merged);
+    quern__merged_clear(&playback->merged, playback->storage,
+                        result == QUERN_OK && playback->resolved.refused_count == 0);
     quern__resolved_clear(&playback->resolved);
     return result;
 }

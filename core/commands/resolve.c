@@ -242,12 +242,12 @@ static quern_result find_target(quern__storage *storage, const effect *it, quern
 static quern_result resolve_sequence(const resolving *it, quern__sequences *sequences,
                                      quern__sequence *sequence)
 {
-    sequence->is_resolved = true;
-    if (sequence->is_destroyed) {
+    if (sequence->is_destroyed) { /* never is_resolved: the watches of an archetype change without notice */
         sequence->is_hooked = sequence->source != NULL && (sequence->source->has_destroy ||
                                                            quern__watches_call_hooks(sequence->source));
         return QUERN_OK;
     }
+    sequence->is_resolved = true;
     effect found;
     read_sequence(&found, it->storage, sequences, sequence);
     quern_result result = find_target(it->storage, &found, sequence);
@@ -474,7 +474,7 @@ static bool drop_refused(const resolving *it)
 static bool reserve_drops(const resolving *it)
 {
     uint32_t count = it->drops->count + it->resolved->further_drop_count;
-    for (uint32_t i = 0; i < it->merged->scratches.count; i++)
+    for (uint32_t i = 0; i < it->merged->used_scratch_count; i++)
         count += it->merged->scratches.items[i]->drops.count;
     return quern__array_reserve(&it->storage->allocator, it->drops, count);
 }

@@ -21,7 +21,6 @@ static uint64_t key_of_sequence(const quern__sequence *sequence)
     return key_of(QUERN__SEQUENCE_NONE, (uintptr_t)sequence->source);
 }
 
-/* After a large sync point, a small one must not pay for the map of the large one. */
 void quern__sequences_clear(quern__sequences *sequences)
 {
     if (sequences->list.count == 0) return;
@@ -45,7 +44,6 @@ static uint32_t sequence_add(quern__sequences *sequences, const quern__sequence 
         return QUERN__SEQUENCE_NONE;
     quern__sequence *added = &sequences->list.items[sequences->list.count++];
     *added = *sequence;
-    added->grouped_edits = UINT32_MAX;
     uint64_t key = key_of_sequence(added);
     uint64_t *first = quern__map_find(&sequences->map, key);
     added->next_same_key = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;

@@ -4,12 +4,18 @@
 #define QUERN_CORE_COMMANDS_SEQUENCE_H
 
 /* Edit sequences: what the commands of one sync point do to an entity, one operation after the other.
- * Most entities share their sequence with many others, so sequences are kept as a tree: a root for each
- * archetype that entities come from, and below each sequence those that are longer by one operation. What
- * a sequence comes to, archetype, plan, where each new value comes from, is found once and not for each
- * entity.
+ * Most entities share their sequence with many others, so sequences form a tree: a root for each archetype
+ * that entities come from, and below each sequence those that are longer by one operation. Resolving a
+ * sequence finds its target archetype, its move plan and the source of each new value, once for all its
+ * entities.
  *
- * Each thread that merges has a tree of its own; two nodes of different trees may stand for the same
+ * The tree outlives the sync point, because most sync points repeat the sequences of earlier ones: a short
+ * sync point then neither builds nor resolves sequences. A resolved sequence holds until archetypes come or
+ * go, which also covers plans, columns and planes of disabled components; the operations belong to the
+ * recorders, which live as long as the playback. quern__sequences_begin clears the tree when it no longer
+ * holds or has grown large; sequences that were refused, or not resolved to the end, are never kept.
+ *
+ * Each thread that merges has a tree of its own; nodes of different trees may represent the same
  * sequence. */
 
 #include "core/commands/operation.h"
@@ -17,7 +23,10 @@
 
 #define QUERN__SEQUENCE_NONE UINT32_MAX
 
-enum { QUERN__EDGE_CACHE = 64 };
+enum {
+    QUERN__EDGE_CACHE = 64,
+    QUERN__KEPT_SEQUENCES = 1024 /* at most, from one sync point to the next */
+};
 
 /* One value that a row gets at the end of the sequence: from the item of one of its operations, or
  * constructed. */
@@ -55,8 +64,9 @@ typedef struct quern__sequence {
     uint32_t first_fill, fill_count;
     uint32_t first_toggle, toggle_count;
 
-    /* while edits are grouped: which, and the sequence's group there */
-    uint32_t grouped_edits, group;
+    /* while edits are grouped: the stamp of these edits (quern__merged), and the sequence's group there */
+    uint64_t grouped_stamp;
+    uint32_t group;
 } quern__sequence;
 
 /* The last way found from a sequence to a longer one. */
@@ -70,14 +80,23 @@ typedef struct quern__sequences {
     QUERN__ARRAY(quern__sequence) list;
     QUERN__ARRAY(quern__fill) fills;
     QUERN__ARRAY(quern__toggle) toggles;
-    quern__map map; /* of parent and operation -> first sequence */
+    quern__map map;              /* of parent and operation -> first sequence */
+    uint64_t archetypes_version; /* of the storage when the sequences were resolved */
     quern__sequence_edge edges[QUERN__EDGE_CACHE];
 } quern__sequences;
 
 void quern__sequences_release(quern__sequences *sequences);
 
-/* Forgets all sequences and keeps the memory. */
+/* Removes all sequences and keeps the memory. */
 void quern__sequences_clear(quern__sequences *sequences);
+
+/* At the beginning of a sync point: removes the sequences of earlier ones unless they still hold. */
+static inline void quern__sequences_begin(quern__sequences *sequences, uint64_t archetypes_version)
+{
+    if (sequences->archetypes_version != archetypes_version ||
+        sequences->list.count > QUERN__KEPT_SEQUENCES)
+        quern__sequences_clear(sequences);
+}
 
 /* The root for entities of an archetype, or for new ones where that is NULL. SEQUENCE_NONE: no memory. */
 uint32_t quern__sequences_root(quern__sequences *sequences, quern__archetype *source);

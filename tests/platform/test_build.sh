@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# test_build.sh KIND ROOT COMPILER SWARM SOURCE ...: compiles the library, the kit's grid and the demo for another
-# kind of platform, and compares the hash that the demo ends with to that of SWARM, the demo of this build. KIND:
+# test_build.sh KIND ROOT COMPILER SWARM FOLDER CMAKE: builds the library and the demo for another kind of platform
+# in FOLDER, and compares the hash that the demo ends with to that of SWARM, the demo of this build. FOLDER stays, so
+# that the next run compiles only what has changed. KIND:
 #
 #     32bit      32-bit pointers
 #     portable   without the parts that need Linux's headers: waits by pthreads, no hardware counters
@@ -12,18 +13,15 @@
 # Exits with 77, for "skipped", when the compiler cannot build for the platform.
 set -eu
 
-kind=$1 root=$2 compiler=$3 swarm=$4
-shift 4
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-flags='-O1 -fPIC -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -Wno-psabi'
+kind=$1 root=$2 compiler=$3 swarm=$4 folder=$5 cmake=$6
+flags=
 case $kind in
 32bit)
-    flags="$flags -m32 -msse2 -mfpmath=sse"
+    flags='-m32 -msse2 -mfpmath=sse -Wno-psabi'
     remedy="$compiler cannot build for 32 bits with -m32 (Debian's package gcc-multilib)"
     ;;
 portable)
-    flags="$flags -DQUERN__NO_FUTEX -DQUERN__NO_PERF_EVENT"
+    flags='-DQUERN__NO_FUTEX -DQUERN__NO_PERF_EVENT'
     remedy="$compiler does not work"
     ;;
 musl)
@@ -32,34 +30,29 @@ musl)
     ;;
 esac
 
+probe=$(mktemp)
+trap 'rm -f "$probe"' EXIT
 # shellcheck disable=SC2086 # the flags are words
 if ! printf '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n' |
-    "$compiler" $flags -x c - -o "$folder/probe" 2>/dev/null || ! "$folder/probe" >/dev/null; then
+    "$compiler" $flags -x c - -o "$probe" 2>/dev/null || ! "$probe" >/dev/null; then
     echo "skipped: $remedy"
     exit 77
 fi
 
-cd "$root"
-mkdir -p "$folder/include/quern/kit" "$folder/library" "$folder/demo"
-cp kit/grid.h "$folder/include/quern/kit"
-
-# compile FOLDER SOURCE ...
-compile()
-{
-    into=$folder/$1
-    shift
-    printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' sh -c "
-        $compiler $flags -pthread -I. -Iinclude -I$folder/include -c {} -o $into/\$(echo {} | tr / _).o"
-}
-compile library "$@"
-compile demo kit/grid*.c examples/swarm/*.c
-# shellcheck disable=SC2086
-"$compiler" $flags -pthread "$folder"/library/*.o "$folder"/demo/*.o -lm -o "$folder/swarm"
+targets=swarm
+[ "$kind" != musl ] || targets='swarm quern_shared'
+# shellcheck disable=SC2086 # the targets are words
+if ! {
+    "$cmake" -S "$root" -B "$folder" -DCMAKE_C_COMPILER="$(command -v "$compiler")" -DCMAKE_C_FLAGS="$flags" \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 \
+        -DQUERN_BUILD_TESTS=OFF -DQUERN_BUILD_BENCH=OFF -DQUERN_INSTALL=OFF &&
+        "$cmake" --build "$folder" --target $targets --parallel "$(getconf _NPROCESSORS_ONLN)"
+} >"$folder.log" 2>&1; then
+    cat "$folder.log"
+    exit 1
+fi
 if [ "$kind" = musl ]; then
-    # shellcheck disable=SC2086
-    "$compiler" $flags -shared -pthread "$folder"/library/*.o -lm -o "$folder/libquern.so"
-    # shellcheck disable=SC2086
-    "$compiler" $flags -Iinclude tests/platform/load_shared.c -pthread -ldl -o "$folder/load_shared"
+    "$compiler" -I"$root/include" "$root/tests/platform/load_shared.c" -pthread -ldl -o "$folder/load_shared"
     "$folder/load_shared" "$folder/libquern.so"
 fi
 
@@ -69,7 +62,7 @@ hash_of()
 }
 
 here=$(hash_of "$swarm")
-there=$(hash_of "$folder/swarm")
+there=$(hash_of "$folder/examples/swarm")
 if [ -z "$here" ] || [ "$here" != "$there" ]; then
     echo "the demo ends with hash '$there' on this platform ($kind), and with '$here' in this build" >&2
     exit 1

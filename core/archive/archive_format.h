@@ -91,7 +91,7 @@ typedef struct quern__world_section {
     uint32_t row_count;
     uint32_t free_count;
     uint32_t retired_count;
-    uint32_t next_visit; /* of archetypes without rows: see core/world/reclaim.c */
+    uint32_t next_visit; /* of archetypes without rows: see core/calls/reclaim.c */
     uint64_t visit_count;
 } quern__world_section;
 

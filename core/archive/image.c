@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/image.h"
 
-#include "core/storage/naming.h"
+#include "core/relations/naming.h"
 
 quern_result quern__image_fail(const char *what)
 {
@@ -82,7 +82,7 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
 {
     for (uint32_t i = 0; i < image->types.count; i++) {
         const quern__archived_links *links = image->types.items[i]->links;
-        if (links != NULL && links->relation == image->world->storage.relations.parent)
+        if (links != NULL && links->relation == image->world->storage.relations->parent)
             return links->targets[slot];
     }
     return QUERN__SLOT_NONE;
@@ -112,7 +112,7 @@ static quern_result take_name(quern__image *image, uint32_t slot, const char *na
         return parent == QUERN__SLOT_NONE ? drop_name(image, name, "the archive")
                                           : quern__image_fail("two siblings of it have the same name");
     if (parent == QUERN__SLOT_NONE && !image->keeps_handles &&
-        quern__names_find(&image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE)
+        quern__names_find(image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE)
         return drop_name(image, name, "the world");
     if (!quern__names_reserve(&image->names, &image->allocator, slot)) return quern__image_fail_memory();
     quern__names_put(&image->names, slot, parent, name, bytes);
@@ -204,7 +204,7 @@ static quern_result check_missing(const quern__image *image)
 /* Without the built-in hierarchy, entities that were off by their parents are off by themselves. */
 static void leave_out_off_by_parent(const quern__image *image)
 {
-    const quern__relation *parent = image->world->storage.relations.parent;
+    const quern__relation *parent = image->world->storage.relations->parent;
     for (uint32_t i = 0; i < image->types.count && parent != NULL; i++)
         if (image->types.items[i]->relation == parent) return;
     for (uint32_t i = 0; i < image->types.count; i++)

@@ -98,7 +98,7 @@ static quern_result reserve_links(const loading *load, const quern__archived_lin
 static quern_result reserve_names(const loading *load)
 {
     const quern__image *image = load->image;
-    quern__names *names = &load->storage->names;
+    quern__names *names = load->storage->names;
     bool has_room =
         image->names.count == 0 || quern__names_reserve_count(names, &image->allocator, image->names.count);
     for (uint32_t slot = 0; has_room && slot < image->head.slot_count && image->names.count > 0; slot++)
@@ -304,8 +304,8 @@ static void put_names(const loading *load)
     for (uint32_t slot = 0; slot < load->image->head.slot_count && names->count > 0; slot++) {
         const quern__name *name = quern__names_of(names, slot);
         if (name == NULL) continue;
-        quern__names_put(&load->storage->names, slot_in_world(load, slot),
-                         slot_in_world(load, name->parent), name->text, (uint32_t)strlen(name->text));
+        quern__names_put(load->storage->names, slot_in_world(load, slot), slot_in_world(load, name->parent),
+                         name->text, (uint32_t)strlen(name->text));
         load->storage->has_attachments = true;
     }
 }

@@ -4,8 +4,8 @@
 
 #include "core/archive/convert.h"
 #include "core/base/printer.h"
-#include "core/storage/naming.h"
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
+#include "core/relations/naming.h"
 
 /* -------------------------------------------------------------------------------- opening and closing */
 
@@ -230,7 +230,7 @@ void quern__saving_children(quern__saving *saving, const quern__relation *relati
 
 static void save_links(quern__saving *saving)
 {
-    const quern__relations *relations = &saving->world->storage.relations;
+    const quern__relations *relations = saving->world->storage.relations;
     for (uint32_t r = 0; r < relations->list.count; r++) {
         const quern__relation *relation = relations->list.items[r];
         const quern__links *links = &relation->links;
@@ -436,7 +436,7 @@ static void save_retired_slots(quern__saving *saving)
 
 void quern__saving_name(quern__saving *saving, uint32_t slot)
 {
-    const quern__name *name = quern__names_of(&saving->world->storage.names, slot);
+    const quern__name *name = quern__names_of(saving->world->storage.names, slot);
     if (name == NULL) return;
     char *at = quern__section_begin(&saving->writer, QUERN__SECTION_NAMES,
                                     sizeof(uint32_t) + 1 + QUERN_MAX_ENTITY_NAME_BYTES);
@@ -476,7 +476,7 @@ static quern_result save_world(quern__saving *saving)
     save_archetypes(saving);
     save_free_slots(saving);
     save_retired_slots(saving);
-    for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names.count > 0; slot++)
+    for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names->count > 0; slot++)
         quern__saving_name(saving, slot);
     return QUERN_OK;
 }

@@ -6,7 +6,7 @@
 
 #include "core/archive/save.h"
 #include "core/base/printer.h"
-#include "core/world/query_internal.h"
+#include "core/query/query_internal.h"
 
 struct quern_archive {
     quern_world *world;
@@ -150,8 +150,8 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
     const quern__storage *storage = &archive->world->storage;
     result = quern__entities_check(&storage->entities, root);
     if (result != QUERN_OK) return quern__in_call(result, function);
-    if (storage->relations.parent == NULL) return quern_archive_append(archive, &root, 1);
-    const quern__links *links = &storage->relations.parent->links;
+    if (storage->relations->parent == NULL) return quern_archive_append(archive, &root, 1);
+    const quern__links *links = &storage->relations->parent->links;
     const uint32_t top = quern_entity_index(root);
     uint64_t count = 0;
     for (uint32_t slot = top; slot != QUERN__SLOT_NONE; slot = next_below(links, top, slot))
@@ -182,7 +182,7 @@ static uint32_t level_in_list(const selecting *it, const quern__relation *relati
 /* Off by a parent who is not in the list would be off by nobody. */
 static bool has_parent_in_list(const selecting *it, uint32_t slot)
 {
-    const quern__relation *parent = it->saving.world->storage.relations.parent;
+    const quern__relation *parent = it->saving.world->storage.relations->parent;
     return parent != NULL && level_in_list(it, parent, slot) > 0;
 }
 
@@ -375,7 +375,7 @@ static quern_result check_alive(const quern_archive *archive)
 static quern_result save_selected(selecting *it)
 {
     const quern_archive *archive = it->archive;
-    const quern__relations *relations = &archive->world->storage.relations;
+    const quern__relations *relations = archive->world->storage.relations;
     quern_result result = check_alive(archive);
     for (uint32_t i = 0; i < archive->entities.count && result == QUERN_OK; i++)
         result = group_one(it, i);

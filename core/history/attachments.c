@@ -34,7 +34,7 @@ quern__saved_name quern__saved_name_take(quern__tape *tape)
 
 quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot)
 {
-    const quern__names *names = &history->world->storage.names;
+    const quern__names *names = history->world->storage.names;
     snapshot->names_version = names->version;
     if (history->live.names != 0 && history->live.names_version == names->version) {
         snapshot->names = quern__page_hold(&history->store, history->live.names);
@@ -52,7 +52,7 @@ quern_result quern__build_names(quern__history *history, quern__snapshot *snapsh
 static bool has_names(const quern__history *history, const quern__snapshot *snapshot)
 {
     return snapshot->names == history->live.names &&
-           history->world->storage.names.version == history->live.names_version;
+           history->world->storage.names->version == history->live.names_version;
 }
 
 quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot)
@@ -61,9 +61,9 @@ quern_result quern__prepare_names(quern__history *history, const quern__snapshot
     quern__storage *storage = &history->world->storage;
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
     const uint32_t count = (uint32_t)quern__tape_take_word(&tape);
-    bool has_room = quern__names_reserve_count(&storage->names, &storage->allocator, count);
+    bool has_room = quern__names_reserve_count(storage->names, &storage->allocator, count);
     for (uint32_t i = 0; i < count && has_room; i++)
-        has_room = quern__names_reserve_page(&storage->names, &storage->allocator,
+        has_room = quern__names_reserve_page(storage->names, &storage->allocator,
                                              quern__saved_name_take(&tape).slot);
     return has_room ? QUERN_OK : quern__history_fail_memory("the names of entities");
 }
@@ -79,7 +79,7 @@ static void drop_names(quern__names *names)
 void quern__put_back_names(quern__history *history, const quern__snapshot *snapshot)
 {
     if (has_names(history, snapshot)) return;
-    quern__names *names = &history->world->storage.names;
+    quern__names *names = history->world->storage.names;
     drop_names(names);
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
     for (uint64_t left = quern__tape_take_word(&tape); left > 0; left--) {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/history/history_internal.h"
 
-#include "core/world/query_internal.h"
+#include "core/query/query_internal.h"
 
 enum { FRAMES_ALIGNMENT_BYTES = 64 };
 
@@ -28,12 +28,12 @@ static quern_result start_noting(quern_world *world)
             quern__archetype_track(storage->archetypes.items[0], &storage->allocator, &storage->components);
     bool has_marks =
         result == QUERN_OK && quern__entities_start_touching(&storage->entities, &storage->allocator);
-    for (uint32_t k = 0; k < storage->relations.list.count && has_marks; k++)
+    for (uint32_t k = 0; k < storage->relations->list.count && has_marks; k++)
         has_marks =
-            quern__links_start_touching(&storage->relations.list.items[k]->links, &storage->allocator);
+            quern__links_start_touching(&storage->relations->list.items[k]->links, &storage->allocator);
     if (has_marks) {
         storage->components.first_filter_count = 1;
-        storage->relations.touches = true;
+        storage->relations->touches = true;
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
             quern__query_list_again(query);
         return QUERN_OK;
@@ -45,10 +45,10 @@ static quern_result start_noting(quern_world *world)
 
 static void stop_touching(quern__storage *storage)
 {
-    storage->relations.touches = false;
+    storage->relations->touches = false;
     quern__entities_stop_touching(&storage->entities, &storage->allocator);
-    for (uint32_t i = 0; i < storage->relations.list.count; i++)
-        quern__links_stop_touching(&storage->relations.list.items[i]->links, &storage->allocator);
+    for (uint32_t i = 0; i < storage->relations->list.count; i++)
+        quern__links_stop_touching(&storage->relations->list.items[i]->links, &storage->allocator);
 }
 
 static void stop_noting(quern_world *world)
@@ -64,8 +64,8 @@ static void clear_touched(const quern__storage *storage)
 {
     for (uint32_t i = 0; i < storage->entities.touched.count; i++)
         storage->entities.touched.items[i] = 0;
-    for (uint32_t k = 0; k < storage->relations.list.count; k++) {
-        const quern__links *links = &storage->relations.list.items[k]->links;
+    for (uint32_t k = 0; k < storage->relations->list.count; k++) {
+        const quern__links *links = &storage->relations->list.items[k]->links;
         for (uint32_t i = 0; i < links->touched.count; i++)
             links->touched.items[i] = 0;
     }
@@ -141,7 +141,7 @@ void quern__history_follow(quern__history *history, const quern__snapshot *snaps
     quern__snapshot_hold(history, &live);
     quern__snapshot_let_go(history, &history->live);
     history->live = live;
-    history->live.names_version = history->world->storage.names.version;
+    history->live.names_version = history->world->storage.names->version;
     history->base_version = history->world->storage.clock++;
     clear_touched(&history->world->storage);
 }

@@ -29,9 +29,9 @@
  * Archetypes are known by their identity, which restoring gives back with them. */
 
 #include "core/base/executor.h"
-#include "core/commands/record.h"
 #include "core/history/store.h"
 #include "core/history/tape.h"
+#include "core/record/record.h"
 #include "core/world/world_internal.h"
 
 /* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in

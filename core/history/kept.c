@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/history/kept.h"
 
-#include "core/commands/accumulate.h"
-#include "core/commands/place.h"
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
+#include "core/playback/accumulate.h"
+#include "core/record/place.h"
 
 /* A recorder that has something on the tape; its streams follow. */
 typedef struct saved_recorder {

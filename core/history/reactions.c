@@ -28,8 +28,8 @@ quern_result quern__reactions_check_saved(const quern__storage *storage)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        for (const quern__watch *watch = storage->archetypes.items[i]->first_watch;
-             watch != NULL && result == QUERN_OK; watch = watch->next)
+        for (const quern__watch *watch = quern__first_watch(storage->archetypes.items[i]);
+             watch != NULL && result == QUERN_OK; watch = quern__next_watch(watch))
             result = check_watch(watch);
     return result;
 }
@@ -51,16 +51,16 @@ static void put_watch(const quern__watch *watch, quern__tape *tape)
 static uint32_t watch_count(const quern__storage *storage)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < storage->reactions.list.count; i++)
-        if (storage->reactions.list.items[i] != NULL)
-            count += storage->reactions.list.items[i]->watches.count;
+    for (uint32_t i = 0; i < storage->reactions->list.count; i++)
+        if (storage->reactions->list.items[i] != NULL)
+            count += storage->reactions->list.items[i]->watches.count;
     return count;
 }
 
 /* Of each reaction: 0 where the number is free, 2 where it is pending, otherwise 1. */
 void quern__reactions_put(const quern__storage *storage, quern__tape *tape)
 {
-    const quern__reactions *reactions = &storage->reactions;
+    const quern__reactions *reactions = storage->reactions;
     quern__tape_put_word(tape, reactions->list.count);
     for (uint32_t i = 0; i < reactions->list.count; i++) {
         const quern__reaction *reaction = reactions->list.items[i];
@@ -69,8 +69,8 @@ void quern__reactions_put(const quern__storage *storage, quern__tape *tape)
     }
     quern__tape_put_word(tape, watch_count(storage));
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        for (const quern__watch *watch = storage->archetypes.items[i]->first_watch; watch != NULL;
-             watch = watch->next)
+        for (const quern__watch *watch = quern__first_watch(storage->archetypes.items[i]); watch != NULL;
+             watch = quern__next_watch(watch))
             put_watch(watch, tape);
 }
 
@@ -78,7 +78,7 @@ void quern__reactions_put(const quern__storage *storage, quern__tape *tape)
 
 static quern_result check_reactions(const quern__storage *storage, quern__tape *tape)
 {
-    const quern__reactions *reactions = &storage->reactions;
+    const quern__reactions *reactions = storage->reactions;
     const uint64_t count = quern__tape_take_word(tape);
     bool is_same = count == reactions->list.count;
     for (uint32_t i = 0; i < count && is_same; i++) {
@@ -96,7 +96,7 @@ static quern_result check_reactions(const quern__storage *storage, quern__tape *
 static quern__watch *watch_of(const quern__storage *storage, const quern__archetype *archetype,
                               const saved_watch *saved)
 {
-    return quern__watch_of(archetype, storage->reactions.list.items[saved->number]);
+    return quern__watch_of(archetype, storage->reactions->list.items[saved->number]);
 }
 
 quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
@@ -136,7 +136,7 @@ static void take_watch(const quern__storage *storage, quern__tape *tape)
 
 void quern__reactions_take(quern__storage *storage, quern__tape *tape)
 {
-    quern__reactions *reactions = &storage->reactions;
+    quern__reactions *reactions = storage->reactions;
     (void)quern__tape_take_word(tape);
     reactions->is_pending = false;
     for (uint32_t i = 0; i < reactions->list.count; i++) {

@@ -5,8 +5,7 @@
 
 #include "core/history/kept.h"
 #include "core/history/waiting.h"
-
-#include "core/world/query_internal.h"
+#include "core/query/query_internal.h"
 
 /* ------------------------------------------------------------------------------------------- numbers */
 

@@ -8,8 +8,8 @@
  *             destroyed; rows are cut or appended, values copied, handles put in their places; archetypes
  *             come into their order; links, names, resources and the rest */
 
+#include "core/calls/calls_internal.h"
 #include "core/history/history_internal.h"
-
 #include "core/storage/change.h"
 
 /* ---------------------------------------------------------------------------------- finding archetypes */
@@ -275,7 +275,7 @@ static void undo(const restore *it)
             continue;
         }
         quern__archetype_drop_spare(archetype, &it->storage->slabs, allocator);
-        quern__watches_release(archetype, allocator);
+        quern__row_listeners_release(archetype, allocator);
         quern__archetype_release(archetype, allocator);
     }
     quern__entities_let_go_pages(&it->storage->entities, allocator);

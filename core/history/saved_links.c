@@ -65,7 +65,7 @@ static quern_result build_group(quern__history *history, const quern__links *lin
 
 static quern_result build_relation(quern__history *history, uint32_t i, quern__snapshot *snapshot)
 {
-    const quern__links *links = &history->world->storage.relations.list.items[i]->links;
+    const quern__links *links = &history->world->storage.relations->list.items[i]->links;
     const quern__saved_links live = links_of(history, &history->live, i);
     const uint32_t count = links->pages.count * GROUPS_IN_PAGE;
     const quern__page groups = quern__page_take(&history->store, count * sizeof(quern__page));
@@ -83,7 +83,7 @@ static quern_result build_relation(quern__history *history, uint32_t i, quern__s
 
 quern_result quern__build_links(quern__history *history, quern__snapshot *snapshot)
 {
-    const uint32_t count = history->world->storage.relations.list.count;
+    const uint32_t count = history->world->storage.relations->list.count;
     if (count == 0) return QUERN_OK;
     snapshot->relations = quern__page_take(&history->store, count * sizeof(quern__saved_links));
     if (snapshot->relations == 0) return quern__history_fail_memory("a list of relations");
@@ -124,7 +124,7 @@ quern_result quern__prepare_links(quern__history *history, const quern__snapshot
         const quern__saved_links saved = saved_links(history, snapshot)[i];
         for (uint32_t group = 0; group < saved.page_count * GROUPS_IN_PAGE; group += GROUPS_IN_PAGE)
             if (group_of(history, &saved, group) != 0 &&
-                !quern__links_reserve(&storage->relations.list.items[i]->links, &storage->allocator,
+                !quern__links_reserve(&storage->relations->list.items[i]->links, &storage->allocator,
                                       group * QUERN__LINK_GROUP))
                 return quern__history_fail_memory("the links of entities");
     }
@@ -156,7 +156,7 @@ static bool put_back_relation(const quern__history *history, const quern__links 
 
 void quern__put_back_links(quern__history *history, const quern__snapshot *snapshot)
 {
-    const quern__relations *relations = &history->world->storage.relations;
+    const quern__relations *relations = history->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
         quern__links *links = &relations->list.items[i]->links;
         const quern__saved_links saved = links_of(history, snapshot, i);

@@ -8,8 +8,8 @@
  * is on the tape, which is moved on (errors: INVALID_ARGUMENT, OUT_OF_MEMORY); and taking it from there in
  * the place of what waits now. */
 
+#include "core/events/event_internal.h"
 #include "core/history/history_internal.h"
-#include "core/world/event_internal.h"
 
 quern_result quern__reactions_check_saved(const quern__storage *storage);
 void quern__reactions_put(const quern__storage *storage, quern__tape *tape);

@@ -3,6 +3,7 @@
 /* The calls of reflect.h that are given names of components and resources. */
 
 #include "core/base/printer.h"
+#include "core/calls/calls_internal.h"
 #include "core/reflect/value.h"
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"

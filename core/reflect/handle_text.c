@@ -3,7 +3,7 @@
 #include "core/reflect/handle_text.h"
 
 #include "core/reflect/number.h"
-#include "core/storage/naming.h"
+#include "core/relations/naming.h"
 #include "core/world/world_internal.h"
 
 #include <quern/name.h>
@@ -22,7 +22,7 @@ static void print_path(const quern__storage *storage, uint32_t slot, quern__prin
         uint32_t at = slot;
         for (uint32_t i = 0; i < level; i++)
             at = quern__parent_slot(storage, at);
-        quern__print(printer, "/%s", quern__names_of(&storage->names, at)->text);
+        quern__print(printer, "/%s", quern__names_of(storage->names, at)->text);
     }
 }
 
@@ -31,10 +31,11 @@ static void print_path(const quern__storage *storage, uint32_t slot, quern__prin
 static bool has_path(const quern__storage *storage, quern_entity entity)
 {
     enum { MAX_DEPTH = 64 };
-    if (storage->names.count == 0 || quern__entities_find(&storage->entities, entity) == NULL) return false;
+    if (storage->names->count == 0 || quern__entities_find(&storage->entities, entity) == NULL)
+        return false;
     uint32_t at = quern_entity_index(entity);
     for (uint32_t depth = 0; at != QUERN__SLOT_NONE; at = quern__parent_slot(storage, at))
-        if (++depth > MAX_DEPTH || quern__names_of(&storage->names, at) == NULL) return false;
+        if (++depth > MAX_DEPTH || quern__names_of(storage->names, at) == NULL) return false;
     return true;
 }
 
@@ -64,7 +65,7 @@ static bool read_path(const quern__storage *storage, const char *text, size_t by
         const char *end = memchr(name, '/', bytes - 1);
         const size_t name_bytes = end != NULL ? (size_t)(end - name) : bytes - 1;
         if (name_bytes == 0 || name_bytes > QUERN_MAX_ENTITY_NAME_BYTES) return false;
-        slot = quern__names_find(&storage->names, slot, name, (uint32_t)name_bytes);
+        slot = quern__names_find(storage->names, slot, name, (uint32_t)name_bytes);
         if (slot == QUERN__SLOT_NONE) return false;
         text = name + name_bytes;
         bytes -= 1 + name_bytes;

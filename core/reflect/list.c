@@ -3,7 +3,7 @@
 /* What a world has: the lists of reflect.h. */
 
 #include "core/base/handle.h"
-#include "core/world/event_internal.h"
+#include "core/events/event_internal.h"
 #include "core/world/world_internal.h"
 
 #include <quern/reflect.h>
@@ -131,16 +131,16 @@ quern_result quern_event_get_info(const quern_world *world, quern_event event, q
 
 uint32_t quern_relation_count(const quern_world *world)
 {
-    if (world != NULL) return world->storage.relations.list.count;
+    if (world != NULL) return world->storage.relations->list.count;
     quern__fail_null("quern_relation_count", "world");
     return 0;
 }
 
 quern_relation quern_relation_at(const quern_world *world, uint32_t index)
 {
-    const uint32_t count = world != NULL ? world->storage.relations.list.count : 0;
+    const uint32_t count = world != NULL ? world->storage.relations->list.count : 0;
     if (!is_in_list(world, count, index, "relations", "quern_relation_at")) return (quern_relation){0};
-    return quern__relation_handle(&world->storage, world->storage.relations.list.items[index]);
+    return quern__relation_handle(&world->storage, world->storage.relations->list.items[index]);
 }
 
 quern_result quern_relation_get_def(const quern_world *world, quern_relation relation,

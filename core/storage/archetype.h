@@ -29,6 +29,7 @@
 #include "core/storage/chunk.h"
 #include "core/storage/component_internal.h"
 #include "core/storage/copy.h"
+#include "core/storage/listener.h"
 #include "core/storage/planes.h"
 #include "core/storage/row_versions.h"
 #include "core/storage/version.h"
@@ -88,12 +89,11 @@ typedef struct quern__archetype {
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_PLACES];
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
-    bool is_quick;    /* is_plain, and rows that leave need nothing reserved: see reaction.h */
+    bool is_quick;    /* is_plain, and no listener needs room for rows that leave */
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
-    bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
-    bool is_watched;  /* somebody listens to changes here: versions, departures, planes or watches are
-                         kept */
+    bool is_removed;  /* about to be taken out: see core/calls/reclaim.c */
+    bool is_watched;  /* verbs have to call versions, departures, planes or listeners */
     bool has_handles; /* a component that users give values to has entity fields */
     quern__versions versions;
     quern__row_versions *row_versions; /* only with versions; NULL: no component has row_changes */
@@ -111,9 +111,9 @@ typedef struct quern__archetype {
     uint32_t made_index;  /* decides the layout of chunks: the index when it was made, so never below index;
                              a history or an archive may give an archetype that of another world */
     uint64_t identity;    /* which no other archetype of the world has or had; a history may give it back */
-    uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/world/reclaim.c */
-    struct quern__move_plan *incoming; /* plans of others that lead here */
-    struct quern__watch *first_watch;  /* what reactions have here: see reaction.h; NULL: nothing */
+    uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/calls/reclaim.c */
+    struct quern__move_plan *incoming;   /* plans of others that lead here */
+    quern__row_listener *first_listener; /* what rooms above storage want to hear; NULL: nothing */
     struct quern__archetype *next_same_hash;
     quern__place places[]; /* by component index, as column_of */
 } quern__archetype;
@@ -139,11 +139,11 @@ quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern
 void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
                                    quern__plane plane);
 
-/* Finds out anew whether somebody listens to changes. */
+/* Recomputes is_watched. */
 static inline void quern__archetype_note_watched(quern__archetype *archetype)
 {
     archetype->is_watched = archetype->versions.items != NULL || archetype->departures != NULL ||
-                            archetype->planes != NULL || archetype->first_watch != NULL;
+                            archetype->planes != NULL || archetype->first_listener != NULL;
 }
 
 /* The chunk bytes that a column takes. */

@@ -24,6 +24,18 @@ static void note_spare(quern__storage *storage, quern__archetype *archetype)
     *place = archetype;
 }
 
+quern_result quern__listeners_reserve(const quern__storage *storage, const quern__archetype *source,
+                                      const quern__archetype *target, uint32_t count)
+{
+    quern_result result = QUERN_OK;
+    for (quern__row_listener *listener = source->first_listener; listener != NULL && result == QUERN_OK;
+         listener = listener->next)
+        if (listener->needs_room)
+            result = listener->events->reserve(listener, &storage->allocator, storage->change_number,
+                                               target, count);
+    return result;
+}
+
 void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->reserved_count = 0;

@@ -55,8 +55,8 @@
  *
  * Departures (core/storage/departures.h) listen to leave, move and relocate: what a ref has noted of a row
  * must not outlive it there. Planes (core/storage/planes.h) listen to the same: bits follow their rows.
- * Reactions (core/storage/reaction.h) listen to all but relocate; before bits change, since these tell them
- * what they know of rows, and to moves afterwards, too. */
+ * Rooms above storage listen by a table of functions (core/storage/listener.h) to all but relocate: to leave and
+ * move_out before bits change, to move_in afterwards. */
 
 #include "core/storage/move_plan.h"
 
@@ -99,7 +99,9 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
     if (archetype->row_versions != NULL)
         quern__row_versions_arrive(archetype->row_versions, first, count, *archetype->versions.clock);
-    if (archetype->first_watch != NULL) quern__watches_arrive(archetype, first, count);
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        listener->events->arrive(listener, first, count);
 }
 
 /* The entities in these rows are about to end. Values, handles and records are still good. */
@@ -108,7 +110,9 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
     assert(quern__is_run(archetype, first, count));
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     quern__note_departure(archetype, first);
-    if (archetype->first_watch != NULL) quern__watches_leave(archetype, first, count);
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        listener->events->leave(listener, first, count);
     if (archetype->planes != NULL) quern__planes_clear_rows(archetype->planes, first, count);
 }
 
@@ -124,9 +128,13 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
     if (target->row_versions != NULL)
         quern__row_versions_move(target->row_versions, to, source->row_versions, from, count,
                                  *target->versions.clock);
-    if (source->first_watch != NULL) quern__watches_move_from(source, from, target, count);
+    for (quern__row_listener *listener = source->first_listener; listener != NULL;
+         listener = listener->next)
+        listener->events->move_out(listener, from, target, count);
     if (source->planes != NULL) quern__planes_move_rows(target->planes, to, source->planes, from, count);
-    if (target->first_watch != NULL) quern__watches_move_to(target, to, source, count);
+    for (quern__row_listener *listener = target->first_listener; listener != NULL;
+         listener = listener->next)
+        listener->events->move_in(listener, to, source, count);
 }
 
 /* Somebody may write the component of these rows, or has written, enabled or disabled it. Somebody listens
@@ -150,8 +158,9 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     if (quern__archetype_column(archetype, component_index) >= QUERN__COLUMN_TAG) return;
     quern__note_component(archetype, first, count, component_index);
-    if (archetype->first_watch != NULL)
-        quern__watches_written(archetype, source, first, count, component_index);
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        listener->events->written(listener, source, first, count, component_index);
 }
 
 /* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
@@ -159,7 +168,7 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
 static inline bool quern__writes_are_heard(const quern__archetype *archetype)
 {
     return QUERN__UNLIKELY(archetype->is_watched) &&
-           (archetype->versions.items != NULL || archetype->first_watch != NULL);
+           (archetype->versions.items != NULL || archetype->first_listener != NULL);
 }
 
 /* ------------------------------------------------------------------------------- what may fail */
@@ -186,8 +195,12 @@ static inline quern_result quern__rows_reserve_new(quern__storage *storage, quer
  * again. */
 static inline void quern__leaving_begin(quern__storage *storage)
 {
-    storage->reactions.change++;
+    storage->change_number++;
 }
+
+/* quern__leaving_reserve for an archetype with listeners. */
+quern_result quern__listeners_reserve(const quern__storage *storage, const quern__archetype *source,
+                                      const quern__archetype *target, uint32_t count);
 
 /* In the change that has begun, so many rows of the source may leave it for the target (NULL: they end).
  * What a change reserves adds up. Errors: OUT_OF_MEMORY; room that was made is kept for later changes. */
@@ -195,8 +208,8 @@ static inline quern_result quern__leaving_reserve(const quern__storage *storage,
                                                   const quern__archetype *source,
                                                   const quern__archetype *target, uint32_t count)
 {
-    if (QUERN__LIKELY(source->first_watch == NULL)) return QUERN_OK;
-    return quern__watches_reserve(&storage->reactions, &storage->allocator, source, target, count);
+    if (QUERN__LIKELY(source->first_listener == NULL)) return QUERN_OK;
+    return quern__listeners_reserve(storage, source, target, count);
 }
 
 /* A whole change of one row. Not needed where the source is_quick. */

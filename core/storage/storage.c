@@ -3,7 +3,6 @@
 #include "core/storage/storage.h"
 
 #include "core/storage/move_plan.h"
-#include "core/storage/prefab_internal.h"
 
 /* ------------------------------------------------------------------------------------- life cycle */
 
@@ -22,9 +21,6 @@ quern_result quern__storage_init(quern__storage *storage, const quern_allocator 
 
 void quern__storage_release(quern__storage *storage)
 {
-    quern__prefabs_release(storage);
-    for (uint32_t i = 0; i < storage->reactions.list.count; i++)
-        quern__reaction_remove(storage, storage->reactions.list.items[i]);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype_destroy_values(storage->archetypes.items[i]);
         quern__plans_forget(storage, storage->archetypes.items[i]);
@@ -37,14 +33,6 @@ void quern__storage_release(quern__storage *storage)
     quern__map_release(&storage->archetype_by_set, &storage->allocator);
     quern__slabs_release(&storage->slabs, &storage->allocator);
     quern__entities_release(&storage->entities, &storage->allocator);
-    quern__array_release(&storage->allocator, &storage->level_changes);
-    quern__array_release(&storage->allocator, &storage->relinkings);
-    quern__array_release(&storage->allocator, &storage->touched);
-    quern__map_release(&storage->moved, &storage->allocator);
-    quern__cascade_release(&storage->cascade, &storage->allocator);
-    quern__relations_release(&storage->relations, &storage->allocator);
-    quern__names_release(&storage->names, &storage->allocator);
-    quern__array_release(&storage->allocator, &storage->combines.list);
     quern__components_release(&storage->components, &storage->allocator);
 }
 
@@ -164,9 +152,11 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
         table->places[archetype->number] = (quern__place){0};
     storage->free_numbers.items[storage->free_numbers.count++] = archetype->number;
     storage->archetypes_version++;
-    quern__relations_forget_plans(&storage->relations);
+    for (quern__archetype_listener *listener = storage->first_archetype_listener; listener != NULL;
+         listener = listener->next)
+        if (listener->removed != NULL) listener->removed(storage, archetype);
     quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
-    quern__watches_release(archetype, &storage->allocator);
+    quern__row_listeners_release(archetype, &storage->allocator);
     quern__archetype_release(archetype, &storage->allocator);
 }
 
@@ -194,8 +184,13 @@ quern_result quern__storage_make_archetype(quern__storage *storage, const uint16
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = hash_set(component_indices, count);
     (*out_archetype)->identity = ++storage->last_identity;
-    result = quern__reactions_enter(storage, *out_archetype);
-    if (result != QUERN_OK) quern__archetype_release(*out_archetype, &storage->allocator);
+    for (quern__archetype_listener *listener = storage->first_archetype_listener;
+         listener != NULL && result == QUERN_OK; listener = listener->next)
+        if (listener->made != NULL) result = listener->made(storage, *out_archetype);
+    if (result != QUERN_OK) {
+        quern__row_listeners_release(*out_archetype, &storage->allocator);
+        quern__archetype_release(*out_archetype, &storage->allocator);
+    }
     return result;
 }
 

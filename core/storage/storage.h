@@ -4,7 +4,8 @@
 #define QUERN_CORE_STORAGE_STORAGE_H
 
 /* The storage of a world: all its archetypes, components and entities. Here is the registry of archetypes;
- * the ways from one to another are in move_plan.h, and how rows come, go and move is in change.h.
+ * the ways from one to another are in move_plan.h, how rows come, go and move is in change.h, and how rooms above
+ * storage hear of that is in listener.h.
  *
  * Invariants (checked by quern_world_validate):
  *   record of an alive slot -> chunk and row; handle in that row = slot index and generation
@@ -12,13 +13,8 @@
  *   rows of all archetypes together = alive entities */
 
 #include "core/storage/archetype.h"
-#include "core/storage/cascade.h"
-#include "core/storage/combine.h"
 #include "core/storage/component_internal.h"
 #include "core/storage/entity.h"
-#include "core/storage/name_internal.h"
-#include "core/storage/reaction.h"
-#include "core/storage/relation_internal.h"
 
 #include <quern/world.h>
 
@@ -35,24 +31,6 @@ typedef struct quern__place_table {
     struct quern__place_table *previous, *next; /* in the storage's list */
 } quern__place_table;
 
-/* An entity that comes to another level of a relation, gets a target or loses it; its row moves along the
- * plan. See relate.h. */
-typedef struct quern__level_change {
-    quern__relation *relation;
-    const struct quern__move_plan *plan;
-    uint32_t slot;
-    uint32_t level;
-    bool has_target; /* afterwards */
-} quern__level_change;
-
-/* How the link of a slot was before a call changed it, or the level of one whose link stayed. */
-typedef struct quern__relinking {
-    uint32_t slot;
-    uint32_t target, next; /* QUERN__SLOT_NONE: none */
-    uint32_t level;
-    bool is_level_alone;
-} quern__relinking;
-
 typedef struct quern__storage {
     quern_allocator allocator;
     quern__components components;
@@ -65,18 +43,20 @@ typedef struct quern__storage {
     quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
-    quern__relations relations;
-    QUERN__ARRAY(quern__level_change) level_changes; /* scratch of relate.h, as the next four */
-    QUERN__ARRAY(quern__relinking) relinkings;
-    QUERN__ARRAY(uint64_t) touched; /* a set of slots; empty between calls */
-    quern__map moved;               /* slot + 1 -> archetype of an entity that changes more than once */
-    quern__cascade cascade;         /* of immediate calls */
-    quern__names names;
-    quern__combines combines;
-    quern__reactions reactions;
-    bool has_attachments;            /* entities may have links or names: who ends has to be looked at */
-    struct quern__prefabs *prefabs;  /* NULL: none was captured yet */
-    struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */
+
+    /* What rooms above storage keep for this world. Storage carries these addresses for them and never follows
+     * them; it calls their listeners. prefabs is NULL until one is captured. */
+    struct quern__names *names;
+    struct quern__relations *relations;
+    struct quern__prefabs *prefabs;
+    struct quern__reactions *reactions;
+    struct quern__combines *combines;
+    struct quern_query *first_query; /* list of all queries, also those of systems; may be NULL */
+    quern__archetype_listener *first_archetype_listener;
+    bool has_attachments; /* entities may have links or names, to be removed when an entity ends */
+    uint64_t
+        change_number; /* of the last change that reserved room for rows that leave: quern__leaving_begin */
+
     quern__place_table *first_place_table;
     uint64_t structure_version;  /* changes whenever rows come, go or move */
     uint64_t archetypes_version; /* changes whenever archetypes come or go */
@@ -101,11 +81,19 @@ enum {
     QUERN__UNCROWDED_ARCHETYPES = QUERN_MAX_ARCHETYPES / 2
 };
 
-/* first_handle_high: of slots that were never used; see handle.h. */
+/* first_handle_high: of slots that were never used; see handle.h. Rooms above storage are attached afterwards. */
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
                                  uint32_t first_handle_high);
 
-/* Destroys all values and gives all memory back. Also fit for a storage whose init failed. */
+/* The listener hears of archetypes from now on, until the storage is released. */
+static inline void quern__storage_listen(quern__storage *storage, quern__archetype_listener *listener)
+{
+    listener->next = storage->first_archetype_listener;
+    storage->first_archetype_listener = listener;
+}
+
+/* Destroys all values and gives all memory back. Also fit for a storage whose init failed. No archetype has
+ * listeners any more. */
 void quern__storage_release(quern__storage *storage);
 
 /* ------------------------------------------------------------------------------------- archetypes */
@@ -131,7 +119,7 @@ quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
 
 /* For archetypes that are made now and linked later, in another order. The first call reserves room in the
  * lists that will name them. The second makes one with the layout of made_index, which keeps change
- * versions and watches but is in no list. The third gives it a number and enters it by its set. Errors:
+ * versions and listeners but is in no list. The third gives it a number and enters it by its set. Errors:
  * OUT_OF_MEMORY, with nothing left. */
 bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
 quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,

@@ -5,8 +5,12 @@
 
 /* The world: storage, resources, and whether a frame is running on it. */
 
-#include "core/storage/resource.h"
+#include "core/names/name_internal.h"
+#include "core/reactions/reaction.h"
+#include "core/record/combine.h"
+#include "core/relations/relation_internal.h"
 #include "core/storage/storage.h"
+#include "core/world/resource.h"
 
 #include <quern/world.h>
 
@@ -43,18 +47,22 @@ typedef struct quern__create_lists {
 
 struct quern_world {
     quern__storage storage;
+    quern__names names; /* the storage carries the addresses of these four */
+    quern__relations relations;
+    quern__reactions reactions;
+    quern__combines combines;
     quern__resources resources;
     quern__create_lists create_lists;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
     struct quern__events *events;           /* NULL: no event was registered yet */
-    uint64_t waiting_event_run_count;       /* of all channels: see core/world/event_internal.h */
+    uint64_t waiting_event_run_count;       /* of all channels: see core/events/event_internal.h */
     bool has_history;                       /* one saves it: see core/history */
     uint64_t restore_count;                 /* how often that has taken it back */
     uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
     struct quern_schedule *first_schedule; /* in the order of creation; not looked into here */
 
-    /* Archetypes taken out at sync points: see core/world/reclaim.c. */
+    /* Archetypes taken out at sync points: see core/calls/reclaim.c. */
     uint32_t empty_archetype_checks_per_sync; /* of the definition */
     uint32_t next_visit;  /* the archetype to be looked at next, in the order; 0: a new round begins */
     uint64_t visit_count; /* sync points that have looked */
@@ -67,58 +75,11 @@ struct quern_world {
     uint32_t claim_depth; /* nested calls of the owner, since hooks may call in; the owner's own */
 };
 
-/* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
- * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY. */
-quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
-                                    quern__archetype **out_archetype);
-
-/* The same where components of relations may stand in the list, with values that are targets: on the levels
- * that follow. Further errors: those of quern__world_check_target. */
-quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
-                                            const void *const *values, uint32_t count,
-                                            quern__archetype **out_archetype);
-
-/* What is wrong with the value of a relation's component. Errors: NULL_ARGUMENT, those of handles. */
-quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
-                                       const quern_entity *value);
-
-/* Adds a component, constructed, or removes it, by the call that messages name. Errors: those of
- * quern_entity_add and quern_entity_remove. */
-quern_result quern__world_add(quern_world *world, quern_entity entity, quern_component component,
-                              const char *function);
-quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_component component,
-                                 const char *function);
-
-/* Relating and unrelating, by the call that is named: see relation_calls.c. Errors: as of quern_entity_relate and
- * quern_entity_unrelate. */
-quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
-                                 quern_entity target, const char *function);
-quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
-                                   const char *function);
-
-/* PROVISIONAL_ENTITY, naming the component, if a value that a call gives at once has a provisional handle.
- * values may be NULL, and its elements, too; values[i] are `count` values of the i-th component. */
-quern_result quern__world_check_handles(const quern_world *world, const quern_component *components,
-                                        const void *const *values, uint32_t component_count, uint32_t count,
-                                        const char *commands);
-
-/* INVALID_ARGUMENT, and which call does it, for a managed component where that cannot be. */
-quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
-
 /* What may have locked a world, for messages. */
 #define QUERN__WORLD_LOCKERS \
     "a frame, quern_query_parallel_for, quern_world_flush, a save, a load or a fill callback"
 
 quern_result quern__world_fail_locked(const char *function);
-
-/* For a history: these archetypes and no others, in this order. Those that go are without rows and
- * is_removed; those that are in no list yet were made by quern__storage_make_archetype, and there is room
- * for them. */
-void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
-
-/* What a sync point of a world with empty_archetype_checks_per_sync does when commands have been applied.
- * */
-void quern__world_remove_some_archetypes(quern_world *world);
 
 /* WORLD_LOCKED, naming the call, while the world is locked. */
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/context_internal.h"
 
-#include "core/storage/relate.h"
-#include "core/world/find_many.h"
+#include "core/query/find_many.h"
+#include "core/relations/relate.h"
 #include "sched/frame/frame.h"
 
 #include <stdio.h>

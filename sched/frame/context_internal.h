@@ -11,11 +11,11 @@
 /* Contexts of several workers lie in an array: each has cache lines of its own. */
 struct quern_context {
     _Alignas(QUERN__APART_BYTES)
-        quern__scope scope; /* first: core/world/query_internal.h reports refused columns through it */
+        quern__scope scope; /* first: core/query/query_internal.h reports refused columns through it */
     quern_schedule *schedule;
     const quern__system *system;
     quern_commands *commands;
-    const void **addresses; /* for the up-terms of a view: see core/world/up.h; NULL: no system has any */
+    const void **addresses; /* for the up-terms of a view: see core/query/up.h; NULL: no system has any */
     uint32_t worker_index;
     quern__callback_kind callback;
     const void *thread;             /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */

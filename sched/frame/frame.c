@@ -2,8 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/frame.h"
 
-#include "core/world/target.h"
-#include "core/world/world_commands.h"
+#include "core/calls/calls_internal.h"
+#include "core/calls/world_commands.h"
+#include "core/query/target.h"
 #include "sched/frame/context_internal.h"
 #include "sched/frame/pass_run.h"
 #include "sched/frame/react.h"

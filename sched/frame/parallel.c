@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/parallel.h>
 
-#include "core/world/rows.h"
-#include "core/world/target.h"
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
+#include "core/query/rows.h"
+#include "core/query/target.h"
 #include "core/world/world_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/pass_run.h"
+
 #include "core/base/hash.h"
-#include "core/world/rows.h"
-#include "core/world/target.h"
+#include "core/query/rows.h"
+#include "core/query/target.h"
 #include "sched/frame/context_internal.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"

@@ -13,7 +13,7 @@
  * of the world. Where the rounds are too many, what has happened is dropped, and the frame goes on; its
  * result names the reactions of the last rounds. */
 
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
 #include "sched/frame/schedule_internal.h"
 
 /* Errors end the frame; what has happened and was not yet shown is kept for the next one. */
@@ -22,7 +22,7 @@ quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_repor
 /* What a sync point ends with. A world where nobody reacts pays this one look. */
 static inline quern_result quern__react(quern_schedule *schedule, quern__flush_report *report)
 {
-    if (QUERN__LIKELY(!quern__reactions_are_pending(&schedule->plan.world->storage.reactions)))
+    if (QUERN__LIKELY(!quern__reactions_are_pending(schedule->plan.world->storage.reactions)))
         return QUERN_OK;
     return quern__react_in_rounds(schedule, report);
 }

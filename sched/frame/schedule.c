@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule_internal.h"
 
-#include "core/world/target.h"
+#include "core/query/target.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/pass_run.h"

@@ -5,8 +5,8 @@
 
 /* The schedule: its plan, and what frames keep from one to the next (frame.h). */
 
-#include "core/commands/playback.h"
-#include "core/world/event_internal.h"
+#include "core/events/event_internal.h"
+#include "core/playback/playback.h"
 #include "sched/frame/guard.h"
 #include "sched/schedule/frame_observer.h"
 #include "sched/schedule/schedule_plan.h"

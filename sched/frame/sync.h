@@ -5,7 +5,7 @@
 
 /* Sync points: the commands that have been recorded are applied, with the threads of the frame. */
 
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/schedule_internal.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/workers.h"
 
-#include "core/world/up.h"
+#include "core/query/up.h"
 #include "sched/frame/context_internal.h"
 
 enum { WORKER_ALIGNMENT_BYTES = 128 };

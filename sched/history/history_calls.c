@@ -4,7 +4,7 @@
 
 #include "sched/history/history_calls.h"
 
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
 #include "sched/frame/event_frame.h"
 #include "sched/history/saved_schedule.h"
 #include "sched/jobs/jobs_internal.h"

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/history/saved_schedule.h"
 
-#include "core/world/target.h"
+#include "core/query/target.h"
 #include "sched/frame/event_frame.h"
 
 /* Of a system, what frames keep from one to the next. */

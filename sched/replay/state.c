@@ -3,7 +3,7 @@
 #include "sched/replay/state.h"
 
 #include "core/base/hash.h"
-#include "core/world/world_hash.h"
+#include "core/check/world_hash.h"
 
 /* ----------------------------------------------------------------------------------------- writing */
 
@@ -15,9 +15,9 @@ static void write_pair(quern__bytes *bytes, uint64_t index, uint64_t hash)
 
 static void write_relations(const quern__storage *storage, quern__bytes *bytes)
 {
-    quern__bytes_put_u32(bytes, storage->relations.list.count);
-    for (uint32_t i = 0; i < storage->relations.list.count; i++) {
-        const quern__relation *relation = storage->relations.list.items[i];
+    quern__bytes_put_u32(bytes, storage->relations->list.count);
+    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
+        const quern__relation *relation = storage->relations->list.items[i];
         write_pair(bytes, relation->component_index, quern__hash_links(&relation->links, 0, 0));
     }
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
-#include "core/world/query_internal.h"
+#include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
 /* Where a component can be disabled, to match it is to look at who has it so. */

@@ -6,7 +6,7 @@
 /* The events that a system emits and reads. Neither makes systems wait for each other: what is emitted can
  * be read from the next sync point on. */
 
-#include "core/world/event_internal.h"
+#include "core/events/event_internal.h"
 
 #include <quern/schedule.h>
 

@@ -5,7 +5,7 @@
 
 /* How a pass goes level by level.
  *
- * All entities of an archetype are on one level of a relation (core/storage/relation_internal.h). So the tables of a
+ * All entities of an archetype are on one level of a relation (core/relations/relation_internal.h). So the tables of a
  * pass are walked in the order of their levels, those of a level as they stand, and each level that has
  * chunks is a stage: a node of the graph, after that of the level before. Where no system is called that
  * goes by levels, a table belongs to the first stage, whatever its level.

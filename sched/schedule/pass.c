@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/world/target.h"
+#include "core/query/target.h"
 #include "sched/schedule/levels.h"
 #include "sched/schedule/schedule_plan.h"
 

@@ -4,7 +4,7 @@
 #define QUERN_SCHED_SCHEDULE_REACTING_H
 
 /* What a pass of reactions goes over: not the chunks of its tables, but the rows to which something
- * happened (core/storage/reaction.h). That is listed anew for each round.
+ * happened (core/reactions/reaction.h). That is listed anew for each round.
  *
  *   stage 1   copies of what is gone, run by run; left out where there are none
  *   stage 2   chunks with rows that were added or set; on each the pass's systems are called in order, each

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/system.h"
 
-#include "core/world/up.h"
+#include "core/query/up.h"
 #include "core/world/world_internal.h"
 
 #include <float.h>

@@ -5,8 +5,8 @@
 
 /* A system: its checked definition, its query, and its state in the frame that runs. */
 
-#include "core/storage/reaction.h"
-#include "core/world/query_internal.h"
+#include "core/query/query_internal.h"
+#include "core/reactions/reaction.h"
 #include "sched/jobs/atomic.h"
 #include "sched/schedule/access.h"
 #include "sched/schedule/event_use.h"

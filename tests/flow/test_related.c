@@ -3,7 +3,7 @@
 /* Random programs that relate, unrelate and destroy by commands: as in a model that does one command after
  * another, and the same at every thread count, with passes fused or not, in any order that is open. */
 
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
@@ -407,7 +407,7 @@ static void compare_person(const person *who, const quern_view *view)
 {
     for (uint32_t k = 0; k < RELATIONS; k++) {
         const int target = who->targets[k];
-        const quern__relation *relation = world->storage.relations.list.items[k];
+        const quern__relation *relation = world->storage.relations->list.items[k];
         const quern_entity *value =
             quern_entity_get(world, who->handle, quern_relation_component(relations[k]));
         uint32_t depth = 0;

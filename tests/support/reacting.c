@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/reacting.h"
 
-#include "core/world/query_internal.h"
+#include "core/query/query_internal.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Links by themselves, against lists kept the naive way. */
 
-#include "core/storage/links.h"
+#include "core/relations/links.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/query/query_internal.h"
 #include "core/storage/change.h"
-#include "core/world/query_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/reacting.h"
 #include "tests/support/setup.h"
@@ -120,9 +120,9 @@ static void flush(void)
 Test(reaction, a_created_entity_was_added_and_is_told_of_once)
 {
     const quern_entity entity = create(1);
-    cr_assert(quern__reactions_are_pending(&world->storage.reactions));
+    cr_assert(quern__reactions_are_pending(world->storage.reactions));
     expect_one(QUERN_ON_ADDED, entity);
-    cr_assert_not(quern__reactions_are_pending(&world->storage.reactions));
+    cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
     close_world();
 }
@@ -133,7 +133,7 @@ Test(reaction, who_does_not_match_is_not_told_of)
     must(quern_entity_add(world, entity, tag, NULL));
     must(quern_entity_set(world, entity, other, &(uint64_t){4}));
     must(quern_entity_destroy(world, entity));
-    cr_assert_not(quern__reactions_are_pending(&world->storage.reactions));
+    cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
     close_world();
 }
@@ -330,7 +330,7 @@ Test(reaction, what_is_dropped_is_not_told_of)
     must(quern_entity_set(world, set, number, &(uint64_t){3}));
     must(quern_entity_destroy(world, old));
     quern__reaction_drop(&world->storage, told.reaction);
-    cr_assert_not(quern__reactions_are_pending(&world->storage.reactions));
+    cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
     close_world();
 }
@@ -723,7 +723,7 @@ static void expect_again(uint32_t count)
     cr_assert_not(told.reaction->is_pending);
     memcpy(rows_before, told.rows, count * sizeof rows_before[0]);
     quern__reaction_put_back(&world->storage, told.reaction);
-    cr_assert(told.reaction->is_pending && quern__reactions_are_pending(&world->storage.reactions));
+    cr_assert(told.reaction->is_pending && quern__reactions_are_pending(world->storage.reactions));
     expect(count);
     for (uint32_t i = 0; i < count; i++) {
         const reacting_row *was = &rows_before[i], *is = &told.rows[i];
@@ -802,13 +802,13 @@ Test(reaction, what_is_dropped_leaves_no_copies_and_no_other_reaction)
         must(quern_entity_set(world, gone[i], number, &i));
     quern__reaction_drop(&world->storage, told.reaction);
     cr_assert_not(told.reaction->is_pending);
-    cr_assert(quern__reactions_are_pending(&world->storage.reactions), "the other one still is");
+    cr_assert(quern__reactions_are_pending(world->storage.reactions), "the other one still is");
     expect(0);
     cr_assert_eq(told.reaction->watches.items[0]->removed.count, 0);
     reacting_look(&beside);
     cr_assert_eq(beside.count, 20u, "those that came and went before a look were never told of");
     reacting_done(&beside);
-    cr_assert_not(quern__reactions_are_pending(&world->storage.reactions));
+    cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     reacting_end(&beside);
     close_world();
 }
@@ -959,7 +959,7 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
             cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
             cr_assert_eq(quern_world_hash(world), hash);
             assert_valid(world);
-            cr_assert_not(quern__reactions_are_pending(&world->storage.reactions));
+            cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
             must(make());
         }
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1);
@@ -1022,7 +1022,7 @@ Test(reaction_memory, a_reaction_that_is_added)
         has_failed = quern__reaction_add(&world->storage, &def, &reaction) != QUERN_OK;
         failing_allocator_heal(memory);
         assert_valid(world);
-        cr_assert_eq(world->storage.reactions.count, has_failed ? 1u : 2u);
+        cr_assert_eq(world->storage.reactions->count, has_failed ? 1u : 2u);
         if (!has_failed) quern__reaction_remove(&world->storage, reaction);
     }
     cr_assert_gt(n, 5u);

@@ -296,7 +296,7 @@ Test(entity_names, statistics_and_trim_know_them)
     must(quern_entity_set_name(world, entity, NULL));
     must(quern_world_trim(world));
     cr_assert_eq(stats_of_world(world).name_count, 0u);
-    cr_assert_eq(world->storage.names.blocks.capacity, 0u);
+    cr_assert_eq(world->storage.names->blocks.capacity, 0u);
     entity = named("b");
     const char *lent = quern_entity_name(world, entity);
     must(quern_world_trim(world));
@@ -307,7 +307,7 @@ Test(entity_names, statistics_and_trim_know_them)
 Test(entity_names, validation_finds_what_is_wrong_with_them)
 {
     const quern_entity a = named("a"), b = named("b");
-    quern__names *names = &world->storage.names;
+    quern__names *names = world->storage.names;
     quern__name *name = quern__names_at(names, quern__names_number(names, quern_entity_index(a)));
     const quern__name kept = *name;
     name->text[0] = 'b';

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of active.h. Queries look at the tag when they match archetypes: see core/query/query.c.
+ *
+ * A second tag, which is hidden, is registered right after the first one. An entity with both tags is off
+ * because of its parent. An entity with the hidden tag alone is on: that is the state after quern_entity_remove
+ * of the first tag. */
+
+#include <quern/active.h>
+
+#include "core/relations/naming.h"
+#include "core/storage/change.h"
+#include "core/world/world_internal.h"
+
+/* ------------------------------------------------------------------------------------------ the tags */
+
+/* A component of that name which the program has registered may stand in archetypes that queries have
+ * matched already; so it cannot become the one that keeps entities out. */
+static quern_result register_disabled(quern_world *world)
+{
+    quern__components *components = &world->storage.components;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_disabled");
+    if (result != QUERN_OK) return result;
+    const uint32_t component_count = components->list.count;
+    const quern_component_def disabled = {.name = "disabled"}, by_parent = {.name = "disabled by parent"};
+    if (quern__components_find(components, disabled.name).bits != 0)
+        return quern__fail(
+            QUERN_ERROR_DUPLICATE_NAME,
+            "quern_world_disabled: the world has a component 'disabled' already, which is the "
+            "name of the built-in tag: give it another name, or call this first");
+    quern_component component;
+    result = quern__components_register(components, allocator, &disabled, &component);
+    if (result == QUERN_OK)
+        result = quern__components_add_managed(components, allocator, &by_parent,
+                                               &(quern__managed){.is_hidden = true});
+    if (result == QUERN_OK)
+        world->storage.disabled_index = component_count;
+    else
+        quern__components_drop_last(components, allocator, component_count);
+    return quern__in_call(result, "quern_world_disabled");
+}
+
+quern_component quern_world_disabled(quern_world *world)
+{
+    const quern_component none = {0};
+    if (world == NULL) {
+        quern__fail_null("quern_world_disabled", "world");
+        return none;
+    }
+    if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
+        if (!quern__world_enter(world, "quern_world_disabled")) return none;
+        if (quern__world_left(world, register_disabled(world)) != QUERN_OK) return none;
+    }
+    return quern__component_handle(&world->storage.components, world->storage.disabled_index);
+}
+
+/* ----------------------------------------------------------------------------------------- switching */
+
+typedef enum state { ON, OFF_BY_PARENT, OFF_BY_ITSELF } state;
+
+/* An entity whose state changes. */
+typedef struct state_change {
+    quern_entity entity;
+    const quern__move_plan *plan;
+} state_change;
+
+typedef struct switch_list {
+    quern__storage *storage;
+    QUERN__ARRAY(state_change) entities;
+} switch_list;
+
+static uint32_t by_parent_index(const quern__storage *storage)
+{
+    return storage->disabled_index + 1;
+}
+
+static quern__archetype *archetype_of(const quern__storage *storage, uint32_t slot)
+{
+    return quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
+}
+
+static state state_of(const quern__storage *storage, uint32_t slot)
+{
+    const quern__archetype *archetype = archetype_of(storage, slot);
+    if (!quern__archetype_has(archetype, storage->disabled_index)) return ON;
+    return quern__archetype_has(archetype, by_parent_index(storage)) ? OFF_BY_PARENT : OFF_BY_ITSELF;
+}
+
+/* Whether the archetype has exactly the tags of the state: an entity that is on may have the hidden one left. */
+static bool has_tags_of(const quern__storage *storage, const quern__archetype *archetype, state wanted)
+{
+    return quern__archetype_has(archetype, storage->disabled_index) == (wanted != ON) &&
+           quern__archetype_has(archetype, by_parent_index(storage)) == (wanted == OFF_BY_PARENT);
+}
+
+/* Finds or creates the archetype with the components of `source` and the tags of the wanted state. */
+static quern_result find_target(quern__storage *storage, const quern__archetype *source, state wanted,
+                                quern__archetype **out_target)
+{
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
+    const uint32_t tag = storage->disabled_index;
+    uint32_t count = 0, i = 0;
+    for (; i < source->component_count && source->component_indices[i] < tag; i++)
+        set[count++] = source->component_indices[i];
+    if (wanted != ON) set[count++] = (uint16_t)tag;
+    if (wanted == OFF_BY_PARENT) set[count++] = (uint16_t)by_parent_index(storage);
+    for (; i < source->component_count; i++)
+        if (source->component_indices[i] > by_parent_index(storage))
+            set[count++] = source->component_indices[i];
+    return quern__storage_archetype(storage, set, count, out_target);
+}
+
+/* Lists an entity for a change to the wanted state, with its move plan and a reserved row. Lists nothing if the
+ * entity has that state. */
+static quern_result list(switch_list *changes, uint32_t slot, state wanted)
+{
+    quern__storage *storage = changes->storage;
+    quern__archetype *source = archetype_of(storage, slot), *target;
+    const quern__move_plan *plan;
+    if (has_tags_of(storage, source, wanted)) return QUERN_OK;
+    quern_result result = find_target(storage, source, wanted, &target);
+    if (result != QUERN_OK) return result;
+    result = quern__plan_between(storage, source, target, &plan);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(&storage->allocator, &changes->entities, changes->entities.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u entities to switch",
+                           changes->entities.count + 1);
+    result = quern__leaving_reserve(storage, source, target, 1);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);
+    if (result == QUERN_OK)
+        changes->entities.items[changes->entities.count++] =
+            (state_change){.entity = quern__entity_of_slot(storage, slot), .plan = plan};
+    return result;
+}
+
+/* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end.
+ * Clears *off_top when the walk leaves the tree below it. */
+static uint32_t step(const quern__links *links, uint32_t root, uint32_t slot, uint32_t *off_top)
+{
+    const uint32_t child = quern__links_first(links, slot);
+    if (child != QUERN__SLOT_NONE) return child;
+    for (; slot != root; slot = quern__links_target(links, slot)) {
+        if (slot == *off_top) *off_top = QUERN__SLOT_NONE;
+        if (quern__links_at(links, slot)->next != QUERN__SLOT_NONE)
+            return quern__links_at(links, slot)->next;
+    }
+    return QUERN__SLOT_NONE;
+}
+
+/* Lists each entity below root whose state differs from what the states above it ask for. root_state is the
+ * state that root will have. The states above an entity fold into one value: off_top, the highest entity
+ * above it that is off. */
+static quern_result list_below(switch_list *changes, uint32_t root, state root_state)
+{
+    const quern__relation *parent = changes->storage->relations->parent;
+    if (parent == NULL) return QUERN_OK;
+    quern_result result = QUERN_OK;
+    uint32_t off_top = root_state == ON ? QUERN__SLOT_NONE : root;
+    uint32_t slot = step(&parent->links, root, root, &off_top);
+    while (slot != QUERN__SLOT_NONE && result == QUERN_OK) {
+        const bool is_off_by_itself = state_of(changes->storage, slot) == OFF_BY_ITSELF;
+        if (!is_off_by_itself)
+            result = list(changes, slot, off_top == QUERN__SLOT_NONE ? ON : OFF_BY_PARENT);
+        else if (off_top == QUERN__SLOT_NONE)
+            off_top = slot;
+        slot = step(&parent->links, root, slot, &off_top);
+    }
+    return result;
+}
+
+static quern_result list_tree(switch_list *changes, uint32_t root, bool active)
+{
+    const quern__storage *storage = changes->storage;
+    const uint32_t parent = quern__parent_slot(storage, root);
+    const bool parent_is_on = parent == QUERN__SLOT_NONE || state_of(storage, parent) == ON;
+    const state wanted = !active ? OFF_BY_ITSELF : parent_is_on ? ON : OFF_BY_PARENT;
+    const quern_result result = list(changes, root, wanted);
+    return result == QUERN_OK ? list_below(changes, root, wanted) : result;
+}
+
+static void apply(const switch_list *changes)
+{
+    quern__storage *storage = changes->storage;
+    for (uint32_t i = 0; i < changes->entities.count; i++) {
+        const state_change *change = &changes->entities.items[i];
+        quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(change->entity));
+        quern__row_move_reserved(storage, change->entity, record, change->plan);
+    }
+}
+
+static void unreserve(const switch_list *changes)
+{
+    for (uint32_t i = 0; i < changes->entities.count; i++)
+        quern__rows_unreserve(changes->storage, changes->entities.items[i].plan->target);
+}
+
+static quern_result check_entity(const quern_world *world, quern_entity entity, const char *function)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
+        result = quern__in_call(quern__entities_check(&world->storage.entities, entity), function);
+    return result;
+}
+
+static quern_result set_active(quern_world *world, quern_entity entity, bool active)
+{
+    static const char function[] = "quern_entity_set_active";
+    quern_result result = check_entity(world, entity, function);
+    if (result != QUERN_OK) return result;
+    if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
+        if (active) return QUERN_OK; /* without the tag, no entity of the world can be off */
+        result = register_disabled(world);
+        if (result != QUERN_OK) return result;
+    }
+    switch_list changes = {.storage = &world->storage};
+    quern__leaving_begin(&world->storage);
+    result = list_tree(&changes, quern_entity_index(entity), active);
+    if (result == QUERN_OK)
+        apply(&changes);
+    else
+        unreserve(&changes);
+    quern__array_release(&world->storage.allocator, &changes.entities);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_set_active(quern_world *world, quern_entity entity, bool active)
+{
+    if (!quern__world_enter(world, "quern_entity_set_active")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, set_active(world, entity, active));
+}
+
+bool quern_entity_is_active(const quern_world *world, quern_entity entity)
+{
+    if (check_entity(world, entity, "quern_entity_is_active") != QUERN_OK) return false;
+    return state_of(&world->storage, quern_entity_index(entity)) == ON;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of bulk.h: whole runs of rows at a time. As with single entities, everything that may fail
+ * comes before the first change. */
+
+#include <quern/bulk.h>
+
+#include "core/calls/calls_internal.h"
+#include "core/query/matching.h"
+#include "core/relations/naming.h"
+#include "core/storage/change.h"
+
+/* ----------------------------------------------------------------------------------------- create */
+
+/* Rows that a create has just appended to one chunk. */
+typedef struct new_rows {
+    const quern__archetype *archetype;
+    uintptr_t first;
+    uint32_t count;
+    uint32_t number; /* of the first one, within the call */
+} new_rows;
+
+static void fill_column(const quern_world *world, const new_rows *rows, quern_component component,
+                        const void *column)
+{
+    uint32_t index = quern__component_index(component);
+    void *targets = quern__storage_value(rows->archetype, rows->first, index);
+    if (targets == NULL) return;
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    if (column != NULL)
+        quern__type_copy(type, targets, (const char *)column + (size_t)rows->number * type->size_bytes,
+                         rows->count);
+    else
+        quern__type_construct(type, targets, rows->count);
+}
+
+/* What a create does with each run of new rows. */
+typedef struct bulk_create {
+    const quern_component *components;
+    const void *const *columns; /* or NULL */
+    uint32_t component_count;
+    quern_kernel *fill; /* or NULL */
+    void *user_data;
+    const quern_view_column *view_columns; /* for fill */
+    quern__accessor *accessor;             /* for fill */
+} bulk_create;
+
+static void call_fill(quern_world *world, const bulk_create *create, const new_rows *rows)
+{
+    quern__chunk *chunk = quern__chunk_of(rows->first);
+    uint32_t row = quern__location_row(rows->first);
+    quern__plain_context context = {
+        .scope = {.accessor = create->accessor, .storage = &world->storage, .caller = QUERN__CALLER_FILL},
+        .world = world,
+        .user_data = create->user_data,
+        .thread = quern__this_thread()};
+    quern_view view = {
+        .count = rows->count,
+        .first = rows->number,
+        .context = (quern_context *)&context,
+        .entities = quern__archetype_entities(rows->archetype, chunk) + row,
+        .first_row = row,
+        .term_count = create->component_count,
+        .chunk = (char *)chunk,
+        .columns = create->view_columns,
+    };
+    quern__world_set_locked(world, true); /* the rest of the rows is still to come */
+    create->fill(view.context, &view);
+    quern__world_set_locked(world, false);
+    quern__scope_reset(&context.scope);
+}
+
+static void create_run(quern_world *world, const bulk_create *create, const new_rows *rows,
+                       quern_entity *out_entities)
+{
+    for (uint32_t i = 0; i < create->component_count; i++)
+        fill_column(world, rows, create->components[i], create->columns ? create->columns[i] : NULL);
+    if (create->fill != NULL) call_fill(world, create, rows);
+    if (out_entities == NULL) return;
+    const quern_entity *handles = quern__archetype_entities(rows->archetype, quern__chunk_of(rows->first)) +
+                                  quern__location_row(rows->first);
+    memcpy(out_entities + rows->number, handles, rows->count * sizeof *handles);
+}
+
+static quern_result create_rows(quern_world *world, quern__archetype *archetype, const bulk_create *create,
+                                uint32_t count, quern_entity *out_entities)
+{
+    quern__storage *storage = &world->storage;
+    quern_result result = quern__rows_reserve_new(storage, archetype, count);
+    if (result != QUERN_OK) return result;
+    new_rows rows = {.archetype = archetype};
+    for (; rows.number < count; rows.number += rows.count) {
+        rows.first = quern__rows_append(storage, archetype, count - rows.number, &rows.count);
+        quern__rows_arrive_new(storage, archetype, rows.first, rows.count);
+        create_run(world, create, &rows, out_entities);
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_create(const quern_world *world, const quern_component *components,
+                                 uint32_t component_count, const char *function)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
+    return quern__world_check_unlocked(world, function);
+}
+
+static quern_result create_many(quern_world *world, const quern_component *components,
+                                const void *const *columns, uint32_t component_count, uint32_t count,
+                                quern_entity *out_entities)
+{
+    quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
+    quern__archetype *archetype = NULL;
+    if (result == QUERN_OK) result = quern__world_archetype(world, components, component_count, &archetype);
+    if (result == QUERN_OK)
+        result = quern__world_check_handles(world, components, columns, component_count, count,
+                                            "quern_commands_create_many");
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_many");
+    bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
+                          "quern_entity_create_many");
+}
+
+quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
+                                      const void *const *columns, uint32_t component_count, uint32_t count,
+                                      quern_entity *out_entities)
+{
+    if (!quern__world_enter(world, "quern_entity_create_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world,
+                             create_many(world, components, columns, component_count, count, out_entities));
+}
+
+/* The columns of the archetype in the order in which the user listed the components, all to be written. */
+static void list_view_columns(const quern__archetype *archetype, const quern_component *components,
+                              uint32_t count, quern_view_column *out_columns)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        quern__place place = archetype->places[quern__component_index(components[i])];
+        out_columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
+                                             .size_bytes = place.size_bytes,
+                                             .access = QUERN_WRITE,
+                                             .present = true,
+                                             .is_checked = QUERN_CHECKS};
+    }
+}
+
+static quern_result create_filled(quern_world *world, const quern_component *components,
+                                  uint32_t component_count, uint32_t count, quern_kernel *fill,
+                                  void *user_data, quern_entity *out_entities)
+{
+    quern_result result = check_create(world, components, component_count, "quern_entity_create_filled");
+    if (result != QUERN_OK) return result;
+    if (fill == NULL) return quern__fail_null("quern_entity_create_filled", "fill");
+    if (component_count > QUERN_MAX_TERMS)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_entity_create_filled: %u components; a view has at most %d (QUERN_MAX_TERMS)",
+            component_count, QUERN_MAX_TERMS);
+    quern__archetype *archetype;
+    result = quern__world_archetype(world, components, component_count, &archetype);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_filled");
+    quern_view_column columns[QUERN_MAX_TERMS];
+    quern__accessor accessor = {.name = NULL};
+    list_view_columns(archetype, components, component_count, columns);
+    bulk_create create = {.components = components,
+                          .accessor = &accessor,
+                          .component_count = component_count,
+                          .fill = fill,
+                          .user_data = user_data,
+                          .view_columns = columns};
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
+                          "quern_entity_create_filled");
+}
+
+quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
+                                        uint32_t component_count, uint32_t count, quern_kernel *fill,
+                                        void *user_data, quern_entity *out_entities)
+{
+    if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(
+        world, create_filled(world, components, component_count, count, fill, user_data, out_entities));
+}
+
+/* ------------------------------------------------------------------------------------ add, remove */
+
+/* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones
+ * have it, the others lack it. */
+typedef struct matching_change {
+    quern_query *query;
+    uint32_t component_index;
+    bool adds;
+    const void *value;
+} matching_change;
+
+static bool is_source(const matching_change *change, const quern__archetype *archetype)
+{
+    return quern__archetype_row_count(archetype) > 0 &&
+           quern__archetype_has(archetype, change->component_index) != change->adds;
+}
+
+/* Plan and room for one match. More rows than a promise can count are more than there are records. */
+static quern_result reserve_match(const matching_change *change, quern__archetype *source)
+{
+    quern__storage *storage = change->query->storage;
+    const quern__move_plan *plan;
+    quern_result result = quern__plan_add_or_remove(storage, source, change->component_index, &plan);
+    const uint32_t count = (uint32_t)quern__archetype_row_count(source);
+    if (result == QUERN_OK) result = quern__leaving_reserve(storage, source, plan->target, count);
+    return result == QUERN_OK ? quern__rows_reserve(storage, plan->target, count) : result;
+}
+
+/* The plan of a match that has been reserved: it is there. */
+static const quern__move_plan *plan_of(const matching_change *change, quern__archetype *source)
+{
+    const quern__move_plan *plan = NULL;
+    quern__plan_add_or_remove(change->query->storage, source, change->component_index, &plan);
+    assert(plan != NULL);
+    return plan;
+}
+
+static quern_result reserve_all(const matching_change *change)
+{
+    const quern_query *query = change->query;
+    quern__leaving_begin(query->storage);
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        quern__archetype *source = query->matches.items[i].archetype;
+        quern_result result = is_source(change, source) ? reserve_match(change, source) : QUERN_OK;
+        if (result == QUERN_OK) continue;
+        while (i-- > 0)
+            if (is_source(change, query->matches.items[i].archetype))
+                quern__rows_unreserve(query->storage,
+                                      plan_of(change, query->matches.items[i].archetype)->target);
+        return result;
+    }
+    return QUERN_OK;
+}
+
+/* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved,
+ * and rows are moved before any chunk is given back. */
+static uint64_t move_all(const matching_change *change)
+{
+    quern_query *query = change->query;
+    uint64_t count = 0;
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t i = 0; i < query->matches.count; i++) {
+            quern__archetype *source = query->matches.items[i].archetype;
+            if (!is_source(change, source)) continue;
+            if (round == 0)
+                quern__rows_append_all(query->storage, plan_of(change, source), change->value);
+            else if (round == 1)
+                quern__rows_move_all(query->storage, plan_of(change, source));
+            else {
+                count += quern__archetype_row_count(source);
+                quern__rows_cut_all(query->storage, source);
+            }
+        }
+    return count;
+}
+
+static quern_result run_change(const matching_change *change, uint64_t *out_count)
+{
+    quern_result result = reserve_all(change);
+    if (result != QUERN_OK) return result;
+    uint64_t count = move_all(change);
+    if (out_count != NULL) *out_count = count;
+    return QUERN_OK;
+}
+
+static quern_result add_matching(quern_query *query, quern_component component, const void *value,
+                                 uint64_t *out_count)
+{
+    quern_result result = quern__query_prepare(query, "quern_entity_add_matching");
+    if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
+    uint32_t index = quern__component_index(component);
+    if (quern__components_is_managed(&query->storage->components, index))
+        return quern__in_call(quern__world_fail_managed(query->world, component),
+                              "quern_entity_add_matching");
+    const quern__type *type = quern__components_type(&query->storage->components, index);
+    if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_entity_add_matching: '%s' has a destroy hook and no copy hook, so one value cannot be "
+            "given to many entities",
+            type->name);
+    result = quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
+    matching_change change = {.query = query, .component_index = index, .adds = true, .value = value};
+    return quern__in_call(run_change(&change, out_count), "quern_entity_add_matching");
+}
+
+quern_result quern_entity_add_matching(quern_query *query, quern_component component, const void *value,
+                                       uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_entity_add_matching")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add_matching(query, component, value, out_count));
+}
+
+static quern_result list_sources(quern__storage *storage, quern__relation *relation,
+                                 const quern__archetype *archetype)
+{
+    quern__cascade *cascade = &storage->relations->cascade;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
+        for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++) {
+            const uint32_t slot = quern_entity_index(handles[row]);
+            result = quern__cascade_name(cascade, storage, slot);
+            if (result == QUERN_OK) result = quern__cascade_list_loosened(cascade, storage, relation, slot);
+        }
+    }
+    return result;
+}
+
+/* Takes the target from all matches that have one in the relation. */
+static quern_result unrelate_matching(const quern_query *query, quern__relation *relation,
+                                      uint64_t *out_count)
+{
+    quern__storage *storage = query->storage;
+    quern__cascade *cascade = &storage->relations->cascade;
+    quern_result result = quern__cascade_begin(cascade, storage);
+    for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++) {
+        const quern__archetype *archetype = query->matches.items[i].archetype;
+        if (quern__archetype_has(archetype, relation->component_index))
+            result = list_sources(storage, relation, archetype);
+    }
+    const uint32_t count = cascade->named_count;
+    if (result == QUERN_OK) result = quern__naming_uproot(storage, relation, cascade->slots.items, count);
+    if (result == QUERN_OK) {
+        result = quern__cascade_reserve(cascade, storage);
+        if (result != QUERN_OK) quern__naming_replant(storage, relation, cascade->slots.items, count);
+    }
+    if (result == QUERN_OK) {
+        quern__cascade_loosen(cascade, storage);
+        if (out_count != NULL) *out_count = count;
+    }
+    quern__cascade_end(cascade);
+    return result;
+}
+
+static quern_result remove_matching(quern_query *query, quern_component component, uint64_t *out_count)
+{
+    static const char function[] = "quern_entity_remove_matching";
+    quern_result result = quern__query_prepare(query, function);
+    if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    quern__relation *relation = quern__relation_of(query->storage, (quern_relation){component.bits});
+    if (relation != NULL) return quern__in_call(unrelate_matching(query, relation, out_count), function);
+    if (quern__components_is_managed(&query->storage->components, quern__component_index(component)))
+        return quern__in_call(quern__world_fail_managed(query->world, component), function);
+    matching_change change = {
+        .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
+    return quern__in_call(run_change(&change, out_count), "quern_entity_remove_matching");
+}
+
+quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
+                                          uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_entity_remove_matching")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_matching(query, component, out_count));
+}

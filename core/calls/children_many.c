@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The children of many targets in one call, with or without their values: what goes down trees level by
+ * level asks for those of a whole level. The arguments are checked once, and the record of each child is
+ * looked at once, for its handle and for where all its values are. */
+
+#include "core/calls/getter_internal.h"
+#include "core/relations/relate.h"
+
+#include <quern/relation.h>
+
+/* Where values of one component are, and where the pointers to them go. */
+typedef struct listed_column {
+    const quern__place *places; /* by the archetype's number */
+    void **values;
+} listed_column;
+
+/* What is listed, and how much. */
+typedef struct listing {
+    const quern__storage *storage;
+    const quern__links *links;
+    listed_column columns[QUERN_MAX_GETTER_COLUMNS];
+    quern_entity *children;
+    uint32_t capacity;
+    uint32_t *counts; /* may be NULL */
+} listing;
+
+/* The links of a target, or NULL: it has no children. */
+static inline const quern__kin *links_of(const quern__storage *storage, const quern__links *links,
+                                         quern_entity target)
+{
+    const quern__kin *link = quern__links_find(links, quern_entity_index(target));
+    if (link == NULL || link->first == QUERN__SLOT_NONE) return NULL;
+    return quern__entities_find(&storage->entities, target) != NULL ? link : NULL;
+}
+
+/* column_count is a constant where columns are few. Links are not asked for ahead: those of children have
+ * just been read when they are targets themselves, and waits for others overlap without that. */
+QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column_count,
+                                            const quern_entity *targets, uint32_t count)
+{
+    const quern__links *links = list->links;
+    const quern__storage *storage = list->storage;
+    quern_entity *children = list->children;
+    uint32_t *counts = list->counts;
+    const uint64_t capacity = list->capacity;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__kin *link = links_of(storage, links, targets[i]);
+        if (counts != NULL) counts[i] = link != NULL ? link->count : 0;
+        if (link == NULL) continue;
+        uint32_t child = link->first;
+        for (uint64_t k = total; k < capacity && child != QUERN__SLOT_NONE; k++) {
+            const quern__record *record = quern__entities_record(&storage->entities, child);
+            children[k] = (quern_entity){(uint64_t)record->handle_high << 32 | child};
+            child = quern__links_at(links, child)->next;
+            const uintptr_t location = record->location;
+            for (uint32_t c = 0; c < column_count; c++) {
+                const quern__place place = list->columns[c].places[record->archetype_number];
+                void *value = place.offset_bytes != 0 ? quern__place_value(place, location) : NULL;
+                __builtin_prefetch(value);
+                list->columns[c].values[k] = value;
+            }
+        }
+        total += link->count;
+    }
+    return total;
+}
+
+/* Whether the arguments that both calls have are right. */
+static bool may_list(const quern_world *world, const quern_entity *targets, uint32_t count,
+                     quern_relation relation, const char *function, listing *list)
+{
+    quern__relation *known;
+    quern_result result = QUERN_OK;
+    if (count > 0 && targets == NULL) result = quern__fail_null(function, "targets");
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) {
+        result = quern__in_call(quern__relation_check(&world->storage, relation, &known), function);
+        if (result == QUERN_OK) list->links = &known->links;
+    }
+    list->storage = &world->storage;
+    return result == QUERN_OK;
+}
+
+uint64_t quern_entity_get_children_many(const quern_world *world, const quern_entity *targets,
+                                        uint32_t count, quern_relation relation, quern_entity *out_children,
+                                        uint32_t capacity, uint32_t *out_counts)
+{
+    static const char function[] = "quern_entity_get_children_many";
+    listing list;
+    if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
+    if (world == NULL) {
+        quern__fail_null(function, "world");
+        return 0;
+    }
+    if (!may_list(world, targets, count, relation, function, &list)) return 0;
+    list.children = out_children;
+    list.capacity = out_children != NULL ? capacity : 0;
+    list.counts = out_counts;
+    return list_children(&list, 0, targets, count);
+}
+
+/* -------------------------------------------------------------------------------------- with values */
+
+/* Takes over the columns; NULL, with a message, when something is wrong with one, or else their world. */
+static const quern_world *take_columns(const quern_getter_column *columns, uint32_t column_count,
+                                       uint32_t capacity, const char *function, listing *list)
+{
+    const quern_world *world = NULL;
+    if (columns == NULL) quern__fail_null(function, "columns");
+    if (columns == NULL) return NULL;
+    if (column_count == 0 || column_count > QUERN_MAX_GETTER_COLUMNS) {
+        quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                    "%s: %u columns; there may be 1 to %u (QUERN_MAX_GETTER_COLUMNS)", function,
+                    column_count, QUERN_MAX_GETTER_COLUMNS);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < column_count; i++) {
+        const quern__getter *getter = (const quern__getter *)columns[i].getter;
+        if (getter == NULL || (columns[i].values == NULL && capacity > 0)) {
+            quern__fail_null(function, getter == NULL ? "columns[].getter" : "columns[].values");
+            return NULL;
+        }
+        if (world != NULL && getter->world != world) {
+            quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                        "%s: the getter of column %u belongs to another world than those before", function,
+                        i);
+            return NULL;
+        }
+        world = getter->world;
+        list->columns[i] = (listed_column){.places = getter->table.places, .values = columns[i].values};
+    }
+    return world;
+}
+
+/* The values that children have in a column are about to be written. */
+static void note_written(const quern_getter_column *column, const quern_entity *children, uint64_t count)
+{
+    const quern__getter *getter = (const quern__getter *)column->getter;
+    if (!column->writes || !quern__getter_tells(getter)) return;
+    for (uint64_t i = 0; i < count; i++)
+        if (column->values[i] != NULL)
+            quern__getter_note_written(
+                getter, quern__entities_find(&getter->world->storage.entities, children[i])->location);
+}
+
+uint64_t quern_getter_get_children_many(const quern_getter_column *columns, uint32_t column_count,
+                                        const quern_entity *targets, uint32_t count,
+                                        quern_relation relation, quern_entity *out_children,
+                                        uint32_t capacity, uint32_t *out_counts)
+{
+    static const char function[] = "quern_getter_get_children_many";
+    listing list;
+    if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
+    if (out_children == NULL) capacity = 0;
+    const quern_world *world = take_columns(columns, column_count, capacity, function, &list);
+    if (world == NULL || !may_list(world, targets, count, relation, function, &list)) return 0;
+    list.children = out_children;
+    list.capacity = capacity;
+    list.counts = out_counts;
+    const uint64_t child_count = column_count == 2 ? list_children(&list, 2, targets, count)
+                                                   : list_children(&list, column_count, targets, count);
+    for (uint32_t i = 0; i < column_count; i++)
+        note_written(&columns[i], out_children, child_count < capacity ? child_count : capacity);
+    return child_count;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of world.h that create one entity. Lists of components that came lately are known with the
+ * archetypes of their entities (world_internal.h). One with a relation has an archetype on each level; one with
+ * several relations, or with very many components, is looked up each time. */
+
+#include "core/calls/calls_internal.h"
+#include "core/calls/fill.h"
+#include "core/storage/change.h"
+#include "core/world/world_internal.h"
+
+/* -------------------------------------------------------------------------------------- known lists */
+
+static inline bool is_list(const quern__create_list *list, const quern_component *components,
+                           uint32_t count)
+{
+    if (list->count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (list->components[i].bits != components[i].bits) return false;
+    return true;
+}
+
+/* One of the others than the latest, which becomes the latest; or NULL. */
+static quern__create_list *find_list(quern_world *world, const quern_component *components, uint32_t count)
+{
+    quern__create_lists *lists = &world->create_lists;
+    for (uint32_t i = 0; i < QUERN__CREATE_LISTS && lists->latest != NULL; i++)
+        if (lists->items[i].is_known && is_list(&lists->items[i], components, count))
+            return lists->latest = &lists->items[i];
+    return NULL;
+}
+
+/* The relation whose component stands in the list, and where; NULL where there is none. False where there
+ * are several. */
+static bool find_relation(const quern_world *world, const quern_component *components, uint32_t count,
+                          quern__relation **out_relation, uint32_t *out_position)
+{
+    *out_relation = NULL;
+    *out_position = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__relation *relation =
+            quern__relation_of(&world->storage, (quern_relation){components[i].bits});
+        if (relation == NULL) continue;
+        if (*out_relation != NULL) return false;
+        *out_relation = relation;
+        *out_position = i;
+    }
+    return true;
+}
+
+static void set_place(const quern__create_list *list, quern__archetype *archetype,
+                      quern__create_place *out_place)
+{
+    out_place->archetype = archetype;
+    for (uint32_t i = 0; i < list->count; i++)
+        out_place->columns[i] = archetype->places[quern__component_index(list->components[i])];
+}
+
+/* The first entity on this level. */
+static QUERN__SLOW_PATH quern_result find_place(quern_world *world, const quern__create_list *list,
+                                                const void *const *values, quern__create_place *out_place)
+{
+    quern__archetype *archetype;
+    quern_result result =
+        quern__world_archetype_related(world, list->components, values, list->count, &archetype);
+    if (result == QUERN_OK) set_place(list, archetype, out_place);
+    return result;
+}
+
+/* Notes a good list, of which this is an archetype. NULL for one that is looked up each time. */
+static quern__create_list *note_list(quern_world *world, const quern_component *components, uint32_t count,
+                                     quern__archetype *archetype)
+{
+    quern__relation *relation;
+    uint32_t position;
+    if (count > QUERN__CREATE_LIST_COMPONENTS ||
+        !find_relation(world, components, count, &relation, &position))
+        return NULL;
+    quern__create_lists *lists = &world->create_lists;
+    quern__create_list *list = &lists->items[lists->next++ % QUERN__CREATE_LISTS];
+    *list = (quern__create_list){
+        .is_known = true, .count = count, .relation_position = position, .relation = relation};
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__type *type =
+            quern__components_type(&world->storage.components, quern__component_index(components[i]));
+        list->components[i] = components[i];
+        list->has_handles |=
+            type->has_entity_fields && !quern__components_is_managed(&world->storage.components,
+                                                                     quern__component_index(components[i]));
+        list->types[i] = type->hooks.copy != NULL ? type : NULL;
+    }
+    if (relation == NULL) set_place(list, archetype, &list->places[0]);
+    return lists->latest = list;
+}
+
+/* -------------------------------------------------------------------------------------------- rows */
+
+static inline quern_result reserve_slot(quern__storage *storage)
+{
+    if (QUERN__LIKELY(quern__entities_has_one(&storage->entities))) return QUERN_OK;
+    return quern__entities_reserve(&storage->entities, &storage->allocator, 1);
+}
+
+/* Where the row needs another chunk, or somebody listens. */
+static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quern__archetype *archetype,
+                                                   quern_entity *out_entity, quern__row *out_row)
+{
+    uintptr_t location;
+    quern_result result = quern__rows_reserve_new(storage, archetype, 1);
+    if (result != QUERN_OK) return result;
+    *out_entity = quern__row_arrive(storage, archetype, &location);
+    *out_row = quern__row_of(location);
+    return QUERN_OK;
+}
+
+/* A new entity in the archetype, its values raw memory; there is a slot for it. */
+static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
+                                      quern_entity *out_entity, quern__row *out_row)
+{
+    if (QUERN__UNLIKELY(archetype->is_watched || !quern__row_append(archetype, out_row)))
+        return create_slowly(storage, archetype, out_entity, out_row);
+    *out_entity = quern__row_arrive_new(storage, archetype, *out_row);
+    return QUERN_OK;
+}
+
+QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create_list *list,
+                                   const quern__create_place *place, const void *const *values,
+                                   quern__row row)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const quern__place column = place->columns[i];
+        const void *value = values != NULL ? values[i] : NULL;
+        if (column.offset_bytes == 0) continue;
+        if (QUERN__LIKELY(value != NULL && list->types[i] == NULL))
+            quern__copy_value(quern__row_value(column, row), value, column.size_bytes);
+        else
+            quern__fill_component(world, place->archetype, quern__row_location(row), list->components[i],
+                                  value);
+    }
+}
+
+QUERN__ALWAYS_INLINE quern_result create_at(quern_world *world, const quern__create_list *list,
+                                            const quern__create_place *place, const void *const *values,
+                                            quern_entity *out_entity)
+{
+    quern__row row = {0};
+    quern_result result = create_raw(&world->storage, place->archetype, out_entity, &row);
+    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, place, values, row);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------ with a target */
+
+static quern_entity target_of(const void *value)
+{
+    quern_entity target;
+    memcpy(&target, value, sizeof target);
+    return target;
+}
+
+/* Links for the entity that is created next, for which there is a slot, and for its target. */
+static quern_result reserve_links(quern__storage *storage, quern__relation *relation, quern_entity target)
+{
+    const uint32_t next = quern__entities_next_slot(&storage->entities);
+    if (quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(target)) &&
+        quern__links_reserve(&relation->links, &storage->allocator, next))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+}
+
+static inline void link_new(quern__relation *relation, quern_entity source, quern_entity target,
+                            uint32_t level)
+{
+    quern__links *links = &relation->links;
+    const uint32_t slot = quern_entity_index(source), to = quern_entity_index(target);
+    if (QUERN__LIKELY(relation->is_ordered)) {
+        quern__links_append(links, slot, to, level);
+        return;
+    }
+    quern__links_link(links, slot, to, quern__links_at(links, to)->first);
+    quern__links_set_level(links, slot, level);
+}
+
+/* Whether nothing is missing that prepare_related would have to find. */
+static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
+                               quern_entity target, const quern__create_place *place)
+{
+    return place->archetype != NULL && quern__entities_has_one(&storage->entities) &&
+           quern__links_has_page(links, quern_entity_index(target)) &&
+           quern__links_has_page(links, quern__entities_next_slot(&storage->entities));
+}
+
+static QUERN__SLOW_PATH quern_result prepare_related(quern_world *world, const quern__create_list *list,
+                                                     const void *const *values, quern_entity target,
+                                                     quern__create_place *place)
+{
+    quern_result result = QUERN_OK;
+    if (place->archetype == NULL) result = find_place(world, list, values, place);
+    if (result == QUERN_OK) result = reserve_slot(&world->storage);
+    return result == QUERN_OK ? reserve_links(&world->storage, list->relation, target) : result;
+}
+
+/* For lists with a relation that are known. */
+static quern_result create_related(quern_world *world, quern__create_list *list, const void *const *values,
+                                   quern_entity *out_entity)
+{
+    quern__relation *relation = list->relation;
+    if (QUERN__UNLIKELY(values == NULL || values[list->relation_position] == NULL))
+        return quern__world_check_target(world, relation, NULL);
+    const quern_entity target = target_of(values[list->relation_position]);
+    if (QUERN__UNLIKELY(quern__entities_find(&world->storage.entities, target) == NULL))
+        return quern__world_check_target(world, relation, &target);
+    const uint32_t level = quern__relation_child_level(relation, quern_entity_index(target));
+    quern__create_place *place = &list->places[level];
+    quern_result result = QUERN_OK;
+    if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, place)))
+        result = prepare_related(world, list, values, target, place);
+    if (QUERN__LIKELY(result == QUERN_OK)) result = create_at(world, list, place, values, out_entity);
+    if (QUERN__LIKELY(result == QUERN_OK)) link_new(relation, *out_entity, target, level);
+    return result;
+}
+
+/* For lists without one that are known. */
+QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const quern__create_list *list,
+                                                   const void *const *values, quern_entity *out_entity)
+{
+    quern_result result = reserve_slot(&world->storage);
+    return QUERN__LIKELY(result == QUERN_OK) ? create_at(world, list, &list->places[0], values, out_entity)
+                                             : result;
+}
+
+static quern_result check_handles(const quern_world *world, const quern_component *components,
+                                  const void *const *values, uint32_t count)
+{
+    return quern__world_check_handles(world, components, values, count, 1, "quern_commands_create_with");
+}
+
+/* For lists that are looked up each time. */
+static quern_result create_looked_up(quern_world *world, const quern_component *components,
+                                     const void *const *values, uint32_t count, quern__archetype *archetype,
+                                     quern_entity *out_entity)
+{
+    quern__storage *storage = &world->storage;
+    quern__row row = {0};
+    quern_result result = check_handles(world, components, values, count);
+    if (result == QUERN_OK) result = reserve_slot(storage);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
+        if (relation != NULL) result = reserve_links(storage, relation, target_of(values[i]));
+    }
+    if (result == QUERN_OK) result = create_raw(storage, archetype, out_entity, &row);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
+        quern__fill_component(world, archetype, quern__row_location(row), components[i],
+                              values ? values[i] : NULL);
+        if (relation == NULL) continue;
+        assert(values != NULL); /* a relation without a value has been refused */
+        const quern_entity target = target_of(values[i]);
+        link_new(relation, *out_entity, target,
+                 quern__relation_child_level(relation, quern_entity_index(target)));
+    }
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------- the calls */
+
+/* For lists that are known. */
+QUERN__ALWAYS_INLINE quern_result create_by_list(quern_world *world, quern__create_list *list,
+                                                 const quern_component *components,
+                                                 const void *const *values, quern_entity *out_entity)
+{
+    if (QUERN__UNLIKELY(list->has_handles)) {
+        const quern_result result = check_handles(world, components, values, list->count);
+        if (result != QUERN_OK) return result;
+    }
+    if (list->relation != NULL) return create_related(world, list, values, out_entity);
+    return create_unrelated(world, list, values, out_entity);
+}
+
+/* For all lists but the latest. */
+static __attribute__((noinline)) quern_result create_by_other_list(quern_world *world,
+                                                                   const quern_component *components,
+                                                                   const void *const *values,
+                                                                   uint32_t count, quern_entity *out_entity)
+{
+    quern__create_list *list = find_list(world, components, count);
+    if (list == NULL) {
+        quern__archetype *archetype;
+        quern_result result = quern__world_archetype_related(world, components, values, count, &archetype);
+        if (result != QUERN_OK) return result;
+        list = note_list(world, components, count, archetype);
+        if (list == NULL) return create_looked_up(world, components, values, count, archetype, out_entity);
+    }
+    return create_by_list(world, list, components, values, out_entity);
+}
+
+static inline quern_result create_with(quern_world *world, const quern_component *components,
+                                       const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    quern__create_list *list = world->create_lists.latest;
+    if (QUERN__UNLIKELY(list == NULL || !is_list(list, components, count)))
+        return create_by_other_list(world, components, values, count, out_entity);
+    return create_by_list(world, list, components, values, out_entity);
+}
+
+quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    static const char function[] = "quern_entity_create_with";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return quern__world_left(world, result);
+    quern_entity entity = {0};
+    result = create_with(world, components, values, count, &entity);
+    if (QUERN__UNLIKELY(result != QUERN_OK))
+        return quern__world_left(world, quern__name_failure(result, function, NULL));
+    if (out_entity != NULL) *out_entity = entity;
+    return quern__world_left(world, QUERN_OK);
+}
+
+static quern_result create(quern_world *world, quern_entity *out_entity)
+{
+    static const char function[] = "quern_entity_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_entity == NULL) return quern__fail_null(function, "out_entity");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    quern__row row;
+    quern__archetype *without_components = world->storage.archetypes.items[0];
+    result = reserve_slot(&world->storage);
+    if (result == QUERN_OK) result = create_raw(&world->storage, without_components, out_entity, &row);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
+{
+    if (!quern__world_enter(world, "quern_entity_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, out_entity));
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls that destroy many entities, and what destroys one that others may be related to. */
+
+#include "core/calls/destroy.h"
+
+#include "core/query/matching.h"
+#include "core/storage/change.h"
+
+#include <quern/bulk.h>
+
+#include <stdio.h>
+
+/* ------------------------------------------------------------------------------------ ahead of their turn
+ *
+ * In a list in any order, record and row of an entity are far from those of the one before. So they are
+ * fetched ahead of their turn, by so many entities: first the record, then the row, whose place it tells.
+ * Entities in the order of slots need no fetching: the processor sees them coming. */
+enum { DESTROY_RECORDS_AHEAD = 16, DESTROY_ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
+
+static inline bool is_far(uint32_t slot, uint32_t slot_before)
+{
+    return slot - slot_before + NEAR_SLOTS > 2 * NEAR_SLOTS;
+}
+
+static inline void fetch_record(const quern__storage *storage, uint32_t slot)
+{
+    __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
+}
+
+/* Everything in the row is going to be written: another one is moved there. */
+static inline void fetch_row(const quern__storage *storage, uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    if (record->location == 0) return; /* it stands in the list twice */
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern__row row = quern__row_of(record->location);
+    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        __builtin_prefetch(
+            quern__column_value(column, quern__chunk_of(record->location), (uint32_t)row.index), 1);
+    }
+}
+
+/* -------------------------------------------------------------------------------- lists of entities */
+
+static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
+                                                 const quern_entity *entities, uint32_t i)
+{
+    quern_result result = quern__entities_check(&storage->entities, entities[i]);
+    char reason[128];
+    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
+}
+
+/* The first of so many entities is about to be destroyed: fetches what some later ones will need. */
+static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
+{
+    const uint32_t record = quern_entity_index(
+                       entities[count > DESTROY_RECORDS_AHEAD ? DESTROY_RECORDS_AHEAD : 0]),
+                   row = quern_entity_index(entities[count > DESTROY_ROWS_AHEAD ? DESTROY_ROWS_AHEAD : 0]);
+    if (count > DESTROY_RECORDS_AHEAD &&
+        is_far(record, quern_entity_index(entities[DESTROY_RECORDS_AHEAD - 1])))
+        fetch_record(storage, record);
+    if (count > DESTROY_ROWS_AHEAD && is_far(row, quern_entity_index(entities[DESTROY_ROWS_AHEAD - 1])))
+        fetch_row(storage, row);
+}
+
+static inline void destroy_living(quern__storage *storage, quern_entity entity, quern__record *record)
+{
+    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    if (QUERN__LIKELY(archetype->is_plain && !quern__record_ends_stretch(record)))
+        quern__row_leave_plain(storage, archetype, entity, record);
+    else
+        quern__row_leave(storage, entity);
+}
+
+/* Room for copies of so many entities. Those that are in the list twice are counted twice. */
+static quern_result reserve_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
+{
+    quern_result result = QUERN_OK;
+    quern__leaving_begin(storage);
+    for (uint32_t i = 0; i < count && result == QUERN_OK && storage->reactions->removed_count > 0; i++) {
+        const quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(entities[i]));
+        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
+    }
+    return result;
+}
+
+static void destroy_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        fetch_ahead(storage, entities + i, count - i);
+        quern__record *record = quern__entities_find(&storage->entities, entities[i]);
+        if (QUERN__LIKELY(record != NULL)) /* otherwise it stands in the list twice */
+            destroy_living(storage, entities[i], record);
+    }
+}
+
+/* ------------------------------------------------------------------------------- with all that follow */
+
+/* Destroys living entities, by their slots. */
+static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + DESTROY_RECORDS_AHEAD < count &&
+            is_far(slots[i + DESTROY_RECORDS_AHEAD], slots[i + DESTROY_RECORDS_AHEAD - 1]))
+            fetch_record(storage, slots[i + DESTROY_RECORDS_AHEAD]);
+        if (i + DESTROY_ROWS_AHEAD < count &&
+            is_far(slots[i + DESTROY_ROWS_AHEAD], slots[i + DESTROY_ROWS_AHEAD - 1]))
+            fetch_row(storage, slots[i + DESTROY_ROWS_AHEAD]);
+        destroy_living(storage, quern__entity_of_slot(storage, slots[i]),
+                       quern__entities_record(&storage->entities, slots[i]));
+    }
+}
+
+/* Those that follow, in the reverse of their order. */
+static void destroy_followers(quern__storage *storage, quern__cascade *cascade)
+{
+    uint32_t *slots = cascade->slots.items + cascade->named_count;
+    const uint32_t count = cascade->slots.count - cascade->named_count;
+    for (uint32_t i = 0; i < count / 2; i++) {
+        const uint32_t other = slots[count - 1 - i];
+        slots[count - 1 - i] = slots[i];
+        slots[i] = other;
+    }
+    destroy_slots(storage, slots, count);
+}
+
+/* Room for copies of all that end. */
+static quern_result reserve_slots(quern__storage *storage, const quern__cascade *cascade)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0;
+         i < cascade->slots.count && result == QUERN_OK && storage->reactions->removed_count > 0; i++) {
+        const quern__record *record = quern__entities_record(&storage->entities, cascade->slots.items[i]);
+        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
+    }
+    return result;
+}
+
+/* All that is to be found out and reserved of a cascade that has its names; afterwards it has no links. Rows
+ * are reserved last, for only they would have to be given back. */
+static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
+{
+    quern__leaving_begin(storage);
+    quern_result result = quern__cascade_close(cascade, storage);
+    if (result == QUERN_OK) result = reserve_slots(storage, cascade);
+    if (result == QUERN_OK) result = quern__cascade_reserve(cascade, storage);
+    if (result == QUERN_OK) quern__cascade_unlink(cascade, storage);
+    return result;
+}
+
+quern_result quern__world_destroy_attached(quern_world *world, const quern_entity *entities, uint32_t count)
+{
+    quern__storage *storage = &world->storage;
+    quern__cascade *cascade = &storage->relations->cascade;
+    quern_result result = quern__cascade_begin(cascade, storage);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = quern__cascade_name(cascade, storage, quern_entity_index(entities[i]));
+    if (result == QUERN_OK) result = unlink_all(storage, cascade);
+    if (result == QUERN_OK) {
+        destroy_followers(storage, cascade);
+        destroy_slots(storage, cascade->slots.items, cascade->named_count);
+    }
+    quern__cascade_end(cascade);
+    return result;
+}
+
+static quern_result destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+{
+    static const char function[] = "quern_entity_destroy_many";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && entities == NULL) return quern__fail_null(function, "entities");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
+    for (uint32_t i = 0; i < count; i++)
+        if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, entities[i]) == NULL))
+            return fail_listed(storage, entities, i);
+    if (storage->has_attachments)
+        return quern__in_call(quern__world_destroy_attached(world, entities, count), function);
+    result = reserve_listed(storage, entities, count);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    destroy_listed(storage, entities, count);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+{
+    if (!quern__world_enter(world, "quern_entity_destroy_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_many(world, entities, count));
+}
+
+/* ------------------------------------------------------------------------------------- whole matches */
+
+static quern_result name_rows(quern__cascade *cascade, const quern__storage *storage,
+                              const quern__archetype *archetype)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
+        for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++)
+            result = quern__cascade_name(cascade, storage, quern_entity_index(handles[row]));
+    }
+    return result;
+}
+
+/* Room for copies of all rows of all matches. */
+static quern_result reserve_matches(const quern_query *query)
+{
+    quern_result result = QUERN_OK;
+    quern__leaving_begin(query->storage);
+    for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++) {
+        const quern__archetype *archetype = query->matches.items[i].archetype;
+        result = quern__leaving_reserve(query->storage, archetype, NULL,
+                                        (uint32_t)quern__archetype_row_count(archetype));
+    }
+    return result;
+}
+
+/* All rows of all matches leave. Returns how many there were. */
+static uint64_t destroy_matches(const quern_query *query)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        quern__archetype *archetype = query->matches.items[i].archetype;
+        count += quern__archetype_row_count(archetype);
+        quern__rows_leave_all(query->storage, archetype);
+    }
+    return count;
+}
+
+/* Those that live on without their target may have come to an archetype that matches: then the others are
+ * destroyed one by one. */
+static quern_result destroy_attached_matches(const quern_query *query, uint64_t *out_count)
+{
+    quern__storage *storage = query->storage;
+    quern__cascade *cascade = &storage->relations->cascade;
+    quern_result result = quern__cascade_begin(cascade, storage);
+    for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++)
+        result = name_rows(cascade, storage, query->matches.items[i].archetype);
+    if (result == QUERN_OK) result = unlink_all(storage, cascade);
+    if (result == QUERN_OK) {
+        *out_count = cascade->slots.count;
+        destroy_followers(storage, cascade);
+        if (cascade->loosened.count > 0)
+            destroy_slots(storage, cascade->slots.items, cascade->named_count);
+        else
+            destroy_matches(query);
+    }
+    quern__cascade_end(cascade);
+    return result;
+}
+
+static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
+{
+    static const char function[] = "quern_entity_destroy_matching";
+    uint64_t count = 0;
+    quern_result result = quern__query_prepare(query, function);
+    if (result != QUERN_OK) return result;
+    if (query->storage->has_attachments)
+        result = destroy_attached_matches(query, &count);
+    else
+        result = reserve_matches(query);
+    if (result == QUERN_OK && !query->storage->has_attachments) count = destroy_matches(query);
+    if (result == QUERN_OK && out_count != NULL) *out_count = count;
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_entity_destroy_matching")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_matching(query, out_count));
+}

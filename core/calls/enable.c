@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Enabling and disabling a component of many entities. All or nothing: a batch is found before any bit of
+ * it is changed, and which bits were changed is noted, a bit for each entity, so that they can be put back
+ * when an entity of a later batch is refused. That costs less than to look at every entity twice. Listeners
+ * hear of it when all is done. */
+
+#include "core/storage/change.h"
+#include "core/world/world_internal.h"
+
+#include <quern/bulk.h>
+
+#include <stdio.h>
+
+enum {
+    RECORD_BATCH = 64, /* one word of notes */
+    NEAR_WORDS = 128   /* notes for which no memory is asked */
+};
+
+/* The entities of the list, and where the component's bits are in the archetype of the last one that was
+ * found, which mostly is the next one's, too. */
+typedef struct switching {
+    const quern__storage *storage;
+    const quern_entity *entities;
+    uint32_t count;
+    uint32_t component_index;
+    bool disables;
+    bool is_heard;         /* somebody listens in one of the archetypes */
+    uint32_t known_number; /* of that archetype; UINT32_MAX: none */
+    uint32_t slot_words;
+    uint64_t *words; /* of the first slot */
+} switching;
+
+/* Some neighbours in the list, the first one from its beginning. Lists are in any order, so records are far
+ * from each other: those of a batch are fetched while the batch before is seen to. */
+typedef struct record_batch {
+    uint32_t first, count;
+    const quern__record *records[RECORD_BATCH];
+} record_batch;
+
+/* Where an entity's bit is. */
+typedef struct row_bit {
+    uint64_t *words; /* of the plane in the slot */
+    uint32_t row;
+} row_bit;
+
+static inline void fetch_batch(const switching *it, uint32_t first, record_batch *out_batch)
+{
+    static const quern__record nobody = {.location = 0};
+    const quern__entities *records = &it->storage->entities;
+    const quern_entity *entities = it->entities + first;
+    const uint32_t left = it->count - first, count = left < RECORD_BATCH ? left : RECORD_BATCH;
+    const uint32_t slot_count = records->slot_count;
+    quern__record *const *pages = records->pages.items;
+    const quern__record **next = out_batch->records;
+    out_batch->first = first;
+    out_batch->count = count;
+    for (const quern_entity *at = entities; at < entities + count; at++, next++) {
+        const uint32_t slot = quern_entity_index(*at);
+        const quern__record *record =
+            QUERN__LIKELY(slot < slot_count) ? quern__entities_record_in(pages, slot) : &nobody;
+        __builtin_prefetch(record);
+        *next = record;
+    }
+}
+
+/* False where the entities of the record's archetype do not have the component. */
+static __attribute__((noinline)) bool find_plane(switching *it, const quern__record *record)
+{
+    const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+    const quern__planes *planes = archetype->planes;
+    const uint32_t plane = quern__planes_find(planes, QUERN__PLANE_DISABLED, it->component_index);
+    it->known_number = UINT32_MAX;
+    if (plane == QUERN__NO_PLANE) return false;
+    it->known_number = record->archetype_number;
+    it->words = quern__plane_words(planes, plane, 0);
+    it->slot_words = planes->slot_words;
+    it->is_heard |= archetype->versions.items != NULL;
+    return true;
+}
+
+/* Returns how many were found before one that is refused. */
+static inline uint32_t find_batch(switching *it, const record_batch *from, row_bit *out_bits)
+{
+    const quern_entity *entity = it->entities + from->first;
+    const uint32_t count = from->count;
+    uint32_t known_number = it->known_number;
+    size_t slot_words = it->slot_words;
+    uint64_t *words = it->words;
+    row_bit *next = out_bits;
+    for (const quern__record *const *at = from->records; next < out_bits + count; at++, entity++, next++) {
+        const quern__record *record = *at;
+        const uintptr_t location = record->location;
+        if (QUERN__UNLIKELY(record->handle_high != entity->bits >> 32 || location == 0)) break;
+        if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
+            if (!find_plane(it, record)) break;
+            known_number = it->known_number;
+            slot_words = it->slot_words;
+            words = it->words;
+        }
+        next->words = words + quern__chunk_index_at(location) * slot_words;
+        next->row = quern__location_row(location);
+    }
+    return (uint32_t)(next - out_bits);
+}
+
+/* Returns which ones were not so before, the first one in the highest bit. */
+QUERN__ALWAYS_INLINE uint64_t put_bits(const row_bit *bits, uint32_t count, bool bit)
+{
+    uint64_t changed = 0;
+    for (const row_bit *at = bits; at < bits + count; at++)
+        changed = changed << 1 | quern__row_put_bit(at->words, at->row, bit);
+    return changed << (RECORD_BATCH - count);
+}
+
+/* Returns how many were changed: all, or those of the batches before that of one that is refused. */
+static uint32_t put_all(switching *it, uint64_t *changed)
+{
+    record_batch batches[2];
+    row_bit bits[RECORD_BATCH];
+    fetch_batch(it, 0, &batches[0]);
+    for (uint32_t first = 0, turn = 0; first < it->count; turn ^= 1) {
+        const record_batch *now = &batches[turn];
+        fetch_batch(it, first + now->count, &batches[turn ^ 1]);
+        if (find_batch(it, now, bits) < now->count) return first;
+        changed[first / RECORD_BATCH] =
+            it->disables ? put_bits(bits, now->count, true) : put_bits(bits, now->count, false);
+        first += now->count;
+    }
+    return it->count;
+}
+
+/* So many entities are as they were. */
+static void put_back(switching *it, uint32_t count, const uint64_t *changed)
+{
+    record_batch again;
+    row_bit bits[RECORD_BATCH];
+    for (uint32_t first = 0; first < count; first += RECORD_BATCH) {
+        fetch_batch(it, first, &again);
+        find_batch(it, &again, bits);
+        for (uint32_t i = 0; i < RECORD_BATCH; i++)
+            if ((changed[first / RECORD_BATCH] << i >> (RECORD_BATCH - 1)) != 0)
+                quern__row_put_bit(bits[i].words, bits[i].row, !it->disables);
+    }
+}
+
+static void tell_listeners(const switching *it)
+{
+    for (uint32_t i = 0; i < it->count; i++) {
+        const quern__record *record =
+            quern__entities_record(&it->storage->entities, quern_entity_index(it->entities[i]));
+        quern__row_was_enabled(quern__storage_archetype_of(it->storage, record), record->location,
+                               it->component_index);
+    }
+}
+
+/* The first one from `first` on that is not alive, or does not have the component. */
+static QUERN__SLOW_PATH quern_result fail_listed(switching *it, uint32_t first)
+{
+    record_batch refused;
+    row_bit bits[RECORD_BATCH];
+    fetch_batch(it, first, &refused);
+    const uint32_t i = first + find_batch(it, &refused, bits);
+    const quern_entity entity = it->entities[i];
+    const quern_result result = quern__entities_check(&it->storage->entities, entity);
+    char reason[128];
+    if (result == QUERN_OK)
+        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT,
+                           "number %u of the list: entity %u:%u does not have '%s'", i,
+                           quern_entity_index(entity), quern_entity_generation(entity),
+                           quern__components_type(&it->storage->components, it->component_index)->name);
+    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    return quern__fail(result, "number %u of the list: %s", i, reason);
+}
+
+static quern_result enable_listed(switching *it, uint64_t *changed)
+{
+    const uint32_t count = put_all(it, changed);
+    if (count < it->count) {
+        put_back(it, count, changed);
+        return fail_listed(it, count);
+    }
+    if (it->is_heard) tell_listeners(it);
+    return QUERN_OK;
+}
+
+static quern_result with_notes(switching *it)
+{
+    uint64_t near[NEAR_WORDS];
+    const size_t word_count = ((size_t)it->count + RECORD_BATCH - 1) / RECORD_BATCH;
+    if (word_count <= NEAR_WORDS) return enable_listed(it, near);
+    const quern_allocator *allocator = &it->storage->allocator;
+    uint64_t *far = quern__allocate(allocator, word_count * sizeof *far, _Alignof(uint64_t));
+    if (far == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note what changes of %u entities",
+                           it->count);
+    const quern_result result = enable_listed(it, far);
+    quern__release(allocator, far, word_count * sizeof *far, _Alignof(uint64_t));
+    return result;
+}
+
+static quern_result enable_many(const quern_world *world, const quern_entity *entities, uint32_t count,
+                                quern_component component, bool enabled)
+{
+    static const char function[] = "quern_entity_enable_many";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && entities == NULL) return quern__fail_null(function, "entities");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    const quern__components *components = &world->storage.components;
+    result = quern__components_check(components, component);
+    const uint32_t component_index = quern__component_index(component);
+    if (result == QUERN_OK) result = quern__components_check_can_disable(components, component_index);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (count == 0) return QUERN_OK;
+    switching it = {.storage = &world->storage,
+                    .entities = entities,
+                    .count = count,
+                    .component_index = component_index,
+                    .disables = !enabled,
+                    .known_number = UINT32_MAX};
+    return quern__in_call(with_notes(&it), function);
+}
+
+quern_result quern_entity_enable_many(quern_world *world, const quern_entity *entities, uint32_t count,
+                                      quern_component component, bool enabled)
+{
+    if (!quern__world_enter(world, "quern_entity_enable_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, enable_many(world, entities, count, component, enabled));
+}

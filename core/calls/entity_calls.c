@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
+ * everything that may fail, and then changes the world. Creating is in create.c. */
+
+#include "core/base/hash.h"
+#include "core/calls/calls_internal.h"
+#include "core/calls/destroy.h"
+#include "core/calls/fill.h"
+#include "core/storage/change.h"
+#include "core/world/world_internal.h"
+
+static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
+                                                 const char *function)
+{
+    return quern__in_call(quern__entities_check(&world->storage.entities, entity), function);
+}
+
+static QUERN__SLOW_PATH quern_result fail_component(const quern_world *world, quern_component component,
+                                                    const char *function)
+{
+    return quern__in_call(quern__components_check(&world->storage.components, component), function);
+}
+
+/* A living entity of an unlocked world, or what is wrong. */
+static inline quern_result check_entity(const quern_world *world, quern_entity entity, const char *function,
+                                        quern__record **out_record)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    *out_record = quern__entities_find(&world->storage.entities, entity);
+    if (QUERN__UNLIKELY(*out_record == NULL)) return fail_entity(world, entity, function);
+    return QUERN_OK;
+}
+
+static inline quern_result check_entity_and_component(const quern_world *world, quern_entity entity,
+                                                      quern_component component, const char *function,
+                                                      quern__record **out_record)
+{
+    quern_result result = check_entity(world, entity, function, out_record);
+    if (result != QUERN_OK) return result;
+    const quern__components *components = &world->storage.components;
+    if (quern__components_distance(components, component) < components->list.count) return QUERN_OK;
+    return fail_component(world, component, function);
+}
+
+/* The record of a living entity of an unlocked world, or NULL: then check_entity says what is wrong. */
+static inline quern__record *find_quickly(const quern_world *world, quern_entity entity)
+{
+    if (QUERN__UNLIKELY(world == NULL || world->locked)) return NULL;
+    return quern__entities_find(&world->storage.entities, entity);
+}
+
+static const char *component_name(const quern_world *world, quern_component component)
+{
+    return quern__components_type(&world->storage.components, quern__component_index(component))->name;
+}
+
+static quern_result fail_absent(const quern_world *world, quern_entity entity, quern_component component,
+                                const char *function)
+{
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "%s: entity %u:%u does not have '%s'", function,
+                       quern_entity_index(entity), quern_entity_generation(entity),
+                       component_name(world, component));
+}
+
+/* ---------------------------------------------------------------------------------------- destroy */
+
+static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)
+{
+    quern__record *record;
+    quern_result result = check_entity(world, entity, "quern_entity_destroy", &record);
+    if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
+    if (storage->has_attachments && quern__relations_has_links(storage->relations, (uint32_t)entity.bits))
+        return quern__in_call(quern__world_destroy_attached(world, &entity, 1), "quern_entity_destroy");
+    result = quern__row_leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_destroy");
+    if (storage->has_attachments) quern__names_drop(storage->names, quern_entity_index(entity));
+    quern__row_leave(storage, entity);
+    return QUERN_OK;
+}
+
+static quern_result destroy(quern_world *world, quern_entity entity)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL || world->storage.has_attachments))
+        return destroy_slowly(world, entity);
+    quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    if (QUERN__UNLIKELY(!archetype->is_quick || quern__record_ends_stretch(record)))
+        return destroy_slowly(world, entity);
+    return quern__row_leave_plain(&world->storage, archetype, entity, record);
+}
+
+quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+{
+    if (!quern__world_enter(world, "quern_entity_destroy")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy(world, entity));
+}
+
+bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
+{
+    return world != NULL && quern__entities_find(&world->storage.entities, entity) != NULL;
+}
+
+static uint32_t life_of(const quern_world *world, quern_entity entity, const char *function)
+{
+    if (world == NULL) {
+        quern__fail_null(function, "world");
+        return 0;
+    }
+    const uint32_t first_handle_high = world->storage.entities.first_handle_high;
+    if (quern_entity_world_tag(entity) == first_handle_high >> 24)
+        return quern__generation_life(first_handle_high, quern_entity_generation(entity));
+    quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
+                : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
+                                                      : QUERN_ERROR_FOREIGN_ENTITY,
+                "%s: handle %#llx is none of this world (%u)", function, (unsigned long long)entity.bits,
+                first_handle_high >> 24);
+    return 0;
+}
+
+uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
+{
+    return life_of(world, entity, "quern_entity_life");
+}
+
+uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
+{
+    const uint64_t life = life_of(world, entity, "quern_entity_seed");
+    return life == 0 ? 0 : quern__hash_word(0, life << 32 | quern_entity_index(entity));
+}
+
+/* ------------------------------------------------------------------------------------ add, remove */
+
+/* For a value that is put in or replaced at once. */
+static __attribute__((noinline)) quern_result check_handles(const quern_world *world,
+                                                            quern_component component, const void *value)
+{
+    const quern__type *type =
+        quern__components_type(&world->storage.components, quern__component_index(component));
+    return quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
+}
+
+/* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
+static quern_result add_or_remove(quern_world *world, quern_entity entity, quern__record *record,
+                                  quern_component component, const void *value)
+{
+    quern__storage *storage = &world->storage;
+    quern__archetype *source = quern__storage_archetype_of(storage, record);
+    const quern__move_plan *plan;
+    quern_result result = check_handles(world, component, value);
+    if (result == QUERN_OK)
+        result = quern__plan_add_or_remove(storage, source, quern__component_index(component), &plan);
+    if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, source, plan->target);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
+    if (result != QUERN_OK) return result;
+    uint32_t count;
+    uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
+    quern__fill_component(world, plan->target, location, component, value);
+    quern__row_move(storage, entity, record, plan, location);
+    return QUERN_OK;
+}
+
+static bool has(const quern_world *world, const quern__record *record, quern_component component)
+{
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    return quern__archetype_has(archetype, quern__component_index(component));
+}
+
+/* What a call does where it cannot move the entity at once: it makes what is missing, calls hooks, or says
+ * what is wrong. */
+typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_component component,
+                               const void *value);
+
+/* Moves an entity of the archetype along the edge, if there is a row for it and the value that the edge
+ * needs. adds and slowly are constants. */
+QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity entity, quern__record *record,
+                                             quern__archetype *source, const quern__edge *edge,
+                                             quern_component component, bool adds, const void *value,
+                                             slow_call *slowly)
+{
+    quern__row to;
+    if (adds && QUERN__UNLIKELY(value == NULL && edge->added.size_bytes > 0))
+        return slowly(world, entity, component, value);
+    if (adds && QUERN__UNLIKELY(edge->target->has_handles) &&
+        check_handles(world, component, value) != QUERN_OK)
+        return slowly(world, entity, component, value);
+    if (QUERN__UNLIKELY(!quern__row_append(edge->target, &to)))
+        return slowly(world, entity, component, value);
+    if (adds && value != NULL)
+        quern__copy_value(quern__row_value(edge->added, to), value, edge->added.size_bytes);
+    return quern__row_move_plain(&world->storage, source, entity, record, edge, to);
+}
+
+/* For an edge that does not stand in its place among those of the archetype. */
+static __attribute__((noinline)) quern_result move_by_recall(quern_world *world, quern_entity entity,
+                                                             quern__record *record, uint64_t edge_key,
+                                                             const void *value, slow_call *slowly)
+{
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    const quern__edge *edge = quern__plan_recall(&world->storage, source, edge_key);
+    const quern_component component = quern__edge_component(edge_key);
+    if (edge == NULL) return slowly(world, entity, component, value);
+    return move_along(world, entity, record, source, edge, component, true, value, slowly);
+}
+
+/* Moves an entity of the archetype along the edge of the component. adds and slowly are constants. */
+QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity entity,
+                                               quern__record *record, quern__archetype *source,
+                                               quern_component component, bool adds, const void *value,
+                                               slow_call *slowly)
+{
+    const uint64_t key = quern__edge_key(component, adds);
+    const quern__edge *edge = quern__archetype_edge(source, key);
+    if (QUERN__UNLIKELY(edge->key != key)) return move_by_recall(world, entity, record, key, value, slowly);
+    return move_along(world, entity, record, source, edge, component, adds, value, slowly);
+}
+
+static bool is_managed(const quern_world *world, quern_component component)
+{
+    return quern__components_is_managed(&world->storage.components, quern__component_index(component));
+}
+
+/* Whether the component is that of a relation, which is all that users may put in or take out. */
+static bool is_relation(const quern_world *world, quern_component component)
+{
+    return quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL;
+}
+
+/* A managed component is to be put in, or to get another value: for a relation, its target. */
+static quern_result put_managed(quern_world *world, quern_entity entity, quern_component component,
+                                const void *value, const char *function)
+{
+    if (!is_relation(world, component))
+        return quern__in_call(quern__world_fail_managed(world, component), function);
+    if (value == NULL) return quern__fail_null(function, "value");
+    quern_entity target;
+    memcpy(&target, value, sizeof target);
+    return quern__world_relate(world, entity, (quern_relation){component.bits}, target, function);
+}
+
+/* Adds a component by the call that is named, with all checks. */
+static quern_result add_checked(quern_world *world, quern_entity entity, quern_component component,
+                                const void *value, const char *function)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result != QUERN_OK) return result;
+    if (is_managed(world, component) && !has(world, record, component))
+        return put_managed(world, entity, component, value, function);
+    if (has(world, record, component))
+        return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
+                           "%s: entity %u:%u has '%s' already; quern_entity_set gives it a new value",
+                           function, quern_entity_index(entity), quern_entity_generation(entity),
+                           component_name(world, component));
+    return quern__in_call(add_or_remove(world, entity, record, component, value), function);
+}
+
+static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
+{
+    return add_checked(world, entity, component, value, "quern_entity_add");
+}
+
+quern_result quern__world_add(quern_world *world, quern_entity entity, quern_component component,
+                              const char *function)
+{
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add_checked(world, entity, component, NULL, function));
+}
+
+static quern_result add(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    return move_by_edge(world, entity, record, source, component, true, value, add_slowly);
+}
+
+quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    if (!quern__world_enter(world, "quern_entity_add")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add(world, entity, component, value));
+}
+
+/* Removes a component by the call that is named, with all checks. */
+static quern_result remove_checked(quern_world *world, quern_entity entity, quern_component component,
+                                   const char *function)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component)) return fail_absent(world, entity, component, function);
+    if (is_relation(world, component))
+        return quern__world_unrelate(world, entity, (quern_relation){component.bits}, function);
+    if (is_managed(world, component))
+        return quern__in_call(quern__world_fail_managed(world, component), function);
+    return quern__in_call(add_or_remove(world, entity, record, component, NULL), function);
+}
+
+static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_entity entity,
+                                                   quern_component component, const void *no_value)
+{
+    (void)no_value;
+    return remove_checked(world, entity, component, "quern_entity_remove");
+}
+
+quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_component component,
+                                 const char *function)
+{
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_checked(world, entity, component, function));
+}
+
+static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component, NULL);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    return move_by_edge(world, entity, record, source, component, false, NULL, remove_slowly);
+}
+
+quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (!quern__world_enter(world, "quern_entity_remove")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_component(world, entity, component));
+}
+
+/* ----------------------------------------------------------------------------------------- values */
+
+static void replace_value(quern_world *world, const quern__record *record, quern_component component,
+                          const void *value)
+{
+    uint32_t index = quern__component_index(component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    void *target = quern__storage_value(archetype, record->location, index);
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    if (target != NULL && target != value) {
+        quern__type_destroy(type, target, 1);
+        quern__type_copy(type, target, value, 1);
+    }
+    quern__rows_written(archetype, record->location, 1, index);
+    quern__storage_note_set(&world->storage, index);
+}
+
+static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
+{
+    static const char function[] = "quern_entity_set";
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result != QUERN_OK) return result;
+    uint32_t index = quern__component_index(component);
+    if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
+        return quern__fail_null(function, "value");
+    if (is_managed(world, component)) return put_managed(world, entity, component, value, function);
+    if (!has(world, record, component))
+        return quern__in_call(add_or_remove(world, entity, record, component, value), function);
+    result = check_handles(world, component, value);
+    if (result == QUERN_OK) replace_value(world, record, component, value);
+    return quern__in_call(result, function);
+}
+
+static quern_result set(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL || value == NULL))
+        return set_slowly(world, entity, component, value);
+    quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    if (quern__storage_value(archetype, record->location, index) == NULL)
+        return move_by_edge(world, entity, record, archetype, component, true, value, set_slowly);
+    if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components, index)))
+        return set_slowly(world, entity, component, value);
+    if (QUERN__UNLIKELY(archetype->has_handles) && check_handles(world, component, value) != QUERN_OK)
+        return set_slowly(world, entity, component, value);
+    replace_value(world, record, component, value);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    if (!quern__world_enter(world, "quern_entity_set")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, set(world, entity, component, value));
+}
+
+/* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
+static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity entity,
+                                          quern_component component)
+{
+    static const char function[] = "quern_entity_get";
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, function, &record) != QUERN_OK) return NULL;
+    if (quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes ==
+        0)
+        (void)quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: '%s' is a tag and has no value: quern_entity_has tells whether an entity has it", function,
+            component_name(world, component));
+    return NULL;
+}
+
+/* Looks first and asks questions afterwards: what is checked here in passing is told apart only on
+ * failure. */
+void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
+{
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return get_nothing(world, entity, component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    void *value = quern__storage_value(archetype, record->location, index);
+    if (QUERN__UNLIKELY(value == NULL)) return get_nothing(world, entity, component);
+    quern__storage_note_lent(&world->storage, index);
+    return value;
+}
+
+static quern_result mark_changed(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    quern_result result =
+        check_entity_and_component(world, entity, component, "quern_entity_mark_changed", &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component))
+        return fail_absent(world, entity, component, "quern_entity_mark_changed");
+    quern__rows_written(quern__storage_archetype_of(&world->storage, record), record->location, 1,
+                        quern__component_index(component));
+    return QUERN_OK;
+}
+
+quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (!quern__world_enter(world, "quern_entity_mark_changed")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, mark_changed(world, entity, component));
+}
+
+/* ----------------------------------------------------------------------------------------- enabled */
+
+static QUERN__SLOW_PATH quern_result fail_to_enable(const quern_world *world, quern_entity entity,
+                                                    quern_component component)
+{
+    static const char function[] = "quern_entity_enable";
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result == QUERN_OK)
+        result = quern__in_call(quern__components_check_can_disable(&world->storage.components,
+                                                                    quern__component_index(component)),
+                                function);
+    return result != QUERN_OK ? result : fail_absent(world, entity, component, function);
+}
+
+static quern_result enable(quern_world *world, quern_entity entity, quern_component component, bool enabled)
+{
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return fail_to_enable(world, entity, component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t plane =
+        quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED,
+                           quern__components_distance(&world->storage.components, component));
+    if (QUERN__UNLIKELY(plane == QUERN__NO_PLANE)) return fail_to_enable(world, entity, component);
+    quern__row_enable(archetype, record->location, plane, enabled);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_enable(quern_world *world, quern_entity entity, quern_component component,
+                                 bool enabled)
+{
+    if (!quern__world_enter(world, "quern_entity_enable")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, enable(world, entity, component, enabled));
+}
+
+bool quern_entity_is_enabled(const quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, "quern_entity_is_enabled", &record) !=
+        QUERN_OK)
+        return false;
+    return quern__row_is_enabled(quern__storage_archetype_of(&world->storage, record), record->location,
+                                 quern__component_index(component));
+}
+
+bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, "quern_entity_has", &record) != QUERN_OK)
+        return false;
+    return has(world, record, component);
+}

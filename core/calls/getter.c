@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Random access by getters and refs. A ref notes the value's address, and how many departures its chunk had
+ * seen then: see core/storage/departures.h. */
+
+#include "core/calls/getter_internal.h"
+
+#include "core/query/find_many.h"
+
+/* ------------------------------------------------------------------------------------------ create */
+
+/* Different for all getters with refs in the process, so that a ref is good for the one that found it
+ * alone: not for others of the component, nor of other components or worlds, nor for a later one. 0 is that
+ * of refs that were never found. Relaxed: the number is all there is to it. */
+static quern_result take_number(uint32_t *out_number)
+{
+    static _Atomic uint64_t taken;
+    const uint64_t number = atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed) + 1;
+    if (number >= QUERN__GETTER_CLOSED)
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "%u getters with refs were created in this process; there are no more numbers "
+                           "for refs to know them by",
+                           QUERN__GETTER_CLOSED - 1);
+    *out_number = (uint32_t)number;
+    return QUERN_OK;
+}
+
+static quern_result getter_init(quern__getter *getter, quern_world *world, const quern_getter_def *def)
+{
+    quern__storage *storage = &world->storage;
+    const uint32_t index = quern__component_index(def->component);
+    *getter = (quern__getter){.face = {.filter_count = &storage->components.list.items[index]->filter_count,
+                                       .number = QUERN__GETTER_CLOSED,
+                                       .is_checked = QUERN_CHECKS},
+                              .world = world,
+                              .has_refs = def->refs};
+    quern_result result = def->refs ? take_number(&getter->face.number) : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    result = quern__storage_keep_places(storage, index, &getter->table);
+    if (result != QUERN_OK || !def->refs) return result;
+    result = quern__storage_count_departures(storage, index, &getter->face);
+    if (result != QUERN_OK) quern__storage_drop_places(storage, &getter->table);
+    return result;
+}
+
+static quern_result check_component(const quern_world *world, quern_component component)
+{
+    const quern__components *components = &world->storage.components;
+    const quern_result result = quern__components_check(components, component);
+    if (result != QUERN_OK) return result;
+    const quern__type *type = quern__components_type(components, quern__component_index(component));
+    if (type->size_bytes > 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "'%s' is a tag and has no value: quern_entity_has tells whether an entity has it",
+                       type->name);
+}
+
+static quern_result create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
+{
+    static const char function[] = "quern_getter_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (out_getter == NULL) return quern__fail_null(function, "out_getter");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = check_component(world, def->component);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__getter *getter = quern__allocate(allocator, sizeof *getter, _Alignof(quern__getter));
+    if (getter == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a getter", function);
+    result = getter_init(getter, world, def);
+    if (result != QUERN_OK) {
+        quern__release(allocator, getter, sizeof *getter, _Alignof(quern__getter));
+        return quern__in_call(result, function);
+    }
+    world->user_count++;
+    *out_getter = &getter->face;
+    return QUERN_OK;
+}
+
+quern_result quern_getter_create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
+{
+    if (!quern__world_enter(world, "quern_getter_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, def, out_getter));
+}
+
+void quern_getter_destroy(quern_getter *face)
+{
+    if (face == NULL) return;
+    quern__getter *getter = (quern__getter *)face;
+    if (getter->world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_getter_destroy: " QUERN__WORLD_LOCKERS " is running on the getter's world");
+        return;
+    }
+    quern__storage *storage = &getter->world->storage;
+    if (getter->has_refs) quern__storage_uncount_departures(storage, getter->table.component_index, face);
+    quern__storage_drop_places(storage, &getter->table);
+    getter->world->user_count--;
+    quern__release(&storage->allocator, getter, sizeof *getter, _Alignof(quern__getter));
+}
+
+/* --------------------------------------------------------------------------------------------- get */
+
+/* For getters that are NULL, or get while the world is locked. */
+static QUERN__SLOW_PATH void *refuse(const quern_getter *face, const char *function)
+{
+    if (face == NULL)
+        quern__fail_null(function, "getter");
+    else
+        quern__world_fail_locked(function);
+    return NULL;
+}
+
+static inline bool may_get(const quern__getter *getter)
+{
+    return QUERN__LIKELY(getter != NULL && !getter->world->locked);
+}
+
+/* The value of an entity, or NULL; in builds without checks it is looked for by no more than this. */
+static inline void *find(const quern__getter *getter, quern_entity entity, const quern__record **out_record)
+{
+    const quern__record *record = quern__entities_find(&getter->world->storage.entities, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return NULL;
+    const quern__place place = getter->table.places[record->archetype_number];
+    *out_record = record;
+    return QUERN__LIKELY(place.offset_bytes != 0) ? quern__place_value(place, record->location) : NULL;
+}
+
+const void *quern_getter_get(const quern_getter *face, quern_entity entity)
+{
+    const quern__getter *getter = (const quern__getter *)face;
+    if (!may_get(getter)) return refuse(face, "quern_getter_get");
+    const quern__record *record;
+    return find(getter, entity, &record);
+}
+
+static void *find_to_write(const quern__getter *getter, quern_entity entity)
+{
+    const quern__record *record;
+    void *value = find(getter, entity, &record);
+    if (value != NULL && quern__getter_tells(getter)) quern__getter_note_written(getter, record->location);
+    return value;
+}
+
+void *quern_getter_get_write(const quern_getter *face, quern_entity entity)
+{
+    const quern__getter *getter = (const quern__getter *)face;
+    return may_get(getter) ? find_to_write(getter, entity) : refuse(face, "quern_getter_get_write");
+}
+
+/* Whether the arguments are right; if not, that is said, and there are no values. */
+static bool may_get_many(const quern_getter *face, const quern_entity *entities, uint32_t count,
+                         const void **out_values, const char *function)
+{
+    if (count > 0 && out_values == NULL) {
+        quern__fail_null(function, "out_values");
+        return false;
+    }
+    const quern__getter *getter = (const quern__getter *)face;
+    const bool has_list = count == 0 || entities != NULL;
+    if (has_list && may_get(getter)) return true;
+    if (count > 0) memset(out_values, 0, count * sizeof *out_values);
+    if (has_list)
+        (void)refuse(face, function);
+    else
+        quern__fail_null(function, "entities");
+    return false;
+}
+
+uint32_t quern_getter_get_many(const quern_getter *face, const quern_entity *entities, uint32_t count,
+                               const void **out_values)
+{
+    if (!may_get_many(face, entities, count, out_values, "quern_getter_get_many")) return 0;
+    const quern__getter *getter = (const quern__getter *)face;
+    return quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
+                            entities, count, out_values);
+}
+
+uint32_t quern_getter_get_many_write(const quern_getter *face, const quern_entity *entities, uint32_t count,
+                                     void **out_values)
+{
+    const void **values = (const void **)out_values;
+    if (!may_get_many(face, entities, count, values, "quern_getter_get_many_write")) return 0;
+    const quern__getter *getter = (const quern__getter *)face;
+    const uint32_t found_count =
+        quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
+                         entities, count, values);
+    if (quern__getter_tells(getter))
+        for (uint32_t i = 0; i < count; i++)
+            if (out_values[i] != NULL) find_to_write(getter, entities[i]);
+    return found_count;
+}
+
+/* -------------------------------------------------------------------------------------------- refs */
+
+/* Finds the value, and notes in the ref where it is. */
+static void *find_for_ref(const quern__getter *getter, quern_ref *ref)
+{
+    const quern__record *record;
+    ref->getter = 0;
+    ref->value = find(getter, ref->entity, &record);
+    if (ref->value == NULL) return NULL;
+    ref->getter = getter->face.number;
+    ref->chunk = quern__chunk_number(quern__chunk_of(record->location));
+    ref->departures = getter->world->storage.slabs.departures.counts[ref->chunk];
+    return ref->value;
+}
+
+static bool may_find_for_ref(const quern_getter *face, const char *function)
+{
+    const quern__getter *getter = (const quern__getter *)face;
+    if (!may_get(getter)) {
+        (void)refuse(face, function);
+        return false;
+    }
+    if (getter->has_refs) return true;
+    quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: the getter of '%s' was made without refs: set refs in quern_getter_def", function,
+        quern__components_type(&getter->world->storage.components, getter->table.component_index)->name);
+    return false;
+}
+
+const void *quern__ref_find(const quern_getter *face, quern_ref *ref)
+{
+    return may_find_for_ref(face, "quern_ref_get") ? find_for_ref((const quern__getter *)face, ref) : NULL;
+}
+
+void *quern__ref_find_write(const quern_getter *face, quern_ref *ref)
+{
+    if (!may_find_for_ref(face, "quern_ref_get_write")) return NULL;
+    (void)find_for_ref((const quern__getter *)face, ref);
+    return find_to_write((const quern__getter *)face, ref->entity);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Calls on prefabs that are there: destroying them, and looking at members. */
+
+#include "core/prefabs/prefab_internal.h"
+#include "core/world/world_internal.h"
+
+#include <quern/prefab.h>
+
+static quern_result destroy(quern_world *world, quern_prefab prefab)
+{
+    if (world == NULL) return quern__fail_null("quern_prefab_destroy", "world");
+    quern_result result = quern__world_check_unlocked(world, "quern_prefab_destroy");
+    if (result != QUERN_OK) return result;
+    if (quern__prefabs_find(&world->storage, prefab) == NULL)
+        return quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_destroy");
+    quern__prefabs_remove(&world->storage, prefab);
+    return QUERN_OK;
+}
+
+quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab)
+{
+    if (!quern__world_enter(world, "quern_prefab_destroy")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy(world, prefab));
+}
+
+uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_prefab_member_count", "world");
+        return 0;
+    }
+    const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
+    if (found != NULL) return found->members.count;
+    quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_member_count");
+    return 0;
+}
+
+/* The child of a member whose name is a part of a path. */
+static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const char *text, size_t bytes)
+{
+    uint32_t child = prefab->kin.items[member].first;
+    for (; child != QUERN_NO_MEMBER; child = prefab->kin.items[child].next) {
+        const uint32_t at = prefab->members.items[child].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = prefab->names.items + at;
+        if (strlen(name) == bytes && memcmp(name, text, bytes) == 0) break;
+    }
+    return child;
+}
+
+uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab, const char *path)
+{
+    static const char function[] = "quern_prefab_find_member";
+    if (world == NULL || path == NULL) {
+        quern__fail_null(function, world == NULL ? "world" : "path");
+        return QUERN_NO_MEMBER;
+    }
+    const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
+    if (found == NULL) {
+        quern__in_call(quern__prefabs_fail(&world->storage, prefab), function);
+        return QUERN_NO_MEMBER;
+    }
+    uint32_t member = 0;
+    while (member != QUERN_NO_MEMBER && *path != '\0') {
+        const size_t bytes = strcspn(path, "/");
+        member = find_child(found, member, path, bytes);
+        path += bytes;
+        if (path[0] == '/' && path[1] != '\0')
+            path++;
+        else if (path[0] == '/')
+            return QUERN_NO_MEMBER; /* nothing has an empty name */
+    }
+    return member;
+}

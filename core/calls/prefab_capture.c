@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Capturing: from entities in chunks to a prefab's compiled form (core/prefabs/prefab_internal.h). Nothing in the
+ * world changes, so whatever fails, the prefab that was begun is released. */
+
+#include "core/calls/prefab_capture.h"
+
+#include "core/relations/relate.h"
+
+#include <quern/prefab.h>
+
+enum { VALUE_ALIGNMENT_BYTES = 64 };
+
+static void release_capture(quern__capture *it)
+{
+    quern__array_release(it->allocator, &it->entities);
+    quern__array_release(it->allocator, &it->depths);
+    quern__map_release(&it->members, it->allocator);
+    quern__array_release(it->allocator, &it->archetypes);
+    quern__array_release(it->allocator, &it->group_depths);
+}
+
+static const quern__record *record_of(const quern__capture *it, uint32_t member)
+{
+    return quern__entities_record(&it->world->storage.entities,
+                                  quern_entity_index(it->entities.items[member]));
+}
+
+static quern__archetype *archetype_of(const quern__capture *it, uint32_t member)
+{
+    return quern__storage_archetype_of(&it->world->storage, record_of(it, member));
+}
+
+/* ------------------------------------------------------------------------------------------- members */
+
+static bool add_member(quern__capture *it, quern_entity entity, uint32_t depth)
+{
+    if (!quern__array_reserve(it->allocator, &it->entities, it->entities.count + 1) ||
+        !quern__array_reserve(it->allocator, &it->depths, it->depths.count + 1) ||
+        !quern__map_reserve(&it->members, it->allocator, it->entities.count + 1))
+        return false;
+    quern__map_put(&it->members, entity.bits, it->entities.count);
+    it->entities.items[it->entities.count++] = entity;
+    it->depths.items[it->depths.count++] = depth;
+    return true;
+}
+
+/* The root, and then the children of each member that there is. */
+static quern_result list_members(quern__capture *it, quern_entity root)
+{
+    const quern__storage *storage = &it->world->storage;
+    const quern__relation *parent = storage->relations->parent;
+    if (!add_member(it, root, 0)) return quern__capture_fail_memory();
+    for (uint32_t i = 0; parent != NULL && i < it->entities.count; i++) {
+        const uint32_t slot = quern_entity_index(it->entities.items[i]);
+        for (uint32_t child = quern__links_first(&parent->links, slot); child != QUERN__SLOT_NONE;
+             child = quern__links_at(&parent->links, child)->next) {
+            if (it->entities.count == QUERN_MAX_PREFAB_MEMBERS)
+                return quern__fail(QUERN_ERROR_LIMIT,
+                                   "the tree has more than %d entities (QUERN_MAX_PREFAB_MEMBERS)",
+                                   QUERN_MAX_PREFAB_MEMBERS);
+            if (!add_member(it, quern__entity_of_slot(storage, child), it->depths.items[i] + 1))
+                return quern__capture_fail_memory();
+        }
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- groups */
+
+/* Whether its level follows from another relation than the parent: such members share no group, for each
+ * may come to a level of its own. */
+static bool has_other_levels(const quern__capture *it, const quern__archetype *archetype)
+{
+    const quern__relations *relations = it->world->storage.relations;
+    for (uint32_t i = 0; i < relations->list.count; i++) {
+        const quern__relation *relation = relations->list.items[i];
+        if (relation != relations->parent && relation->has_levels &&
+            quern__archetype_has(archetype, relation->component_index))
+            return true;
+    }
+    return false;
+}
+
+/* The group of a member, or the number of the next one: it begins it. Members come by depth, so those of
+ * the same depth are the last. */
+static uint32_t find_group(const quern__capture *it, const quern__archetype *archetype, uint32_t depth)
+{
+    if (has_other_levels(it, archetype)) return it->archetypes.count;
+    for (uint32_t i = it->archetypes.count; i-- > 0 && it->group_depths.items[i] == depth;)
+        if (it->archetypes.items[i] == archetype) return i;
+    return it->archetypes.count;
+}
+
+static bool add_group(quern__capture *it, quern__archetype *archetype, uint32_t depth)
+{
+    quern__prefab *prefab = it->prefab;
+    if (!quern__array_reserve(it->allocator, &prefab->groups, prefab->groups.count + 1) ||
+        !quern__array_reserve(it->allocator, &it->archetypes, it->archetypes.count + 1) ||
+        !quern__array_reserve(it->allocator, &it->group_depths, it->group_depths.count + 1))
+        return false;
+    prefab->groups.items[prefab->groups.count++] = (quern__prefab_group){.is_plain = true};
+    it->archetypes.items[it->archetypes.count++] = archetype;
+    it->group_depths.items[it->group_depths.count++] = depth;
+    return true;
+}
+
+/* Members to groups, and rows of these to members. */
+static quern_result sort_into_groups(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    const uint32_t count = it->entities.count;
+    if (!quern__array_reserve(it->allocator, &prefab->members, count) ||
+        !quern__array_reserve(it->allocator, &prefab->row_members, count))
+        return quern__capture_fail_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        quern__archetype *archetype = archetype_of(it, i);
+        const uint32_t group = find_group(it, archetype, it->depths.items[i]);
+        if (group == prefab->groups.count && !add_group(it, archetype, it->depths.items[i]))
+            return quern__capture_fail_memory();
+        prefab->members.items[prefab->members.count++] =
+            (quern__prefab_member){.group = group, .row = prefab->groups.items[group].width++};
+    }
+    for (uint32_t i = 0, row = 0; i < prefab->groups.count; row += prefab->groups.items[i++].width)
+        prefab->groups.items[i].first_row = row;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__prefab_member *member = &prefab->members.items[i];
+        prefab->row_members.items[prefab->groups.items[member->group].first_row + member->row] = i;
+    }
+    prefab->row_members.count = count;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- columns */
+
+/* Tags of levels follow from where an instance is spawned, and so does the parent of its root. */
+static bool is_captured(const quern__capture *it, uint32_t group, uint32_t component_index)
+{
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    if (!component->is_managed || component->managed.relation == NULL) return true;
+    if (component->managed.level > 0) return false;
+    return group != 0 || component->managed.relation != it->world->storage.relations->parent;
+}
+
+/* Whether it is the component of a relation, and not of that of parents. */
+static bool is_other_target(const quern__capture *it, uint32_t component_index)
+{
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    return component->is_managed && component->managed.relation != NULL &&
+           component->managed.relation != it->world->storage.relations->parent;
+}
+
+static quern_result add_column(quern__capture *it, quern__prefab_group *group, const quern__column *column)
+{
+    quern__prefab *prefab = it->prefab;
+    const quern_hooks *hooks = &column->type->hooks;
+    if (hooks->destroy != NULL && hooks->copy == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' has a destroy hook and no copy hook, so its values cannot be copied into a "
+            "prefab; give the type a copy hook, or remove it from the tree before",
+            column->type->name);
+    if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
+        return quern__capture_fail_memory();
+    const quern__prefab_column added = {.type = column->type,
+                                        .component_index = column->component_index,
+                                        .size_bytes = column->size_bytes,
+                                        .is_other_target = is_other_target(it, column->component_index),
+                                        .is_plain = hooks->copy == NULL};
+    prefab->columns.items[prefab->columns.count++] = added;
+    group->column_count++;
+    group->is_plain &= added.is_plain;
+    prefab->values_bytes +=
+        quern__align_up((size_t)group->width * column->size_bytes, VALUE_ALIGNMENT_BYTES);
+    return QUERN_OK;
+}
+
+static quern_result add_components(quern__capture *it, uint32_t i)
+{
+    quern__prefab *prefab = it->prefab;
+    quern__prefab_group *group = &prefab->groups.items[i];
+    const quern__archetype *archetype = it->archetypes.items[i];
+    group->first_component = prefab->component_indices.count;
+    group->first_column = prefab->columns.count;
+    if (!quern__array_reserve(it->allocator, &prefab->component_indices,
+                              prefab->component_indices.count + archetype->component_count))
+        return quern__capture_fail_memory();
+    for (uint32_t k = 0; k < archetype->component_count; k++) {
+        const uint16_t index = archetype->component_indices[k];
+        if (!is_captured(it, i, index)) continue;
+        prefab->component_indices.items[prefab->component_indices.count++] = index;
+        group->component_count++;
+        const uint32_t column = quern__archetype_column(archetype, index);
+        quern_result result = QUERN_OK;
+        if (column < QUERN__COLUMN_TAG) result = add_column(it, group, &archetype->columns[column]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* Room for all values in one block, since those with hooks must not move. */
+static quern_result place_columns(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    if (prefab->values_bytes == 0) return QUERN_OK;
+    prefab->values = quern__allocate(it->allocator, prefab->values_bytes, VALUE_ALIGNMENT_BYTES);
+    if (prefab->values == NULL) return quern__capture_fail_memory();
+    char *next = prefab->values;
+    for (uint32_t i = 0; i < prefab->groups.count; i++) {
+        const quern__prefab_group *group = &prefab->groups.items[i];
+        for (uint32_t k = 0; k < group->column_count; k++) {
+            quern__prefab_column *column = &prefab->columns.items[group->first_column + k];
+            column->values = next;
+            next += quern__align_up((size_t)group->width * column->size_bytes, VALUE_ALIGNMENT_BYTES);
+        }
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------- values, fields */
+
+/* Notes which handles of a value name members. */
+static quern_result find_fields(quern__capture *it, const quern__type *type, uint32_t column, uint32_t row,
+                                const char *value)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern_field *field = &type->fields[i];
+        for (uint32_t k = 0; field->type == QUERN_FIELD_ENTITY && k < field->count; k++) {
+            const uint32_t offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
+            quern_entity entity; /* through memcpy: fields need not be aligned */
+            memcpy(&entity, value + offset_bytes, sizeof entity);
+            /* spawned by command it would be taken for one of that sync point */
+            if (quern_entity_is_provisional(entity))
+                return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                                   "a field of '%s' in the tree holds a provisional handle, which names "
+                                   "nothing outside of its callback",
+                                   type->name);
+            const uint32_t member = quern__capture_member_of(it, entity);
+            if (member == QUERN_NO_MEMBER) continue;
+            if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
+                return quern__capture_fail_memory();
+            prefab->fields.items[prefab->fields.count++] = (quern__prefab_field){
+                .column = column, .row = row, .offset_bytes = offset_bytes, .member = member};
+        }
+    }
+    return QUERN_OK;
+}
+
+static char *captured_value(const quern__capture *it, uint32_t member, uint32_t component_index)
+{
+    return quern__storage_value(archetype_of(it, member), record_of(it, member)->location, component_index);
+}
+
+static void copy_column(const quern__capture *it, const quern__prefab_group *group,
+                        quern__prefab_column *column)
+{
+    for (uint32_t row = 0; row < group->width; row++) {
+        const uint32_t member = it->prefab->row_members.items[group->first_row + row];
+        quern__type_copy(column->type, column->values + (size_t)row * column->size_bytes,
+                         captured_value(it, member, column->component_index), 1);
+        column->live_count++;
+    }
+}
+
+/* The fields of one row after another. */
+static quern_result list_fields(quern__capture *it, quern__prefab_group *group)
+{
+    quern__prefab *prefab = it->prefab;
+    quern_result result = QUERN_OK;
+    group->first_field = prefab->fields.count;
+    for (uint32_t row = 0; row < group->width; row++) {
+        const uint32_t member = prefab->row_members.items[group->first_row + row];
+        prefab->members.items[member].first_field = prefab->fields.count;
+        for (uint32_t k = 0; k < group->column_count && result == QUERN_OK; k++) {
+            const quern__prefab_column *column = &prefab->columns.items[group->first_column + k];
+            if (column->type->has_entity_fields)
+                result = find_fields(it, column->type, k, row,
+                                     captured_value(it, member, column->component_index));
+        }
+        prefab->members.items[member].field_count =
+            prefab->fields.count - prefab->members.items[member].first_field;
+    }
+    group->field_count = prefab->fields.count - group->first_field;
+    return result;
+}
+
+static quern_result copy_values(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < prefab->groups.count && result == QUERN_OK; i++) {
+        quern__prefab_group *group = &prefab->groups.items[i];
+        for (uint32_t k = 0; k < group->column_count; k++)
+            copy_column(it, group, &prefab->columns.items[group->first_column + k]);
+        result = list_fields(it, group);
+    }
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------- names */
+
+static quern_result copy_names(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const uint32_t slot = quern_entity_index(it->entities.items[i]);
+        const quern__name *name = i > 0 ? quern__names_of(it->world->storage.names, slot) : NULL;
+        prefab->members.items[i].name = QUERN_NO_MEMBER;
+        if (name == NULL) continue;
+        const uint32_t bytes = (uint32_t)strlen(name->text) + 1;
+        if (!quern__array_reserve(it->allocator, &prefab->names, prefab->names.count + bytes))
+            return quern__capture_fail_memory();
+        prefab->members.items[i].name = prefab->names.count;
+        memcpy(prefab->names.items + prefab->names.count, name->text, bytes);
+        prefab->names.count += bytes;
+        prefab->name_count++;
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ toggles */
+
+static quern_result list_toggles(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const quern__planes *planes = archetype_of(it, i)->planes;
+        const uintptr_t location = record_of(it, i)->location;
+        for (uint32_t k = 0; planes != NULL && k < planes->count; k++) {
+            if (planes->list[k].kind != QUERN__PLANE_DISABLED || !quern__plane_test(planes, k, location))
+                continue;
+            if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
+                return quern__capture_fail_memory();
+            prefab->toggles.items[prefab->toggles.count++] =
+                (quern__prefab_toggle){.member = i, .component_index = planes->list[k].id};
+        }
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- capture */
+
+static quern_result compile(quern__capture *it, quern_entity root)
+{
+    quern_result result = list_members(it, root);
+    if (result == QUERN_OK) result = sort_into_groups(it);
+    for (uint32_t i = 0; result == QUERN_OK && i < it->prefab->groups.count; i++)
+        result = add_components(it, i);
+    if (result == QUERN_OK) result = place_columns(it);
+    if (result == QUERN_OK) result = copy_values(it);
+    if (result == QUERN_OK) result = quern__capture_links(it);
+    if (result == QUERN_OK) result = copy_names(it);
+    return result == QUERN_OK ? list_toggles(it) : result;
+}
+
+static quern_result capture_tree(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+{
+    if (world == NULL) return quern__fail_null("quern_prefab_capture", "world");
+    if (out_prefab == NULL) return quern__fail_null("quern_prefab_capture", "out_prefab");
+    quern_result result = quern__world_check_unlocked(world, "quern_prefab_capture");
+    if (result != QUERN_OK) return result;
+    const quern_allocator *allocator = &world->storage.allocator;
+    result = quern__entities_check(&world->storage.entities, root);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_prefab_capture");
+    quern__capture it = {.world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator)};
+    result = it.prefab != NULL ? compile(&it, root) : quern__capture_fail_memory();
+    release_capture(&it);
+    if (result == QUERN_OK) result = quern__prefabs_enter(&world->storage, it.prefab, out_prefab);
+    if (result != QUERN_OK) quern__prefab_release(it.prefab, allocator);
+    return quern__in_call(result, "quern_prefab_capture");
+}
+
+quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+{
+    if (!quern__world_enter(world, "quern_prefab_capture")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, capture_tree(world, root, out_prefab));
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/calls/prefab_capture.h"
+#include "core/relations/relate.h"
+
+/* --------------------------------------------------------------------------------------------- links */
+
+/* By member: its link as a source of the relation at hand, or QUERN_NO_MEMBER. */
+typedef QUERN__ARRAY(uint32_t) link_of_member;
+
+static bool add_link(quern__capture *it, quern__relation *relation, link_of_member *links, uint32_t source,
+                     uint32_t target, quern_entity outside)
+{
+    quern__prefab *prefab = it->prefab;
+    if (!quern__array_reserve(it->allocator, &prefab->links, prefab->links.count + 1)) return false;
+    links->items[source] = prefab->links.count;
+    prefab->links.items[prefab->links.count++] = (quern__prefab_link){
+        .relation = relation,
+        .source = source,
+        .target = target,
+        .target_link = target != QUERN_NO_MEMBER ? links->items[target] : QUERN_NO_MEMBER,
+        .outside = outside};
+    prefab->has_outside |= target == QUERN_NO_MEMBER;
+    prefab->has_outside_levels |= target == QUERN_NO_MEMBER && relation->has_levels;
+    return true;
+}
+
+static bool add_outside(quern__capture *it, quern__relation *relation, link_of_member *links,
+                        uint32_t member)
+{
+    const bool is_roots_parent = member == 0 && relation == it->world->storage.relations->parent;
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    const uint32_t target = quern__links_target(&relation->links, slot);
+    if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
+    const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
+    return quern__capture_member_of(it, entity) != QUERN_NO_MEMBER ||
+           add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
+}
+
+/* The members among the children of one, in their order. */
+static bool add_children(quern__capture *it, quern__relation *relation, link_of_member *links,
+                         uint32_t member)
+{
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
+         child = quern__links_at(&relation->links, child)->next) {
+        const uint32_t source =
+            quern__capture_member_of(it, quern__entity_of_slot(&it->world->storage, child));
+        if (source != QUERN_NO_MEMBER &&
+            (source != 0 || relation != it->world->storage.relations->parent) &&
+            !add_link(it, relation, links, source, member, quern_entity_null()))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the member's target in the relation is a member, too. */
+static bool has_target_inside(const quern__capture *it, const quern__relation *relation, uint32_t member)
+{
+    if (member == 0 && relation == it->world->storage.relations->parent) return false;
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    const uint32_t target = quern__links_target(&relation->links, slot);
+    return target != QUERN__SLOT_NONE &&
+           quern__capture_member_of(it, quern__entity_of_slot(&it->world->storage, target)) !=
+               QUERN_NO_MEMBER;
+}
+
+/* Targets before sources: those whose target is no member begin, and then follow the children of each link
+ * that there is. */
+static bool add_forest(quern__capture *it, quern__relation *relation, link_of_member *links)
+{
+    const uint32_t first = it->prefab->links.count;
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!add_outside(it, relation, links, i)) return false;
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!has_target_inside(it, relation, i) && links->items[i] == QUERN_NO_MEMBER &&
+            !add_children(it, relation, links, i))
+            return false;
+    for (uint32_t i = first; i < it->prefab->links.count; i++)
+        if (!add_children(it, relation, links, it->prefab->links.items[i].source)) return false;
+    return true;
+}
+
+/* Of a relation that may have circles, in which no level follows from another. */
+static bool add_graph(quern__capture *it, quern__relation *relation, link_of_member *links)
+{
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!add_outside(it, relation, links, i)) return false;
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!add_children(it, relation, links, i)) return false;
+    return true;
+}
+
+static quern_result list_links(quern__capture *it)
+{
+    const quern__relations *relations = it->world->storage.relations;
+    link_of_member links = {0};
+    bool is_done =
+        relations->list.count == 0 || quern__array_reserve(it->allocator, &links, it->entities.count);
+    for (uint32_t i = 0; i < relations->list.count && is_done; i++) {
+        quern__relation *relation = relations->list.items[i];
+        for (links.count = 0; links.count < it->entities.count; links.count++)
+            links.items[links.count] = QUERN_NO_MEMBER;
+        is_done = relation->has_levels ? add_forest(it, relation, &links) : add_graph(it, relation, &links);
+    }
+    quern__array_release(it->allocator, &links);
+    return is_done ? QUERN_OK : quern__capture_fail_memory();
+}
+
+/* Whether the levels of a group follow from the link: it is one of the group's first member. */
+static bool is_tied(const quern__prefab *prefab, const quern__prefab_link *link)
+{
+    return link->relation->has_levels && prefab->members.items[link->source].row == 0;
+}
+
+static quern_result tie_groups(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    if (!quern__array_reserve(it->allocator, &prefab->ties, prefab->links.count))
+        return quern__capture_fail_memory();
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        if (is_tied(prefab, link))
+            prefab->groups.items[prefab->members.items[link->source].group].tied_count++;
+    }
+    for (uint32_t i = 0; i < prefab->groups.count; i++) {
+        quern__prefab_group *group = &prefab->groups.items[i];
+        group->first_tied = prefab->ties.count;
+        prefab->ties.count += group->tied_count;
+        group->tied_count = 0;
+    }
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        quern__prefab_group *group = &prefab->groups.items[prefab->members.items[link->source].group];
+        if (is_tied(prefab, link)) prefab->ties.items[group->first_tied + group->tied_count++] = i;
+    }
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- hierarchy */
+
+/* Appends a source to the children of its target, which has its level already. */
+static void append_kin(quern__kin *kin, const quern__prefab_link *link)
+{
+    quern__kin *target = &kin[link->target], *source = &kin[link->source];
+    source->target = link->target;
+    source->level = target->level + 1;
+    source->previous = target->last;
+    target->last = link->source;
+    if (target->count++ == 0)
+        target->first = link->source;
+    else
+        kin[source->previous].next = link->source;
+}
+
+static quern_result list_kin(quern__capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    const uint32_t count = prefab->members.count;
+    if (!quern__array_reserve(it->allocator, &prefab->kin, count)) return quern__capture_fail_memory();
+    for (; prefab->kin.count < count; prefab->kin.count++)
+        prefab->kin.items[prefab->kin.count] = quern__no_kin;
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations->parent;
+        prefab->has_children |= is_parent;
+        prefab->has_other_links |= !is_parent;
+        if (is_parent) append_kin(prefab->kin.items, &prefab->links.items[i]);
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__capture_links(quern__capture *it)
+{
+    quern_result result = list_links(it);
+    if (result == QUERN_OK) result = list_kin(it);
+    return result == QUERN_OK ? tie_groups(it) : result;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Giving back what a world does not need: memory without rows (trim) and archetypes without rows
+ * (quern_world_remove_empty_archetypes). Neither changes anything that a user can see but the numbers of
+ * archetypes and, where trim gives records back, the handles of entities to come. */
+
+#include "core/calls/calls_internal.h"
+#include "core/events/event_internal.h"
+#include "core/storage/change.h"
+
+/* -------------------------------------------------------------------------------------------- trim */
+
+static quern_result check_world(const quern_world *world, const char *function)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    return quern__world_check_unlocked(world, function);
+}
+
+static quern_result trim(quern_world *world)
+{
+    quern_result result = check_world(world, "quern_world_trim");
+    if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        archetype->is_spare = false;
+        quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
+        quern__row_versions_trim(archetype->row_versions, &storage->allocator, archetype->held_count);
+    }
+    memset(storage->spares, 0, sizeof storage->spares);
+    quern__relations_trim(storage);
+    quern__reactions_trim(storage);
+    quern__slabs_trim(&storage->slabs, &storage->allocator);
+    quern__entities_drop_pages(&storage->entities, &storage->allocator);
+    quern__names_trim(storage->names, &storage->allocator);
+    quern__events_trim(world);
+    return QUERN_OK;
+}
+
+quern_result quern_world_trim(quern_world *world)
+{
+    if (!quern__world_enter(world, "quern_world_trim")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, trim(world));
+}
+
+/* ----------------------------------------------------------------------------- archetypes without rows */
+
+/* Every query takes up what it has not seen yet, so that afterwards all have seen all. */
+static quern_result refresh_queries(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next) {
+        quern_result result = query->term_count > 0 ? quern__query_refresh(query) : QUERN_OK;
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* Marks the archetypes to go, and returns how many; out_first is the first in the order. The one without
+ * components stays: new entities start there. */
+static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = storage->archetypes.count; i-- > 1;) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        archetype->is_removed = archetype->chunk_count == 0 && !quern__watches_have_copies(archetype);
+        if (!archetype->is_removed) continue;
+        *out_first = i;
+        count++;
+    }
+    return count;
+}
+
+/* The plans of those that have plans to the archetype, and its own, are made again when they are needed. */
+static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
+{
+    while (archetype->incoming != NULL)
+        quern__plans_forget(storage, archetype->incoming->source);
+    quern__plans_forget(storage, archetype);
+}
+
+/* Takes the marked ones out of all that names archetypes by pointer. */
+static void forget_removed(quern_world *world, uint32_t first)
+{
+    quern__storage *storage = &world->storage;
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_forget_removed(query, first);
+    quern__reactions_forget_removed(storage);
+    for (uint32_t i = 0; i < QUERN__SPARE_ARCHETYPES; i++)
+        if (storage->spares[i] != NULL && storage->spares[i]->is_removed) storage->spares[i] = NULL;
+    world->create_lists = (quern__create_lists){0};
+    for (uint32_t i = first; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->is_removed)
+            forget_plans_around(storage, storage->archetypes.items[i]);
+}
+
+/* Releases the marked archetypes, and links the others after the first of them anew, in their order: every
+ * list has the room, since it had all of them before. */
+static void relink(quern__storage *storage, uint32_t first)
+{
+    const uint32_t count = storage->archetypes.count;
+    for (uint32_t i = 0; i < storage->components.list.count; i++) {
+        quern__component *component = storage->components.list.items[i];
+        while (component->archetypes.count > 0 &&
+               component->archetypes.items[component->archetypes.count - 1] >= first)
+            component->archetypes.count--;
+    }
+    storage->archetypes.count = first;
+    for (uint32_t i = first; i < count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        if (archetype->is_removed)
+            quern__storage_unlink(storage, archetype);
+        else
+            quern__storage_link(storage, archetype);
+    }
+}
+
+/* They have seen all there are. */
+static void count_scanned(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        query->scanned_count = query->driver == QUERN__NO_DRIVER
+                                   ? storage->archetypes.count
+                                   : storage->components.list.items[query->driver]->archetypes.count;
+}
+
+/* Takes the marked archetypes out, of which some query may know one and all have seen all. */
+static void take_out(quern_world *world, uint32_t first)
+{
+    quern__storage *storage = &world->storage;
+    forget_removed(world, first);
+    relink(storage, first);
+    count_scanned(storage);
+    if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
+    quern__structure_changed(storage); /* iterations under way are over: their matches moved */
+}
+
+static quern_result remove_empty(quern_world *world, uint32_t *out_count)
+{
+    quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
+    if (result == QUERN_OK) result = refresh_queries(&world->storage);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_world_remove_empty_archetypes");
+    uint32_t first = 0;
+    const uint32_t count = mark_removed(&world->storage, &first);
+    if (count > 0) take_out(world, first);
+    if (out_count != NULL) *out_count = count;
+    return QUERN_OK;
+}
+
+quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
+{
+    if (!quern__world_enter(world, "quern_world_remove_empty_archetypes")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_empty(world, out_count));
+}
+
+/* ------------------------------------------------------------------------------- another order at once */
+
+/* Those that come and go, and all places in the order, are new to queries. */
+static void forget_all(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_forget_all(query);
+    for (uint32_t i = 0; i < storage->components.list.count; i++)
+        storage->components.list.items[i]->archetypes.count = 0;
+}
+
+void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count)
+{
+    quern__storage *storage = &world->storage;
+    forget_removed(world, 0);
+    forget_all(storage);
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->is_removed)
+            quern__storage_unlink(storage, storage->archetypes.items[i]);
+    storage->archetypes.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (storage->numbered.items[list[i]->number] != list[i]) quern__storage_enter(storage, list[i]);
+        quern__storage_link(storage, list[i]);
+    }
+    quern__reactions_order_watches(storage);
+    if (count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
+    quern__structure_changed(storage);
+}
+
+/* ----------------------------------------------------------------------------- a few at each sync point */
+
+/* An archetype that was without rows at the visit before, so many sync points ago or more, has been left
+ * for good, as far as anybody can tell. It may have had rows in between; then it is made again. */
+enum { PATIENCE = 8 };
+
+static bool is_left(quern__archetype *archetype, uint64_t now)
+{
+    if (archetype->chunk_count > 0 || quern__watches_have_copies(archetype)) {
+        archetype->empty_since = 0;
+        return false;
+    }
+    if (archetype->empty_since == 0) archetype->empty_since = now;
+    return now - archetype->empty_since >= PATIENCE;
+}
+
+/* Visits the next ones in the order, and marks those that are left. */
+static uint32_t mark_left(quern_world *world, uint32_t end, uint32_t *out_first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = end; i-- > world->next_visit;) {
+        quern__archetype *archetype = world->storage.archetypes.items[i];
+        archetype->is_removed = is_left(archetype, world->visit_count);
+        if (!archetype->is_removed) continue;
+        *out_first = i;
+        count++;
+    }
+    return count;
+}
+
+/* When there is no memory for queries to take up the rest, they stay until they are visited again. */
+static void unmark(const quern__storage *storage, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        storage->archetypes.items[i]->is_removed = false;
+}
+
+void quern__world_remove_some_archetypes(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    world->visit_count++;
+    /* A round is over when it comes to the end of the order, though more may come there: those that were
+     * new in it are for the next one. */
+    if (world->next_visit == 0 || world->next_visit >= storage->archetypes.count) world->next_visit = 1;
+    const uint32_t left = storage->archetypes.count - world->next_visit;
+    const bool is_last = world->empty_archetype_checks_per_sync >= left;
+    uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
+    uint32_t first = 0;
+    const uint32_t count = mark_left(world, end, &first);
+    if (count > 0 && refresh_queries(storage) != QUERN_OK) {
+        unmark(storage, first, end);
+    } else if (count > 0) {
+        take_out(world, first);
+        end -= count;
+    }
+    world->next_visit = is_last ? 0 : end;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of relation.h. */
+
+#include "core/calls/calls_internal.h"
+#include "core/query/find_many.h"
+#include "core/relations/relate.h"
+#include "core/world/world_internal.h"
+
+#include <quern/relation.h>
+
+/* Records lie anywhere: those of long lists are fetched so far ahead. */
+enum { CHECK_RECORDS_AHEAD = 16 };
+
+/* ------------------------------------------------------------------------------------- registering */
+
+static quern_result register_relation(quern_world *world, const quern_relation_def *def,
+                                      quern_relation *out_relation)
+{
+    static const char function[] = "quern_relation_register";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (out_relation == NULL) return quern__fail_null(function, "out_relation");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    quern__relation *relation;
+    result = quern__relation_register(&world->storage, def, &relation);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    *out_relation = quern__relation_handle(&world->storage, relation);
+    return QUERN_OK;
+}
+
+quern_result quern_relation_register(quern_world *world, const quern_relation_def *def,
+                                     quern_relation *out_relation)
+{
+    if (!quern__world_enter(world, "quern_relation_register")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_relation(world, def, out_relation));
+}
+
+quern_relation quern_relation_find(const quern_world *world, const char *name)
+{
+    if (world == NULL || name == NULL) {
+        quern__fail_null("quern_relation_find", world ? "name" : "world");
+        return (quern_relation){0};
+    }
+    const quern__relation *relation = quern__relation_find(&world->storage, name);
+    return relation != NULL ? quern__relation_handle(&world->storage, relation) : (quern_relation){0};
+}
+
+static void register_parent(quern_world *world)
+{
+    if (!quern__world_enter(world, "quern_world_parent")) return;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_parent");
+    if (result == QUERN_OK)
+        quern__in_call(quern__relation_register(&world->storage, &quern__parent_def,
+                                                &world->storage.relations->parent),
+                       "quern_world_parent");
+    (void)quern__world_left(world, result);
+}
+
+quern_relation quern_world_parent(quern_world *world)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_world_parent", "world");
+        return (quern_relation){0};
+    }
+    if (world->storage.relations->parent == NULL) register_parent(world);
+    if (world->storage.relations->parent == NULL) return (quern_relation){0};
+    return quern__relation_handle(&world->storage, world->storage.relations->parent);
+}
+
+/* ------------------------------------------------------------------------------------------ changing */
+
+/* A living entity and a relation of an unlocked world, or what is wrong. */
+static quern_result check(const quern_world *world, quern_entity entity, quern_relation relation,
+                          const char *function, quern__relation **out_relation)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    result = quern__relation_check(&world->storage, relation, out_relation);
+    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
+        result = quern__entities_check(&world->storage.entities, entity);
+    return quern__in_call(result, function);
+}
+
+/* What is wrong with the other entity of a call, named by what it is there. */
+static inline quern_result check_other(const quern_world *world, quern_entity entity, const char *what)
+{
+    if (QUERN__LIKELY(quern__entities_find(&world->storage.entities, entity) != NULL)) return QUERN_OK;
+    quern_result result = quern__entities_check(&world->storage.entities, entity);
+    return result != QUERN_OK ? quern__name_failure(result, what, NULL) : QUERN_OK;
+}
+
+static QUERN__SLOW_PATH quern_result fail_self(quern_entity source)
+{
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u cannot be its own target",
+                       quern_entity_index(source), quern_entity_generation(source));
+}
+
+static quern_result fail_without_target(const quern__storage *storage, const quern__relation *relation,
+                                        quern_entity source)
+{
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u has no '%s'", quern_entity_index(source),
+                       quern_entity_generation(source), quern__relation_name(storage, relation));
+}
+
+quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
+                                 quern_entity target, const char *function)
+{
+    quern__relation *known;
+    quern_result result = check(world, source, relation, function, &known);
+    if (result != QUERN_OK) return result;
+    result = check_other(world, target, "the target");
+    if (result == QUERN_OK && quern_entity_equal(source, target)) result = fail_self(source);
+    if (result == QUERN_OK) result = quern__relate(&world->storage, known, source, target);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
+                                 quern_entity target)
+{
+    static const char function[] = "quern_entity_relate";
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, quern__world_relate(world, source, relation, target, function));
+}
+
+/* Living entities in pairs, none of which is one entity twice. */
+static quern_result check_pairs(const quern_world *world, const quern_entity *sources,
+                                const quern_entity *targets, uint32_t count)
+{
+    const quern__entities *entities = &world->storage.entities;
+    for (uint32_t i = 0; i < count; i++) {
+        if (count - i > CHECK_RECORDS_AHEAD) {
+            quern__prefetch_records(entities, sources + i + CHECK_RECORDS_AHEAD, 1);
+            quern__prefetch_records(entities, targets + i + CHECK_RECORDS_AHEAD, 1);
+        }
+        quern_result result = QUERN_OK;
+        if (QUERN__UNLIKELY(quern__entities_find(entities, sources[i]) == NULL))
+            result = quern__entities_check(entities, sources[i]);
+        if (result == QUERN_OK) result = check_other(world, targets[i], "the target");
+        if (result == QUERN_OK && quern_entity_equal(sources[i], targets[i]))
+            result = fail_self(sources[i]);
+        if (result != QUERN_OK) return quern__name_element(result, "pair", i);
+    }
+    return QUERN_OK;
+}
+
+static quern_result relate_many(quern_world *world, const quern_entity *sources, quern_relation relation,
+                                const quern_entity *targets, uint32_t count)
+{
+    static const char function[] = "quern_entity_relate_many";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && sources == NULL) return quern__fail_null(function, "sources");
+    if (count > 0 && targets == NULL) return quern__fail_null(function, "targets");
+    quern__relation *known;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__relation_check(&world->storage, relation, &known);
+    if (result == QUERN_OK) result = check_pairs(world, sources, targets, count);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    uint32_t failed;
+    result = quern__relate_many(&world->storage, known, sources, targets, count, &failed);
+    if (result != QUERN_OK && failed < count) quern__name_element(result, "pair", failed);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_relate_many(quern_world *world, const quern_entity *sources,
+                                      quern_relation relation, const quern_entity *targets, uint32_t count)
+{
+    if (!quern__world_enter(world, "quern_entity_relate_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, relate_many(world, sources, relation, targets, count));
+}
+
+quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
+                                   const char *function)
+{
+    quern__relation *known;
+    quern_result result = check(world, source, relation, function, &known);
+    if (result != QUERN_OK) return result;
+    if (quern__links_target(&known->links, quern_entity_index(source)) == QUERN__SLOT_NONE)
+        result = fail_without_target(&world->storage, known, source);
+    else
+        result = quern__unrelate(&world->storage, known, source);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quern_relation relation)
+{
+    static const char function[] = "quern_entity_unrelate";
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, quern__world_unrelate(world, source, relation, function));
+}
+
+static quern_result check_place(const quern_world *world, const quern__relation *relation,
+                                quern_entity source, quern_entity before)
+{
+    const uint32_t target = quern__links_target(&relation->links, quern_entity_index(source));
+    if (target == QUERN__SLOT_NONE) return fail_without_target(&world->storage, relation, source);
+    if (!relation->is_ordered)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "relation '%s' is not ordered: .ordered in quern_relation_def makes it so",
+                           quern__relation_name(&world->storage, relation));
+    if (quern_entity_is_null(before)) return QUERN_OK;
+    quern_result result = check_other(world, before, "the sibling");
+    if (result != QUERN_OK) return result;
+    if (quern__links_target(&relation->links, quern_entity_index(before)) == target) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "entity %u:%u is no sibling of %u:%u: it has another target or none",
+                       quern_entity_index(before), quern_entity_generation(before),
+                       quern_entity_index(source), quern_entity_generation(source));
+}
+
+static quern_result place(quern_world *world, quern_entity source, quern_relation relation,
+                          quern_entity before)
+{
+    quern__relation *known;
+    quern_result result = check(world, source, relation, "quern_entity_place", &known);
+    if (result != QUERN_OK) return result;
+    result = check_place(world, known, source, before);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_place");
+    quern__links_place(&known->links, quern_entity_index(source),
+                       quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
+    return QUERN_OK;
+}
+
+quern_result quern_entity_place(quern_world *world, quern_entity source, quern_relation relation,
+                                quern_entity before)
+{
+    if (!quern__world_enter(world, "quern_entity_place")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, place(world, source, relation, before));
+}
+
+/* ------------------------------------------------------------------------------------------- looking */
+
+/* The links of an entity, or NULL, which has a message when the call is wrong. */
+static const quern__kin *find_link(const quern_world *world, quern_entity entity, quern_relation relation,
+                                   const char *function)
+{
+    quern__relation *known;
+    if (check(world, entity, relation, function, &known) != QUERN_OK) return NULL;
+    return quern__links_find(&known->links, quern_entity_index(entity));
+}
+
+quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
+{
+    const quern__kin *link = find_link(world, source, relation, "quern_entity_target");
+    return link != NULL ? quern__entity_of_link(&world->storage, link->target) : (quern_entity){0};
+}
+
+quern_entity quern_entity_first_child(const quern_world *world, quern_entity target,
+                                      quern_relation relation)
+{
+    const quern__kin *link = find_link(world, target, relation, "quern_entity_first_child");
+    return link != NULL ? quern__entity_of_link(&world->storage, link->first) : (quern_entity){0};
+}
+
+quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
+                                       quern_relation relation)
+{
+    const quern__kin *link = find_link(world, source, relation, "quern_entity_next_sibling");
+    return link != NULL ? quern__entity_of_link(&world->storage, link->next) : (quern_entity){0};
+}
+
+quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entity source,
+                                           quern_relation relation)
+{
+    const quern__kin *link = find_link(world, source, relation, "quern_entity_previous_sibling");
+    return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
+}
+
+uint32_t quern_entity_child_count(const quern_world *world, quern_entity target, quern_relation relation)
+{
+    const quern__kin *link = find_link(world, target, relation, "quern_entity_child_count");
+    return link != NULL ? link->count : 0;
+}
+
+uint32_t quern_entity_get_children(const quern_world *world, quern_entity target, quern_relation relation,
+                                   quern_entity *out_children, uint32_t capacity)
+{
+    static const char function[] = "quern_entity_get_children";
+    const quern__kin *link = find_link(world, target, relation, function);
+    if (link == NULL) return 0;
+    if (capacity > 0 && out_children == NULL) {
+        quern__fail_null(function, "out_children");
+        return 0;
+    }
+    const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
+    uint32_t child = link->first;
+    for (uint32_t i = 0; i < capacity && child != QUERN__SLOT_NONE; i++) {
+        out_children[i] = quern__entity_of_slot(&world->storage, child);
+        child = quern__links_at(links, child)->next;
+    }
+    return link->count;
+}
+
+uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source, quern_relation relation)
+{
+    const quern__kin *link = find_link(world, source, relation, "quern_entity_sibling_index");
+    if (link == NULL || link->target == QUERN__SLOT_NONE) return QUERN_NO_SIBLING_INDEX;
+    const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
+    uint32_t index = 0;
+    for (uint32_t i = quern__links_at(links, link->target)->first; i != quern_entity_index(source);
+         i = quern__links_at(links, i)->next)
+        index++;
+    return index;
+}

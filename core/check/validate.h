@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_CHECK_VALIDATE_H
+#define QUERN_CORE_CHECK_VALIDATE_H
+
+/* The parts of quern_world_validate. Each returns CORRUPT with a message at the first invariant that is broken. */
+
+#include "core/world/world_internal.h"
+
+#define REQUIRE(condition, ...)                                                 \
+    do {                                                                        \
+        if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
+    } while (0)
+
+quern_result quern__world_validate_relations(const quern_world *world);
+quern_result quern__world_validate_reactions(const quern_world *world);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* What quern_world_validate checks of relations: that links, components and tags of levels say the same. */
+
+#include "core/check/validate.h"
+#include "core/relations/relate.h"
+
+/* One relation, and how many sources it has by each of the three: by links, by lists, by rows. */
+typedef struct relation_check {
+    const quern__storage *storage;
+    const quern__relation *relation;
+    const char *name;
+    uint64_t target_count, child_count, source_count;
+} relation_check;
+
+static bool is_alive(const quern__storage *storage, uint32_t slot)
+{
+    return slot < storage->entities.slot_count &&
+           quern__entities_record(&storage->entities, slot)->location != 0;
+}
+
+/* The list of its children. */
+static quern_result validate_list(relation_check *check, uint32_t slot, const quern__kin *kin)
+{
+    const quern__links *links = &check->relation->links;
+    uint32_t previous = QUERN__SLOT_NONE, count = 0;
+    for (uint32_t child = kin->first; child != QUERN__SLOT_NONE; count++) {
+        const quern__kin *found = quern__links_find(links, child);
+        REQUIRE(count < kin->count && found != NULL && found->target == slot,
+                "slot %u is listed among the children of slot %u in relation '%s', and is none", child,
+                slot, check->name);
+        REQUIRE(found->previous == previous,
+                "slot %u in relation '%s' has another sibling before it than the list has", child,
+                check->name);
+        previous = child;
+        child = found->next;
+    }
+    REQUIRE(count == kin->count, "slot %u has %u children in relation '%s', but counts %u", slot, count,
+            check->name, kin->count);
+    REQUIRE(kin->last == previous, "slot %u has another last child in relation '%s' than the list has",
+            slot, check->name);
+    check->child_count += count;
+    return QUERN_OK;
+}
+
+/* What the row of a source says. */
+static quern_result validate_row(const relation_check *check, uint32_t slot, const quern__kin *kin)
+{
+    const quern__storage *storage = check->storage;
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern_entity *value =
+        quern__storage_value(archetype, record->location, check->relation->component_index);
+    REQUIRE(value != NULL, "slot %u has a target in relation '%s', but not its component", slot,
+            check->name);
+    REQUIRE(value->bits == quern__entity_of_slot(storage, kin->target).bits,
+            "slot %u has slot %u as target in relation '%s', but its component holds %#llx: was it written "
+            "through a pointer?",
+            slot, kin->target, check->name, (unsigned long long)value->bits);
+    REQUIRE(quern__relation_level(check->relation, archetype) == kin->level,
+            "slot %u is on level %u of relation '%s', but among entities of level %u", slot, kin->level,
+            check->name, quern__relation_level(check->relation, archetype));
+    return QUERN_OK;
+}
+
+static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__kin *kin)
+{
+    quern_result result = validate_list(check, slot, kin);
+    if (result != QUERN_OK) return result;
+    if (kin->target == QUERN__SLOT_NONE) {
+        REQUIRE(kin->level == 0 && kin->next == QUERN__SLOT_NONE && kin->previous == QUERN__SLOT_NONE,
+                "slot %u has no target in relation '%s', but a level or siblings", slot, check->name);
+        REQUIRE(kin->count == 0 || is_alive(check->storage, slot),
+                "slot %u has children in relation '%s' and is not alive", slot, check->name);
+        return QUERN_OK;
+    }
+    REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, kin->target),
+            "slot %u has slot %u as target in relation '%s', and not both are alive", slot, kin->target,
+            check->name);
+    REQUIRE(kin->level == quern__relation_child_level(check->relation, kin->target),
+            "slot %u is on level %u of relation '%s', which does not follow from its target", slot,
+            kin->level, check->name);
+    check->target_count++;
+    return validate_row(check, slot, kin);
+}
+
+/* Rows with the component or a tag, which only sources have. */
+static void count_rows(relation_check *check)
+{
+    for (uint32_t i = 0; i < check->storage->archetypes.count; i++) {
+        const quern__archetype *archetype = check->storage->archetypes.items[i];
+        if (quern__archetype_has(archetype, check->relation->component_index) ||
+            quern__relation_level(check->relation, archetype) > 0)
+            check->source_count += quern__archetype_row_count(archetype);
+    }
+}
+
+static quern_result validate_relation(const quern__storage *storage, const quern__relation *relation)
+{
+    relation_check check = {
+        .storage = storage, .relation = relation, .name = quern__relation_name(storage, relation)};
+    const quern__links *links = &relation->links;
+    for (uint32_t page = 0; page < links->pages.count; page++)
+        for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++) {
+            quern_result result =
+                validate_slot(&check, page * QUERN__LINK_PAGE_SLOTS + i, &links->pages.items[page][i]);
+            if (result != QUERN_OK) return result;
+        }
+    count_rows(&check);
+    REQUIRE(check.child_count == check.target_count && check.source_count == check.target_count,
+            "relation '%s' has %llu sources by links, %llu by lists of children and %llu by components",
+            check.name, (unsigned long long)check.target_count, (unsigned long long)check.child_count,
+            (unsigned long long)check.source_count);
+    return QUERN_OK;
+}
+
+quern_result quern__world_validate_relations(const quern_world *world)
+{
+    const quern__relations *relations = world->storage.relations;
+    for (uint32_t i = 0; i < relations->list.count; i++) {
+        quern_result result = validate_relation(&world->storage, relations->list.items[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}

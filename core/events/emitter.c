@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/events/emitter.h"
+
+#include "core/events/event_internal.h"
+
+/* --------------------------------------------------------------------------------------------- blocks */
+
+/* Relaxed, both: what workers take at a time was put there before they were woken, and nobody gives back
+ * before all of them are waited for. */
+static quern__event_block *take_block(quern__event_pool *pool, const quern_allocator *allocator)
+{
+    const uint32_t taken = atomic_fetch_add_explicit(&pool->taken_count, 1, memory_order_relaxed);
+    if (taken < pool->free.count) return pool->free.items[taken];
+    quern__event_block *block =
+        quern__allocate(allocator, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
+    if (block != NULL) atomic_fetch_add_explicit(&pool->block_count, 1, memory_order_relaxed);
+    return block;
+}
+
+/* Relaxed: nobody emits, and those who did are waited for. */
+void quern__pool_settle(quern__event_pool *pool)
+{
+    const uint32_t taken = atomic_load_explicit(&pool->taken_count, memory_order_relaxed);
+    const uint32_t left = taken < pool->free.count ? pool->free.count - taken : 0;
+    if (taken > 0 && left > 0)
+        memmove(pool->free.items, pool->free.items + taken, left * sizeof *pool->free.items);
+    pool->free.count = left;
+    atomic_store_explicit(&pool->taken_count, 0, memory_order_relaxed);
+}
+
+/* Relaxed: as above. */
+bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator)
+{
+    return quern__array_reserve(allocator, &pool->free,
+                                atomic_load_explicit(&pool->block_count, memory_order_relaxed));
+}
+
+void quern__pool_give(quern__event_pool *pool, quern__event_block *block)
+{
+    assert(pool->free.count < pool->free.capacity);
+    pool->free.items[pool->free.count++] = block;
+}
+
+bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list)
+{
+    quern__pool_settle(pool);
+    quern__event_block *block =
+        pool->free.count > 0 ? pool->free.items[--pool->free.count] : take_block(pool, allocator);
+    quern__pool_settle(pool);
+    if (block == NULL) return false;
+    block->next = *list;
+    block->use_count = 0;
+    *list = block;
+    return true;
+}
+
+void quern__pool_drop_run(quern__event_pool *pool, const quern__event_run *run)
+{
+    if (--run->block->use_count == 0) quern__pool_give(pool, run->block);
+}
+
+static quern__event_pool *pool_of(const quern__emitter *emitter)
+{
+    return &emitter->channel->world->events->pool;
+}
+
+static const quern_allocator *allocator_of(const quern__emitter *emitter)
+{
+    return &emitter->channel->world->storage.allocator;
+}
+
+/* ----------------------------------------------------------------------------------------------- runs */
+
+static char *next_place(const quern__emitter *emitter)
+{
+    return emitter->channel->has_long_way ? emitter->cursor : emitter->face.next;
+}
+
+/* The short way goes as far as the run does; or nowhere. */
+static void set_place(quern__emitter *emitter, char *place)
+{
+    emitter->cursor = place;
+    emitter->face.end = emitter->run_end;
+    emitter->face.next = emitter->channel->has_long_way ? emitter->run_end : place;
+}
+
+/* There is room in the list. What the run leaves is the next one's. */
+static void close_run(quern__emitter *emitter)
+{
+    if (emitter->first == NULL) return;
+    emitter->cursor = next_place(emitter);
+    const uint32_t count = (uint32_t)(emitter->cursor - emitter->first) / emitter->channel->stride_bytes;
+    if (count > 0) {
+        emitter->segments.items[emitter->segments.count++] = (quern__event_segment){
+            .key = emitter->key,
+            .run = {.values = emitter->first, .count = count, .block = emitter->block}};
+        emitter->block->use_count++;
+    }
+    emitter->first = NULL;
+    emitter->run_end = emitter->cursor;
+    set_place(emitter, emitter->cursor);
+}
+
+/* A block whose runs have all gone since, as readers of another schedule make them go, is filled anew. */
+static void begin_block(quern__emitter *emitter)
+{
+    if (emitter->block == NULL || emitter->block->use_count > 1) {
+        if (emitter->block != NULL) emitter->block->use_count--;
+        emitter->block = emitter->spares;
+        emitter->spares = emitter->block->next;
+        emitter->block->use_count = 1;
+    }
+    emitter->cursor = (char *)emitter->block + QUERN__EVENT_BLOCK_ALIGNMENT_BYTES;
+    emitter->block_end = (char *)emitter->block + QUERN__EVENT_BLOCK_BYTES;
+}
+
+/* There is room for it. */
+static void begin_run(quern__emitter *emitter)
+{
+    close_run(emitter);
+    const size_t bytes = emitter->channel->run_bytes;
+    if (emitter->block == NULL || (size_t)(emitter->block_end - emitter->cursor) < bytes)
+        begin_block(emitter);
+    emitter->first = emitter->cursor;
+    emitter->run_end = emitter->first + bytes;
+    set_place(emitter, emitter->first);
+}
+
+static uint32_t room_left(const quern__emitter *emitter)
+{
+    if (emitter->first == NULL) return 0;
+    return (uint32_t)(emitter->run_end - next_place(emitter)) / emitter->channel->stride_bytes;
+}
+
+/* How many runs and blocks it takes to emit so many, going as begin_run does. */
+static void count_needed(const quern__emitter *emitter, uint32_t count, uint32_t *out_runs,
+                         uint32_t *out_blocks)
+{
+    const uint32_t stride = emitter->channel->stride_bytes, run_bytes = emitter->channel->run_bytes;
+    const char *place = emitter->first != NULL ? emitter->run_end : emitter->cursor;
+    size_t left_bytes = emitter->block != NULL ? (size_t)(emitter->block_end - place) : 0;
+    uint32_t room = room_left(emitter), runs = 0, blocks = 0;
+    while (count > room) {
+        count -= room;
+        room = run_bytes / stride;
+        runs++;
+        if (left_bytes < run_bytes) {
+            blocks++;
+            left_bytes = QUERN__EVENT_VALUES_BYTES;
+        }
+        left_bytes -= run_bytes;
+    }
+    *out_runs = runs;
+    *out_blocks = blocks;
+}
+
+bool quern__emitter_reserve(quern__emitter *emitter, uint32_t count)
+{
+    uint32_t runs, blocks;
+    count_needed(emitter, count, &runs, &blocks);
+    if (!quern__array_reserve(allocator_of(emitter), &emitter->segments,
+                              emitter->segments.count + runs + 1))
+        return false;
+    for (const quern__event_block *spare = emitter->spares; spare != NULL && blocks > 0;
+         spare = spare->next)
+        blocks--;
+    for (; blocks > 0; blocks--) {
+        quern__event_block *block = take_block(pool_of(emitter), allocator_of(emitter));
+        if (block == NULL) return false;
+        block->next = emitter->spares;
+        emitter->spares = block;
+    }
+    return true;
+}
+
+void quern__emitter_put(quern__emitter *emitter, const void *values, uint32_t count)
+{
+    const quern__channel *channel = emitter->channel;
+    const char *source = values;
+    while (count > 0) {
+        if (room_left(emitter) == 0) begin_run(emitter);
+        const uint32_t room = room_left(emitter), part = count < room ? count : room;
+        char *place = next_place(emitter);
+        if (channel->type.size_bytes > 0) {
+            quern__type_copy(&channel->type, place, source, part);
+            source += (size_t)part * channel->stride_bytes;
+        } else
+            memset(place, 0, part);
+        set_place(emitter, place + (size_t)part * channel->stride_bytes);
+        count -= part;
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- life cycle */
+
+void quern__emitter_open(quern__emitter *emitter, quern__channel *channel, uint64_t key,
+                         const char *system_name, quern__scope *scope)
+{
+    emitter->channel = channel;
+    emitter->face.size_bytes = channel->type.size_bytes;
+    emitter->key = key;
+    emitter->is_open = true;
+    emitter->thread = quern__this_thread();
+    emitter->system_name = system_name;
+    emitter->scope = scope;
+}
+
+void quern__emitter_close(quern__emitter *emitter)
+{
+    close_run(emitter);
+    emitter->is_open = false;
+    emitter->thread = NULL;
+    emitter->scope = NULL;
+}
+
+void quern__emitter_settle(quern__emitter *emitter)
+{
+    if (emitter->channel == NULL) return;
+    quern__event_pool *pool = pool_of(emitter);
+    for (quern__event_block *spare = emitter->spares; spare != NULL; spare = emitter->spares) {
+        emitter->spares = spare->next;
+        quern__pool_give(pool, spare);
+    }
+    if (emitter->block == NULL || emitter->block->use_count > 1 || emitter->first != NULL) return;
+    quern__pool_give(pool, emitter->block);
+    emitter->block = NULL;
+    emitter->cursor = emitter->block_end = NULL;
+    emitter->face.next = emitter->face.end = emitter->run_end = NULL;
+}
+
+/* Relaxed: as in quern__pool_settle. */
+static void release_block(quern__event_pool *pool, const quern_allocator *allocator,
+                          quern__event_block *block)
+{
+    quern__release(allocator, block, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
+    atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
+}
+
+void quern__pool_return(quern__event_pool *pool, const quern_allocator *allocator,
+                        quern__event_block *block)
+{
+    release_block(pool, allocator, block);
+}
+
+void quern__emitter_release(quern__emitter *emitter)
+{
+    if (emitter->channel == NULL) return;
+    quern__event_pool *pool = pool_of(emitter);
+    const quern_allocator *allocator = allocator_of(emitter);
+    quern__emitter_close(emitter);
+    for (uint32_t i = 0; i < emitter->segments.count; i++) {
+        const quern__event_run *run = &emitter->segments.items[i].run;
+        quern__type_destroy(&emitter->channel->type, run->values, run->count);
+        if (--run->block->use_count == 0) release_block(pool, allocator, run->block);
+    }
+    if (emitter->block != NULL && --emitter->block->use_count == 0)
+        release_block(pool, allocator, emitter->block);
+    for (quern__event_block *spare = emitter->spares; spare != NULL; spare = emitter->spares) {
+        emitter->spares = spare->next;
+        release_block(pool, allocator, spare);
+    }
+    quern__array_release(allocator, &emitter->segments);
+    *emitter = (quern__emitter){.channel = NULL};
+}
+
+/* ------------------------------------------------------------------------------------------- the calls */
+
+/* result: of the quern__fail that says why. */
+static QUERN__SLOW_PATH bool refuse(quern__emitter *emitter, quern_result result)
+{
+    quern__scope_refuse(emitter->scope, result);
+    return false;
+}
+
+/* Whether the callback that it was given to runs, as far as can be told. */
+static bool is_held(const quern__emitter *emitter, const char *function)
+{
+    if (QUERN__LIKELY(emitter->is_open) && (!QUERN_CHECKS || emitter->thread == quern__this_thread()))
+        return true;
+    quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                     "%s: an emitter of '%s' was used outside the callback that it was given to, or on "
+                     "another thread, such as in the jobs of a parallel loop",
+                     function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
+    return false;
+}
+
+static QUERN__SLOW_PATH bool fail_memory(quern__emitter *emitter, const char *function)
+{
+    emitter->failed =
+        quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an event '%s'", emitter->channel->type.name);
+    quern__name_failure(emitter->failed, function, emitter->system_name);
+    return false;
+}
+
+bool quern_emit_copy(quern_emitter *face, const void *value)
+{
+    static const char function[] = "quern_emit_copy";
+    quern__emitter *emitter = (quern__emitter *)face;
+    if (face == NULL || !is_held(emitter, function)) return false;
+    const quern__type *type = &emitter->channel->type;
+    if (value == NULL && type->size_bytes > 0)
+        return refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                                           "%s: system '%s' emitted '%s'; its value is NULL", function,
+                                           emitter->system_name, type->name));
+    if (room_left(emitter) == 0 && !quern__emitter_reserve(emitter, 1))
+        return fail_memory(emitter, function);
+    quern__emitter_put(emitter, value, 1);
+    return true;
+}
+
+/* Whether a C type of this size may be written where the event is to be. */
+static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_name, const char *function)
+{
+    const quern__type *type = &emitter->channel->type;
+    if (size_bytes != type->size_bytes ||
+        (QUERN_CHECKS && type_name != NULL && !quern__type_is_named(type, type_name)))
+        return refuse(emitter, quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                                           "%s: system '%s' emitted '%s', of %u bytes (%s), as %s of %zu",
+                                           function, emitter->system_name, type->name, type->size_bytes,
+                                           type->type_name[0] != '\0' ? type->type_name : "no C type known",
+                                           type_name != NULL ? type_name : "a value", size_bytes));
+    if (type_name != NULL || type->hooks.copy == NULL) return true;
+    return refuse(emitter, quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                       "%s: system '%s' emitted '%s', which has a copy hook: "
+                                       "quern_emit_copy copies, QUERN_EMIT hands over",
+                                       function, emitter->system_name, type->name));
+}
+
+/* Room for at least one, for a C type of this size. NULL for face, and all else that is wrong: NULL. */
+static quern__emitter *find_room(quern_emitter *face, size_t size_bytes, const char *type_name,
+                                 const char *function)
+{
+    quern__emitter *emitter = (quern__emitter *)face;
+    if (face == NULL || !is_held(emitter, function) || !fits(emitter, size_bytes, type_name, function))
+        return NULL;
+    if (room_left(emitter) > 0) return emitter;
+    if (!quern__emitter_reserve(emitter, 1)) {
+        (void)fail_memory(emitter, function);
+        return NULL;
+    }
+    begin_run(emitter);
+    return emitter;
+}
+
+void *quern__emit_place(quern_emitter *face, size_t size_bytes, const char *type_name)
+{
+    quern__emitter *emitter =
+        find_room(face, size_bytes, type_name, type_name != NULL ? "QUERN_EMIT" : "quern_emit");
+    if (emitter == NULL) return NULL;
+    char *place = next_place(emitter);
+    set_place(emitter, place + emitter->channel->stride_bytes);
+    return place;
+}
+
+static QUERN__SLOW_PATH void refuse_uncounted(quern__emitter *emitter, const char *function)
+{
+    if (emitter == NULL || !is_held(emitter, function)) return;
+    (void)refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                                      "%s: system '%s' emitted '%s', and 'out_count' is NULL", function,
+                                      emitter->system_name, emitter->channel->type.name));
+}
+
+void *quern__emit_some(quern_emitter *face, uint32_t most, uint32_t *out_count, size_t size_bytes,
+                       const char *type_name)
+{
+    static const char function[] = "QUERN_EMIT_SOME";
+    if (QUERN__UNLIKELY(out_count == NULL)) {
+        refuse_uncounted((quern__emitter *)face, function);
+        return NULL;
+    }
+    *out_count = 0;
+    if (most == 0) return NULL;
+    quern__emitter *emitter = find_room(face, size_bytes, type_name, function);
+    if (emitter == NULL) return NULL;
+    const uint32_t room = room_left(emitter), count = most < room ? most : room;
+    char *place = next_place(emitter);
+    set_place(emitter, place + (size_t)count * emitter->channel->stride_bytes);
+    *out_count = count;
+    return place;
+}

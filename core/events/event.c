@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/events/event_internal.h"
+
+#include "core/base/handle.h"
+
+#include <stdio.h>
+
+/* ------------------------------------------------------------------------------------------- registry */
+
+static uint32_t world_tag(const quern_world *world)
+{
+    return world->resources.world_tag;
+}
+
+static uint32_t channel_count(const quern_world *world)
+{
+    return world->events != NULL ? world->events->channels.count : 0;
+}
+
+static quern_event handle_of(const quern_world *world, uint32_t index)
+{
+    return (quern_event){.bits = quern__handle_bits(world_tag(world), index)};
+}
+
+quern_result quern__events_check(const quern_world *world, quern_event event, quern__channel **out_channel)
+{
+    if (!quern__handle_is_valid(event.bits, world_tag(world), channel_count(world))) {
+        if (event.bits == 0)
+            return quern__fail(QUERN_ERROR_UNKNOWN_EVENT, "the event handle is null: register it first");
+        return quern__fail(
+            QUERN_ERROR_UNKNOWN_EVENT,
+            "event handle %#x is not of this world (tag %u); events are registered in each world",
+            event.bits, world_tag(world));
+    }
+    *out_channel = world->events->channels.items[quern__handle_index(event.bits)];
+    return QUERN_OK;
+}
+
+static void channel_release(quern__channel *channel, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &channel->runs);
+    quern__array_release(allocator, &channel->order);
+    quern__array_release(allocator, &channel->sort_scratch);
+    quern__type_release(&channel->type, allocator);
+    quern__release(allocator, channel, sizeof *channel, _Alignof(quern__channel));
+}
+
+static quern_result check_def(const quern_event_def *def)
+{
+    const uint32_t alignment_bytes = def->alignment_bytes ? def->alignment_bytes : 1;
+    if (def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
+        return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
+                           "event '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES)",
+                           def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
+    if (def->size_bytes == 0 && quern__hooks_any(&def->hooks))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "event '%.63s' has 0 bytes, and hooks: they would never run", def->name);
+    if (quern__is_power_of_two(alignment_bytes) && def->size_bytes % alignment_bytes != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "event '%.63s' has %u bytes, which is not a multiple of its alignment %u",
+                           def->name, def->size_bytes, alignment_bytes);
+    return QUERN_OK;
+}
+
+static quern_result channel_create(quern_world *world, const quern_event_def *def,
+                                   quern__channel **out_channel)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern_result result = quern__check_name(def->name, "event");
+    if (result == QUERN_OK) result = check_def(def);
+    if (result != QUERN_OK) return result;
+    quern__channel *channel = quern__allocate(allocator, sizeof *channel, _Alignof(quern__channel));
+    if (channel == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to register an event");
+    *channel = (quern__channel){.world = world};
+    result =
+        quern__type_init(&channel->type, allocator, "event", def->name, def->type_name, def->size_bytes,
+                         def->alignment_bytes ? def->alignment_bytes : 1, &def->hooks, def->fields);
+    if (result != QUERN_OK) {
+        channel_release(channel, allocator);
+        return result;
+    }
+    channel->type.is_hidden = def->is_hidden;
+    channel->stride_bytes = def->size_bytes > 0 ? def->size_bytes : 1;
+    channel->run_bytes = QUERN__EVENT_RUN_BYTES / channel->stride_bytes * channel->stride_bytes;
+    channel->limit_bytes = def->limit_bytes > 0 ? def->limit_bytes : QUERN_EVENT_LIMIT_BYTES;
+    channel->has_long_way = QUERN_CHECKS || def->hooks.copy != NULL || def->size_bytes == 0;
+    *out_channel = channel;
+    return QUERN_OK;
+}
+
+static quern_result append(quern_world *world, quern__channel *channel)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    if (channel_count(world) == QUERN_MAX_EVENTS)
+        return quern__fail(QUERN_ERROR_LIMIT, "event '%s': the world has %d already (QUERN_MAX_EVENTS)",
+                           channel->type.name, QUERN_MAX_EVENTS);
+    if (world->events == NULL) {
+        quern__events *events = quern__allocate(allocator, sizeof *events, _Alignof(quern__events));
+        if (events != NULL) {
+            *events = (quern__events){.channels = {0}};
+            atomic_init(&events->pool.taken_count, 0);
+            atomic_init(&events->pool.block_count, 0);
+            world->events = events;
+        }
+    }
+    if (world->events == NULL ||
+        !quern__array_reserve(allocator, &world->events->channels, world->events->channels.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "event '%s': no memory to register it",
+                           channel->type.name);
+    channel->index = world->events->channels.count;
+    world->events->channels.items[world->events->channels.count++] = channel;
+    return QUERN_OK;
+}
+
+/* The name is taken: fine when all is the same, and then nothing is kept of the newcomer. */
+static quern_result settle_known(const quern__channel *known, const quern__channel *newcomer)
+{
+    if (quern__type_same_layout(&known->type, &newcomer->type) &&
+        known->limit_bytes == newcomer->limit_bytes)
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "event '%s' is registered with another layout or limit (%u bytes aligned to %u, limit "
+        "%llu; now %u aligned to %u, limit %llu; or other hooks or fields)",
+        known->type.name, known->type.size_bytes, known->type.alignment_bytes,
+        (unsigned long long)known->limit_bytes, newcomer->type.size_bytes, newcomer->type.alignment_bytes,
+        (unsigned long long)newcomer->limit_bytes);
+}
+
+static quern_result register_event(quern_world *world, const quern_event_def *def, quern_event *out_event)
+{
+    quern__channel *channel = NULL;
+    quern_result result = quern__world_check_unlocked(world, "quern_event_register");
+    if (result == QUERN_OK) result = channel_create(world, def, &channel);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_event_register");
+    const quern_event known = quern_event_find(world, channel->type.name);
+    if (known.bits != 0)
+        result = settle_known(world->events->channels.items[quern__handle_index(known.bits)], channel);
+    else
+        result = append(world, channel);
+    if (result == QUERN_OK) *out_event = known.bits != 0 ? known : handle_of(world, channel->index);
+    if (result != QUERN_OK || known.bits != 0) channel_release(channel, &world->storage.allocator);
+    return quern__in_call(result, "quern_event_register");
+}
+
+quern_result quern_event_register(quern_world *world, const quern_event_def *def, quern_event *out_event)
+{
+    static const char function[] = "quern_event_register";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (out_event == NULL) return quern__fail_null(function, "out_event");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_event(world, def, out_event));
+}
+
+quern_event quern_event_find(const quern_world *world, const char *name)
+{
+    if (world == NULL || name == NULL) {
+        quern__fail_null("quern_event_find", world ? "name" : "world");
+        return (quern_event){0};
+    }
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        if (strcmp(world->events->channels.items[i]->type.name, name) == 0) return handle_of(world, i);
+    return (quern_event){0};
+}
+
+const char *quern_event_name(const quern_world *world, quern_event event)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_event_name", "world");
+        return NULL;
+    }
+    quern__channel *channel;
+    const quern_result result = quern__events_check(world, event, &channel);
+    return quern__in_call(result, "quern_event_name") == QUERN_OK ? channel->type.name : NULL;
+}
+
+quern_result quern_event_get_stats(const quern_world *world, quern_event event,
+                                   quern_event_stats *out_stats)
+{
+    static const char function[] = "quern_event_get_stats";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_stats == NULL) return quern__fail_null(function, "out_stats");
+    quern__channel *channel;
+    const quern_result result = quern__events_check(world, event, &channel);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    *out_stats = (quern_event_stats){.waiting_count = channel->waiting_count,
+                                     .waiting_bytes = channel->waiting_bytes,
+                                     .lost_count = channel->lost_count};
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        out_stats->reader_count++;
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- readers */
+
+quern_event_reader *quern__reader_create(quern__channel *channel, const char *name)
+{
+    quern_event_reader *reader =
+        quern__allocate(&channel->world->storage.allocator, sizeof *reader, _Alignof(quern_event_reader));
+    if (reader == NULL) return NULL;
+    const uint64_t end = quern__channel_end(channel);
+    *reader = (quern_event_reader){.channel = channel,
+                                   .identity = ++channel->world->events->last_identity,
+                                   .cursor = end,
+                                   .end = end,
+                                   .next = channel->readers};
+    memcpy(reader->name, name, strlen(name) + 1);
+    if (channel->readers != NULL) channel->readers->previous = reader;
+    channel->readers = reader;
+    return reader;
+}
+
+void quern__reader_destroy(quern_event_reader *reader)
+{
+    quern__channel *channel = reader->channel;
+    if (reader->previous != NULL)
+        reader->previous->next = reader->next;
+    else
+        channel->readers = reader->next;
+    if (reader->next != NULL) reader->next->previous = reader->previous;
+    quern__release(&channel->world->storage.allocator, reader, sizeof *reader,
+                   _Alignof(quern_event_reader));
+}
+
+uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, uint64_t end)
+{
+    uint64_t count = 0;
+    for (uint64_t i = number < channel->first_number ? channel->first_number : number; i < end; i++)
+        count += quern__channel_run(channel, i)->count;
+    return count;
+}
+
+/* --------------------------------------------------------------------------------------- what goes */
+
+/* What a run counts towards the limit: its values, and a share for itself, so that many runs of few
+ * values are not free. */
+static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_run *run)
+{
+    enum { RUN_BYTES = 32 };
+    return (uint64_t)run->count * channel->stride_bytes + RUN_BYTES;
+}
+
+void quern__channel_drop_first(quern__channel *channel)
+{
+    quern_world *world = channel->world;
+    const quern__event_run *run = &channel->runs.items[channel->head++];
+    channel->first_number++;
+    channel->waiting_count -= run->count;
+    channel->waiting_bytes -= waiting_bytes(channel, run);
+    world->waiting_event_run_count--;
+    quern__type_destroy(&channel->type, run->values, run->count);
+    quern__pool_drop_run(&world->events->pool, run);
+}
+
+/* The number of the first run that somebody has not seen. */
+static uint64_t find_needed(const quern__channel *channel)
+{
+    uint64_t needed = quern__channel_end(channel);
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        if (reader->cursor < needed) needed = reader->cursor;
+    return needed;
+}
+
+/* Counts the blocks that readers hold as seen. Called before a publication, which ends the validity of their
+ * values, so that no loss is reported of events that a reader was given. */
+static void end_given_blocks(const quern__channel *channel)
+{
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        if (reader->is_given) reader->cursor++;
+        reader->is_given = false;
+    }
+}
+
+/* Frees what all readers have seen. What is left comes to the front when it is the smaller part, so that
+ * each run is moved once at most on average. */
+static void drop_seen(quern__channel *channel)
+{
+    const uint64_t needed = find_needed(channel);
+    while (channel->first_number < needed)
+        quern__channel_drop_first(channel);
+    const uint32_t left = channel->runs.count - channel->head;
+    if (channel->head < left || channel->head == 0) return;
+    if (left > 0)
+        memmove(channel->runs.items, channel->runs.items + channel->head,
+                left * sizeof *channel->runs.items);
+    channel->runs.count = left;
+    channel->head = 0;
+}
+
+static void note_loss(quern__event_loss *loss, const quern__channel *channel,
+                      const quern_event_reader *reader, uint64_t count)
+{
+    if (loss->channel == NULL) {
+        *loss = (quern__event_loss){.channel = channel};
+        memcpy(loss->reader_name, reader->name, sizeof loss->reader_name);
+    }
+    if (loss->channel == channel && strcmp(loss->reader_name, reader->name) == 0)
+        loss->count += count;
+    else
+        loss->other_count++;
+}
+
+/* The first run that may not be dropped: from `first_new` on, and what a system is reading. */
+static uint64_t find_kept(const quern__channel *channel, uint64_t first_new)
+{
+    uint64_t kept = first_new;
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        if (reader->is_running && reader->cursor < kept) kept = reader->cursor;
+    return kept;
+}
+
+/* Drops the oldest runs while more waits than the limit allows. Each reader that has not seen a dropped run
+ * loses its events. No reader holds a block: see end_given_blocks. */
+static void keep_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
+{
+    if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
+    const uint64_t kept = find_kept(channel, first_new), old_first = channel->first_number;
+    uint64_t bytes = channel->waiting_bytes, first = old_first;
+    for (; first < kept && bytes > channel->limit_bytes; first++)
+        bytes -= waiting_bytes(channel, quern__channel_run(channel, first));
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        if (reader->cursor >= first) continue;
+        const uint64_t count = quern__channel_count(channel, reader->cursor, first);
+        reader->cursor = first;
+        reader->lost_count += count;
+        channel->lost_count += count;
+        note_loss(loss, channel, reader, count);
+    }
+    while (channel->first_number < first)
+        quern__channel_drop_first(channel);
+}
+
+quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *call)
+{
+    char others[64] = "";
+    if (loss->other_count > 0)
+        snprintf(others, sizeof others, " (other readers have lost events, too: %u times)",
+                 loss->other_count);
+    return quern__fail(
+        QUERN_ERROR_LIMIT,
+        "%s: %llu events '%s' were dropped that reader '%s' had not seen%s: more than %llu bytes "
+        "wait for it; let it run, or destroy it, or raise the event's limit_bytes",
+        call, (unsigned long long)loss->count, loss->channel->type.name, loss->reader_name, others,
+        (unsigned long long)loss->channel->limit_bytes);
+}
+
+/* ---------------------------------------------------------------------------------------- publication */
+
+static uint32_t segment_count(const quern__emitter_rows *rows, uint32_t channel)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rows->row_count; i++)
+        count += rows->emitters[i * rows->channel_count + channel]->segments.count;
+    return count;
+}
+
+static bool gather_channel(const quern_allocator *allocator, quern__channel *channel,
+                           const quern__emitter_rows *rows)
+{
+    const uint32_t count = segment_count(rows, channel->index);
+    channel->order.count = 0;
+    if (count == 0) return true;
+    if (!quern__array_reserve(allocator, &channel->order, count) ||
+        !quern__array_reserve(allocator, &channel->sort_scratch, count) ||
+        !quern__array_reserve(allocator, &channel->runs, channel->runs.count + count))
+        return false;
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const quern__emitter *emitter = rows->emitters[i * rows->channel_count + channel->index];
+        for (uint32_t k = 0; k < emitter->segments.count; k++)
+            channel->order.items[channel->order.count++] = (quern__sort_item){
+                .key = emitter->segments.items[k].key, .pointer = &emitter->segments.items[k]};
+    }
+    quern__sort(channel->order.items, channel->sort_scratch.items, count);
+    return true;
+}
+
+quern_result quern__events_gather(quern_world *world, const quern__emitter_rows *rows)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__events *events = world->events;
+    quern__pool_settle(&events->pool);
+    bool has_room = quern__pool_reserve(&events->pool, allocator);
+    for (uint32_t i = 0; i < rows->channel_count && has_room; i++)
+        has_room = gather_channel(allocator, events->channels.items[i], rows);
+    if (has_room) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to publish events; they are kept");
+}
+
+void quern__events_visit_entities(const quern_world *world, const quern__emitter_rows *rows,
+                                  quern__event_visit *visit, void *argument)
+{
+    for (uint32_t i = 0; i < rows->channel_count; i++) {
+        const quern__channel *channel = world->events->channels.items[i];
+        for (uint32_t k = 0; k < channel->order.count && channel->type.has_entity_fields; k++)
+            visit(argument, &channel->type, channel->order.items[k].pointer);
+    }
+}
+
+uint64_t quern__channel_append(quern__channel *channel, const quern__event_run *run)
+{
+    channel->runs.items[channel->runs.count++] = *run;
+    channel->waiting_count += run->count;
+    channel->waiting_bytes += waiting_bytes(channel, run);
+    channel->world->waiting_event_run_count++;
+    return run->count;
+}
+
+/* After runs from first_new on were published. */
+static void settle_waiting(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
+{
+    if (channel->readers == NULL)
+        drop_seen(channel); /* nobody will ever see them */
+    else
+        keep_limit(channel, first_new, loss);
+}
+
+static uint64_t publish_channel(quern__channel *channel, quern__event_loss *loss)
+{
+    uint64_t count = 0;
+    const uint64_t first_new = quern__channel_end(channel);
+    for (uint32_t i = 0; i < channel->order.count; i++) {
+        const quern__event_segment *segment = channel->order.items[i].pointer;
+        count += quern__channel_append(channel, &segment->run);
+    }
+    channel->order.count = 0;
+    settle_waiting(channel, first_new, loss);
+    return count;
+}
+
+uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *rows, quern__event_loss *loss)
+{
+    uint64_t count = 0;
+    quern__events *events = world->events;
+    for (uint32_t i = 0; i < events->channels.count; i++) {
+        quern__channel *channel = events->channels.items[i];
+        if (channel->head < channel->runs.count) {
+            end_given_blocks(channel);
+            drop_seen(channel);
+        }
+        if (i < rows->channel_count && channel->order.count > 0) count += publish_channel(channel, loss);
+        quern__emitter_settle(&channel->emitter);
+    }
+    for (uint32_t i = 0; i < rows->row_count * rows->channel_count; i++) {
+        rows->emitters[i]->segments.count = 0;
+        quern__emitter_settle(rows->emitters[i]);
+    }
+    return count;
+}
+
+bool quern__channel_reserve(quern__channel *channel, uint32_t run_count)
+{
+    const quern_allocator *allocator = &channel->world->storage.allocator;
+    quern__event_pool *pool = &channel->world->events->pool;
+    quern__pool_settle(pool);
+    return quern__pool_reserve(pool, allocator) &&
+           quern__array_reserve(allocator, &channel->runs, channel->runs.count + run_count);
+}
+
+void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
+{
+    end_given_blocks(channel);
+    drop_seen(channel);
+    const uint64_t first_new = quern__channel_end(channel);
+    for (uint32_t i = 0; i < emitter->segments.count; i++)
+        quern__channel_append(channel, &emitter->segments.items[i].run);
+    emitter->segments.count = 0;
+    settle_waiting(channel, first_new, loss);
+    quern__emitter_settle(emitter);
+}
+
+/* ------------------------------------------------------------------------------------- of the whole
+ * world */
+
+/* Relaxed: nobody emits. */
+uint64_t quern__events_held_bytes(const quern_world *world)
+{
+    if (world->events == NULL) return 0;
+    return (uint64_t)atomic_load_explicit(&world->events->pool.block_count, memory_order_relaxed) *
+           QUERN__EVENT_BLOCK_BYTES;
+}
+
+/* Relaxed: as above. */
+static void release_free_blocks(quern_world *world)
+{
+    quern__event_pool *pool = &world->events->pool;
+    quern__pool_settle(pool);
+    for (; pool->free.count > 0; pool->free.count--) {
+        quern__release(&world->storage.allocator, pool->free.items[pool->free.count - 1],
+                       QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
+        atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
+    }
+}
+
+void quern__events_trim(quern_world *world)
+{
+    if (world->events == NULL) return;
+    quern__pool_settle(&world->events->pool);
+    if (quern__pool_reserve(&world->events->pool, &world->storage.allocator))
+        for (uint32_t i = 0; i < world->events->channels.count; i++) {
+            quern__channel *channel = world->events->channels.items[i];
+            drop_seen(channel);
+            quern__emitter_settle(&channel->emitter);
+        }
+    release_free_blocks(world);
+}
+
+void quern__events_release(quern_world *world)
+{
+    quern__events *events = world->events;
+    if (events == NULL) return;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__pool_settle(&events->pool);
+    for (uint32_t i = 0; i < events->channels.count; i++) {
+        quern__channel *channel = events->channels.items[i];
+        for (uint32_t k = channel->head; k < channel->runs.count; k++) {
+            const quern__event_run *run = &channel->runs.items[k];
+            quern__type_destroy(&channel->type, run->values, run->count);
+            if (--run->block->use_count == 0)
+                quern__release(allocator, run->block, QUERN__EVENT_BLOCK_BYTES,
+                               QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
+        }
+        quern__emitter_release(&channel->emitter);
+        channel_release(channel, allocator);
+    }
+    release_free_blocks(world);
+    quern__array_release(allocator, &events->pool.free);
+    quern__array_release(allocator, &events->channels);
+    quern__release(allocator, events, sizeof *events, _Alignof(quern__events));
+    world->events = NULL;
+}

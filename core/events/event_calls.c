@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Events in code between frames: emitting, and reading. */
+
+#include "core/events/event_internal.h"
+
+/* ------------------------------------------------------------------------------------------- emitting */
+
+static quern_result check_values(const quern__channel *channel, const void *values, uint32_t count)
+{
+    const quern__type *type = &channel->type;
+    if (values == NULL && count > 0 && type->size_bytes > 0)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'values' is NULL; event '%s' has %u bytes",
+                           type->name, type->size_bytes);
+    const quern_entity found = quern__type_find_provisional(type, values, count);
+    if (found.bits == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "an event '%s' has the provisional handle of a deferred create (number %u), which is "
+        "not made real here: emit it in the system that creates",
+        type->name, quern_entity_index(found));
+}
+
+/* What is emitted here is published at once, so the emitter of the channel never holds anything between
+ * calls. */
+static quern_result emit(quern_world *world, quern_event event, const void *values, uint32_t count)
+{
+    static const char function[] = "quern_world_emit";
+    quern__channel *channel;
+    quern__event_loss loss = {.channel = NULL};
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__events_check(world, event, &channel);
+    if (result == QUERN_OK) result = check_values(channel, values, count);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, function);
+    quern__emitter *emitter = &channel->emitter;
+    quern__emitter_open(emitter, channel, 0, NULL, NULL);
+    if (!quern__emitter_reserve(emitter, count) ||
+        !quern__channel_reserve(channel, emitter->segments.capacity)) {
+        quern__emitter_close(emitter);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for %u events '%s'", function, count,
+                           channel->type.name);
+    }
+    quern__emitter_put(emitter, values, count);
+    quern__emitter_close(emitter);
+    quern__channel_publish(channel, emitter, &loss);
+    return loss.channel != NULL ? quern__event_loss_fail(&loss, function) : QUERN_OK;
+}
+
+quern_result quern_world_emit(quern_world *world, quern_event event, const void *values, uint32_t count)
+{
+    if (world == NULL) return quern__fail_null("quern_world_emit", "world");
+    if (!quern__world_enter(world, "quern_world_emit")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, emit(world, event, values, count));
+}
+
+/* -------------------------------------------------------------------------------------------- reading */
+
+static quern_result create_reader(quern_world *world, const quern_event_reader_def *def,
+                                  quern_event_reader **out_reader)
+{
+    const char *name = def->name != NULL ? def->name : "a reader";
+    quern__channel *channel;
+    quern_result result = quern__world_check_unlocked(world, "quern_event_reader_create");
+    if (result == QUERN_OK) result = quern__check_name(name, "reader");
+    if (result == QUERN_OK) result = quern__events_check(world, def->event, &channel);
+    if (result != QUERN_OK) return result;
+    quern_event_reader *reader = quern__reader_create(channel, name);
+    if (reader == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a reader of event '%s'",
+                           channel->type.name);
+    world->user_count++;
+    *out_reader = reader;
+    return QUERN_OK;
+}
+
+quern_result quern_event_reader_create(quern_world *world, const quern_event_reader_def *def,
+                                       quern_event_reader **out_reader)
+{
+    static const char function[] = "quern_event_reader_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (out_reader == NULL) return quern__fail_null(function, "out_reader");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, quern__in_call(create_reader(world, def, out_reader), function));
+}
+
+/* The block in hand was seen when the next one is asked for. */
+bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_block)
+{
+    static const char function[] = "quern_event_reader_next";
+    if (reader == NULL || out_block == NULL) {
+        quern__fail_null(function, reader == NULL ? "reader" : "out_block");
+        return false;
+    }
+    *out_block = (quern_event_block){.values = NULL};
+    const quern__channel *channel = reader->channel;
+    if (quern__world_check_unlocked(channel->world, function) != QUERN_OK) return false;
+    if (reader->is_given) reader->cursor++;
+    reader->is_given = reader->cursor < quern__channel_end(channel);
+    if (!reader->is_given) return false;
+    const quern__event_run *run = quern__channel_run(channel, reader->cursor);
+    *out_block = (quern_event_block){.values = run->values, .count = run->count};
+    return true;
+}
+
+uint64_t quern_event_reader_lost_count(const quern_event_reader *reader)
+{
+    if (reader != NULL) return reader->lost_count;
+    quern__fail_null("quern_event_reader_lost_count", "reader");
+    return 0;
+}
+
+void quern_event_reader_destroy(quern_event_reader *reader)
+{
+    if (reader == NULL) return;
+    quern_world *world = reader->channel->world;
+    if (quern__world_check_unlocked(world, "quern_event_reader_destroy") != QUERN_OK) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_event_reader_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
+        return;
+    }
+    world->user_count--;
+    quern__reader_destroy(reader);
+}
+
+bool quern_event_next(quern_event_iterator *iterator)
+{
+    const quern__channel *channel = iterator->channel;
+    if (iterator->number >= iterator->end || iterator->number < channel->first_number) {
+        iterator->block = (quern_event_block){.values = NULL};
+        return false;
+    }
+    const quern__event_run *run = quern__channel_run(channel, iterator->number++);
+    iterator->block = (quern_event_block){.values = run->values, .count = run->count};
+    return true;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: streams of accumulated values, and a world to which all commands have been applied. Out: the values
+ * that entities have, and what was dropped. Applying may not fail: what it needs is reserved before. */
+#include "core/playback/accumulate.h"
+
+#include "core/playback/settle.h"
+#include "core/storage/change.h"
+
+enum {
+    BATCH_ITEMS = 32,     /* at most; their records and values are asked for together */
+    PARTITION_SLOTS = 64, /* neighbouring slots that go to one partition: their records share cache lines */
+    REASON_COUNT = 3      /* why nothing may come of an item */
+};
+
+quern__accumulating *quern__accumulating_create(quern__storage *storage)
+{
+    quern__accumulating *it =
+        quern__allocate(&storage->allocator, sizeof *it, _Alignof(quern__accumulating));
+    if (it != NULL) *it = (quern__accumulating){.storage = storage};
+    return it;
+}
+
+void quern__accumulating_destroy(quern__accumulating *it)
+{
+    if (it == NULL) return;
+    const quern_allocator *allocator = &it->storage->allocator;
+    quern__gathered_release(&it->gathered, allocator);
+    quern__release(allocator, it, sizeof *it, _Alignof(quern__accumulating));
+}
+
+/* --------------------------------------------------------------------------------------------- walking */
+
+/* Items that are neighbours in the order of streams, and are combined in the same way. */
+typedef struct item_batch {
+    const quern__accumulation *accumulation;
+    uint32_t count; /* 0: there are no more */
+    quern__accumulated *items[BATCH_ITEMS];
+    const quern__record *records[BATCH_ITEMS]; /* of their entities, if these are alive */
+} item_batch;
+
+/* An item of the gathered streams; stream: their count behind the last one. */
+typedef struct cursor {
+    const quern__gathered *gathered;
+    uint32_t stream, run_number;
+    quern__run *run;
+    uint32_t item; /* in the run */
+} cursor;
+
+static cursor cursor_first(const quern__gathered *gathered)
+{
+    return (cursor){.gathered = gathered, .run = gathered->streams.items[0].stream->first};
+}
+
+/* To the next run that there is. */
+static void cursor_next_run(cursor *at)
+{
+    at->item = 0;
+    at->run_number++;
+    if (at->run_number < at->gathered->streams.items[at->stream].stream->run_count) {
+        at->run = quern__run_next(at->run);
+        return;
+    }
+    at->run_number = 0;
+    if (++at->stream < at->gathered->streams.count)
+        at->run = at->gathered->streams.items[at->stream].stream->first;
+}
+
+/* The partition that an entity's items go to. */
+static inline uint32_t partition_of(quern_entity entity, uint32_t partition_count)
+{
+    const uint32_t hash = quern_entity_index(entity) / PARTITION_SLOTS * 0x9E3779B1u >> 16;
+    return hash * partition_count >> 16;
+}
+
+/* Recorders have an accumulation each for the same. */
+static inline bool is_alike(const quern__accumulation *a, const quern__accumulation *b)
+{
+    return a->component.bits == b->component.bits && a->combine.bits == b->combine.bits;
+}
+
+/* Items of a run into a batch, as long as there is room: the first of `left_count`. Returns how many. */
+static inline uint32_t pick(item_batch *into, char *item, uint32_t left_count)
+{
+    const uint32_t item_bytes = into->accumulation->item_bytes, room = BATCH_ITEMS - into->count;
+    const uint32_t count = left_count < room ? left_count : room;
+    quern__accumulated **items = into->items + into->count;
+    for (uint32_t i = 0; i < count; i++, item += item_bytes)
+        items[i] = (quern__accumulated *)(void *)item;
+    into->count += count;
+    return count;
+}
+
+/* The same with those of a partition; returns how many were looked at. */
+static inline uint32_t pick_of_partition(item_batch *into, char *item, uint32_t left_count,
+                                         uint32_t partition, uint32_t partition_count)
+{
+    const uint32_t item_bytes = into->accumulation->item_bytes;
+    uint32_t count = into->count, i = 0;
+    for (; i < left_count && count < BATCH_ITEMS; i++, item += item_bytes) {
+        quern__accumulated *next = (quern__accumulated *)(void *)item;
+        into->items[count] = next;
+        count += partition_of(next->entity, partition_count) == partition;
+    }
+    into->count = count;
+    return i;
+}
+
+/* The next items of a partition. */
+static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partition_count,
+                               item_batch *out_batch)
+{
+    out_batch->count = 0;
+    while (out_batch->count < BATCH_ITEMS && at->stream < at->gathered->streams.count) {
+        quern__run *run = at->run;
+        const quern__accumulation *accumulation = run->operation->accumulation;
+        if (out_batch->count == 0)
+            out_batch->accumulation = accumulation;
+        else if (!is_alike(out_batch->accumulation, accumulation))
+            break;
+        char *item = (char *)quern__run_item(run, at->item);
+        const uint32_t left_count = run->item_count - at->item;
+        at->item += partition_count == 1
+                        ? pick(out_batch, item, left_count)
+                        : pick_of_partition(out_batch, item, left_count, partition, partition_count);
+        if (at->item == run->item_count) cursor_next_run(at);
+    }
+}
+
+/* Asks for the records of a batch. */
+static inline void fetch_records(const quern__entities *entities, item_batch *of)
+{
+    static const quern__record nobody = {.location = 0};
+    for (uint32_t i = 0; i < of->count; i++) {
+        const uint32_t index = quern_entity_index(of->items[i]->entity);
+        const quern__record *record =
+            QUERN__LIKELY(index < entities->slot_count) ? quern__entities_record(entities, index) : &nobody;
+        __builtin_prefetch(record);
+        of->records[i] = record;
+    }
+}
+
+/* Whether the record is that of the item's entity, which lives. */
+static inline bool is_found(const quern__record *record, const quern__accumulated *item)
+{
+    return record->handle_high == item->entity.bits >> 32 && record->location != 0;
+}
+
+/* ------------------------------------------------------------------------------------------- preparing */
+
+/* Stands in handles of entities that are known to be gone, in place of the world's: it is neither that nor
+ * 0, as of provisional ones. */
+static uint32_t tag_of_dead(const quern__storage *storage)
+{
+    const uint32_t world_tag = storage->components.first_bits >> 24;
+    return world_tag == 1 ? 2 : world_tag ^ 1;
+}
+
+static quern_entity with_tag(quern_entity entity, uint32_t tag)
+{
+    return quern__entity_make(tag, quern_entity_generation(entity), quern_entity_index(entity));
+}
+
+/* Entities that were gone before this sync point are told from those that go with it, if any may. */
+static void mark_dead(const quern__accumulating *it)
+{
+    item_batch dead;
+    const quern__entities *entities = &it->storage->entities;
+    const uint32_t tag = tag_of_dead(it->storage);
+    cursor at = cursor_first(&it->gathered);
+    for (cursor_fill(&at, 0, 1, &dead); dead.count > 0; cursor_fill(&at, 0, 1, &dead)) {
+        fetch_records(entities, &dead);
+        for (uint32_t i = 0; i < dead.count; i++) {
+            quern_entity *entity = &dead.items[i]->entity;
+            if (!quern_entity_is_provisional(*entity) && !is_found(dead.records[i], dead.items[i]))
+                *entity = with_tag(*entity, tag);
+        }
+    }
+}
+
+/* One entry for each system and reason, at most; the streams of a system are neighbours. */
+static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
+{
+    uint32_t system_count = 1;
+    for (uint32_t i = 1; i < it->gathered.streams.count; i++)
+        system_count += it->gathered.streams.items[i].stream->origin.source !=
+                        it->gathered.streams.items[i - 1].stream->origin.source;
+    it->most_drops = system_count * REASON_COUNT;
+    return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->most_drops);
+}
+
+quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
+                                         uint32_t stream_count, bool destroys, quern__drops *drops)
+{
+    const quern_result result =
+        quern__commands_gather(&it->gathered, it->storage, recorders, stream_count, true);
+    if (result != QUERN_OK) return result;
+    if (!reserve_drops(it, drops))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");
+    it->destroys = destroys;
+    if (destroys) mark_dead(it);
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------- provisional handles */
+
+/* Streams of commands and of what was accumulated beside them, in the order of their keys, go together. */
+typedef struct creates {
+    const quern__gathered *commands; /* NULL: there are none */
+    const quern_entity *created;     /* of the stream that is looked at, and of those after it */
+    uint32_t stream;
+} creates;
+
+/* The creates of the callback with this key, which come after those that were looked at before. Their
+ * number, and the first of their handles. */
+static uint32_t creates_find(creates *at, uint64_t key, const quern_entity **out_created)
+{
+    while (at->commands != NULL && at->stream < at->commands->streams.count) {
+        const quern__stream *stream = at->commands->streams.items[at->stream].stream;
+        if (stream->origin.key > key) break;
+        *out_created = at->created;
+        if (stream->origin.key == key) return stream->create_count;
+        at->created += stream->create_count;
+        at->stream++;
+    }
+    return 0;
+}
+
+static void remap_stream(const quern__stream *stream, quern_entity *created)
+{
+    quern__run *run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count; i++) {
+        if (i > 0) run = quern__run_next(run);
+        quern__item *item = quern__run_item(run, 0);
+        for (uint32_t k = 0; k < run->item_count; k++, item = quern__item_next(item, run->operation)) {
+            if (quern_entity_is_provisional(item->entity))
+                item->entity = created[quern_entity_index(item->entity)];
+            if (run->operation->has_entity_fields) quern__item_remap(run->operation, (char *)item, created);
+        }
+    }
+}
+
+static void remap_streams(const quern__accumulating *it, const quern__gathered *commands,
+                          const quern_entity *all_created)
+{
+    creates at = {.commands = commands, .created = all_created};
+    for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
+        const quern__stream *stream = it->gathered.streams.items[i].stream;
+        const bool has_handles = (stream->traits & QUERN__TRAIT_NO_HANDLES) == 0;
+        const quern_entity *created = NULL;
+        if (creates_find(&at, stream->origin.key, &created) > 0 &&
+            (stream->create_count > 0 || has_handles))
+            remap_stream(stream, (quern_entity *)(uintptr_t)created);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- combining */
+
+/* Where entities have the value: the same in all of an archetype. */
+typedef struct place_of {
+    const quern__storage *storage;
+    uint32_t component_index;
+    uint32_t known_number; /* of the archetype of the last entity; UINT32_MAX: none */
+    quern__place place;    /* offset 0: nowhere */
+    bool is_heard;         /* somebody listens in one of the archetypes */
+} place_of;
+
+static __attribute__((noinline)) void find_place(place_of *it, const quern__record *record)
+{
+    const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+    it->known_number = record->archetype_number;
+    it->place = quern__archetype_place(archetype, it->component_index);
+    it->is_heard |= archetype->is_watched;
+}
+
+/* The items of a batch of which something comes, with the values that it goes to, which are fetched.
+ * Headers of chunks are left alone: see chunk.h. */
+static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pair *out_pairs)
+{
+    const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;
+    quern__place place = it->place;
+    uint32_t known_number = it->known_number;
+    quern__pair *next = out_pairs;
+    for (uint32_t i = 0; i < batch_count; i++) {
+        const quern__record *record = of->records[i];
+        const quern__accumulated *item = of->items[i];
+        if (QUERN__UNLIKELY(!is_found(record, item))) continue;
+        if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
+            find_place(it, record);
+            place = it->place;
+            known_number = it->known_number;
+        }
+        if (QUERN__UNLIKELY(place.offset_bytes == 0)) continue;
+        next->value = quern__place_value(place, record->location);
+        next->accumulated = (const char *)item + offset_bytes;
+        __builtin_prefetch(next++->value, 1);
+    }
+    return (uint32_t)(next - out_pairs);
+}
+
+/* Values in these rows have been written. */
+static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const item_batch *of)
+{
+    for (uint32_t i = 0; i < of->count; i++) {
+        const quern__record *record = of->records[i];
+        if (!is_found(record, of->items[i])) continue;
+        const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+        if (quern__archetype_has(archetype, it->component_index))
+            quern__rows_written(archetype, record->location, 1, it->component_index);
+    }
+}
+
+/* In order; how many came to nothing. */
+static inline uint32_t combine_batch(place_of *it, const item_batch *of)
+{
+    quern__pair pairs[BATCH_ITEMS];
+    const quern__accumulation *accumulation = of->accumulation;
+    if (QUERN__UNLIKELY(it->component_index != accumulation->component_index))
+        *it = (place_of){.storage = it->storage,
+                         .component_index = accumulation->component_index,
+                         .known_number = UINT32_MAX};
+    const uint32_t count = find_values(it, of, pairs);
+    quern__combine_pairs(&accumulation->combiner, accumulation->type, pairs, count);
+    if (QUERN__UNLIKELY(it->is_heard)) tell_listeners(it, of);
+    return of->count - count;
+}
+
+/* The records of a batch are asked for while the batch before it is combined. */
+static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t partition,
+                                         uint32_t partition_count)
+{
+    item_batch batches[2];
+    const quern__entities *entities = &it->storage->entities;
+    place_of place = {.storage = it->storage, .component_index = UINT32_MAX};
+    cursor at = cursor_first(&it->gathered);
+    uint64_t dropped_count = 0;
+    cursor_fill(&at, partition, partition_count, &batches[0]);
+    fetch_records(entities, &batches[0]);
+    for (uint32_t turn = 0; batches[turn].count > 0; turn ^= 1) {
+        item_batch *next = &batches[turn ^ 1];
+        cursor_fill(&at, partition, partition_count, next);
+        fetch_records(entities, next);
+        dropped_count += combine_batch(&place, &batches[turn]);
+    }
+    return dropped_count;
+}
+
+typedef struct combining {
+    const quern__accumulating *it;
+    uint32_t partition_count;
+    uint64_t dropped_count;
+} combining;
+
+/* Relaxed: a sum, which is read when all threads have been waited for. */
+static void combine_partitions(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    combining *all = argument;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint64_t dropped_count = combine_partition(all->it, i, all->partition_count);
+        if (dropped_count > 0) __atomic_fetch_add(&all->dropped_count, dropped_count, __ATOMIC_RELAXED);
+    }
+}
+
+/* executor NULL: on the caller. */
+static uint64_t combine(const quern__accumulating *it, const quern__executor *executor)
+{
+    if (executor == NULL) return combine_partition(it, 0, 1);
+    combining all = {.it = it, .partition_count = executor->thread_count};
+    quern__executor_run(executor, all.partition_count, 1, combine_partitions, &all);
+    return all.dropped_count;
+}
+
+/* ------------------------------------------------------------------------------------------- drops */
+
+/* As it was recorded: of an entity that was created and went, the provisional handle. */
+static quern_entity recorded_entity(const quern__stream *stream, quern_entity entity,
+                                    const quern_entity *created, uint32_t created_count)
+{
+    for (uint32_t i = 0; i < created_count; i++)
+        if (quern_entity_equal(created[i], entity)) return quern__entity_make(0, stream->origin.serial, i);
+    return entity;
+}
+
+/* In the keys of streams, which are less: they were dropped after all commands. */
+#define AFTER_COMMANDS (1ull << 63)
+
+static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_t first_drop,
+                     const quern__stream *stream, uint64_t item_number, quern_drop_reason reason,
+                     quern_entity entity)
+{
+    const quern__drop drop = {.source = stream->origin.source,
+                              .reason = reason,
+                              .count = 1,
+                              .first_key = stream->origin.key | AFTER_COMMANDS,
+                              .first_item_number = item_number,
+                              .first_entity = entity};
+    quern__drops_add(drops, &it->storage->allocator, first_drop, &drop); /* there is room */
+}
+
+/* Whether nothing came of an item for the entity, and why: so it still is, for nothing has moved since. */
+static bool was_dropped(const quern__accumulating *it, quern_entity entity, uint32_t component_index,
+                        quern_drop_reason *out_reason)
+{
+    const quern__record *record = quern__entities_find(&it->storage->entities, entity);
+    *out_reason = QUERN_DROP_NO_COMPONENT;
+    if (record != NULL)
+        return !quern__archetype_has(quern__storage_archetype_of(it->storage, record), component_index);
+    *out_reason =
+        quern_entity_world_tag(entity) == tag_of_dead(it->storage) ? QUERN_DROP_DEAD : QUERN_DROP_DESTROYED;
+    return true;
+}
+
+/* In the order of streams. */
+static void report_drops(const quern__accumulating *it, const quern__gathered *commands,
+                         const quern_entity *all_created, quern__drops *drops, uint32_t first_drop)
+{
+    const uint32_t world_tag = it->storage->components.first_bits >> 24;
+    creates at = {.commands = commands, .created = all_created};
+    for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
+        const quern__stream *stream = it->gathered.streams.items[i].stream;
+        const quern_entity *created = NULL;
+        uint32_t created_count = creates_find(&at, stream->origin.key, &created);
+        if (stream->create_count == 0) created_count = 0;
+        quern__run *run = stream->first;
+        uint64_t item_number = 0;
+        for (uint32_t k = 0; k < stream->run_count; k++) {
+            if (k > 0) run = quern__run_next(run);
+            const uint32_t component_index = run->operation->accumulation->component_index;
+            for (uint32_t n = 0; n < run->item_count; n++, item_number++) {
+                quern_entity entity = quern__run_item(run, n)->entity;
+                quern_drop_reason reason;
+                if (!was_dropped(it, entity, component_index, &reason)) continue;
+                entity = reason == QUERN_DROP_DEAD
+                             ? with_tag(entity, world_tag)
+                             : recorded_entity(stream, entity, created, created_count);
+                /* where nothing is destroyed, only entities go that were created and refused */
+                if (reason == QUERN_DROP_DESTROYED && !it->destroys && !quern_entity_is_provisional(entity))
+                    reason = QUERN_DROP_DEAD;
+                add_drop(it, drops, first_drop, stream, item_number, reason, entity);
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- all */
+
+void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *commands,
+                               const quern_entity *created, quern__drops *drops, uint32_t first_drop,
+                               const quern__executor *executor)
+{
+    remap_streams(it, commands, created);
+    it->dropped_count = combine(it, executor);
+    if (it->dropped_count > 0) report_drops(it, commands, created, drops, first_drop);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: resolved sequences, groups and archetype deltas, and room for all that they ask for. Out: the world
+ * as the commands want it. Nothing may fail.
+ *
+ *   1. creates take their handles, and provisional handles inside values become these
+ *   2. each chunk that commands touch: rows that go to other archetypes are copied after the rows there,
+ *      values are set in place, rows that are left are listed as gaps
+ *   3. new entities fill gaps, or the rows after the last
+ *   4. the last rows of each archetype fill the gaps that are left, and the archetype ends there
+ *   5. slots of destroyed entities are freed
+ *
+ * 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else
+ * touches, and what is read was written before. Where hooks are called, the same is done on the caller
+ * alone, in the same order, after the threads have done the rest: hooks see one order at every number of
+ * threads. */
+
+#include "core/playback/apply.h"
+
+#include "core/playback/settle.h"
+#include "core/storage/change.h"
+
+/* What all functions here work with. */
+typedef struct applying {
+    quern__resolved *resolved;
+    quern__merged *merged;
+    const quern__gathered *gathered;
+    quern__storage *storage;
+    const quern__executor *executor;
+} applying;
+
+enum { EDITS_PER_CALL = 4 };
+
+/* --------------------------------------------------------------------------------------------- values */
+
+static void fill_hooked(const quern__fill *fill, char *target, char *item)
+{
+    if (fill->replaces) quern__type_destroy(fill->type, target, 1);
+    if (fill->value_offset_bytes == 0) {
+        quern__type_construct(fill->type, target, 1);
+        return;
+    }
+    quern__type_move(fill->type, target, item + fill->value_offset_bytes, 1);
+    if (fill->living_offset_bytes != 0) item[fill->living_offset_bytes] = 0;
+}
+
+static inline void fill_value(const quern__fill *fill, char *target, char *item)
+{
+    if (!fill->is_plain)
+        fill_hooked(fill, target, item);
+    else if (fill->value_offset_bytes != 0)
+        quern__copy_value(target, item + fill->value_offset_bytes, fill->size_bytes);
+    else
+        memset(target, 0, fill->size_bytes);
+}
+
+/* All values of one row; its sequence has several operations. */
+static void fill_row(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                     const quern__edit *edit)
+{
+    const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill];
+    char *item = edit->item;
+    uint32_t hop = 0, earlier = edit->earlier;
+    for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
+        for (; hop < fill->hop; hop++) {
+            const quern__earlier_item *before = &scratch->earlier_items.items[earlier];
+            item = before->item;
+            earlier = before->earlier;
+        }
+        fill_value(fill, quern__location_value(to, fill->target_offset_bytes, fill->size_bytes), item);
+    }
+}
+
+/* The values of neighbouring rows with the same sequence of one operation, column by column. */
+static void fill_columns(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                         const quern__edit *rows, uint32_t count)
+{
+    const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill];
+    for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
+        char *target = quern__location_value(to, fill->target_offset_bytes, fill->size_bytes);
+        for (uint32_t i = 0; i < count; i++, target += fill->size_bytes)
+            fill_value(fill, target, rows[i].item);
+    }
+}
+
+static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                      const quern__edit *rows, uint32_t count)
+{
+    if (sequence->fill_count == 0) return; /* the list of all fills may have no memory */
+    if (sequence->depth == 1) {
+        fill_columns(scratch, sequence, to, rows, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        fill_row(scratch, sequence, to + i, &rows[i]);
+}
+
+/* Components of rows that have come, or stay, and that commands enabled or disabled. */
+static void toggle_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                        uint32_t count)
+{
+    for (uint32_t i = 0; i < sequence->toggle_count; i++) {
+        const quern__toggle *toggle = &scratch->sequences.toggles.items[sequence->first_toggle + i];
+        quern__rows_enable(sequence->target, to, count, toggle->plane, toggle->enables);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- handles */
+
+static void remap_stream(const applying *all, uint32_t stream_index)
+{
+    const quern__stream *stream = all->gathered->streams.items[stream_index].stream;
+    const uint32_t create_edits = all->merged->streams.items[stream_index].create_edits;
+    if (create_edits == QUERN__EDITS_NONE || (stream->traits & QUERN__TRAIT_NO_HANDLES) != 0) return;
+    quern_entity *created =
+        all->resolved->created.items + all->merged->edits.items[create_edits].first_created;
+    quern__run *run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count; i++) {
+        if (i > 0) run = quern__run_next(run);
+        if (!run->operation->has_entity_fields) continue;
+        for (uint32_t k = 0; k < run->item_count; k++)
+            quern__item_remap(run->operation, (char *)quern__run_item(run, k), created);
+    }
+}
+
+static void remap_streams(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const applying *all = argument;
+    for (uint32_t i = begin; i < end; i++)
+        remap_stream(all, i);
+}
+
+/* --------------------------------------------------------------------------------------------- chunks */
+
+/* A part of a list that may be empty: then it has no memory, and NULL is not counted from. */
+static uint32_t *destroyed_of(const applying *all, const quern__chunk_edits *edits)
+{
+    return all->resolved->destroyed.count > 0 ? all->resolved->destroyed.items + edits->first_destroyed
+                                              : NULL;
+}
+
+/* Where the next row that comes to a target goes, and how many fit there in the same chunk. */
+static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_delta *delta,
+                              uint32_t wanted, uint32_t *out_count)
+{
+    if (leader->left_count == 0) {
+        leader->at = quern__archetype_location(delta->archetype, delta->row_count + leader->arrival);
+        leader->left_count = delta->archetype->row_capacity - quern__location_row(leader->at);
+    }
+    uintptr_t at = leader->at;
+    *out_count = wanted < leader->left_count ? wanted : leader->left_count;
+    leader->left_count -= *out_count;
+    leader->arrival += *out_count;
+    leader->at += *out_count;
+    return at;
+}
+
+/* Values that replaced others, in rows that stay or have been moved there. */
+static void tell_written(const quern__chunk_edits *edits, const quern__sequence *sequence,
+                         uintptr_t location, uint32_t count)
+{
+    const quern__archetype *archetype = sequence->target;
+    for (uint32_t i = 0; i < sequence->fill_count; i++) {
+        const quern__fill *fill = &edits->scratch->sequences.fills.items[sequence->first_fill + i];
+        const quern__column *column = archetype->columns;
+        while (column->offset_bytes != fill->target_offset_bytes)
+            column++;
+        if (fill->replaces)
+            quern__rows_written_from(archetype, sequence->source, location, count, column->component_index);
+    }
+}
+
+/* A run of rows that go to another archetype. */
+static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
+                      const quern__sequence *sequence, quern__edit_group *leader)
+{
+    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
+    for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
+        uintptr_t to = next_arrival(leader, delta, end - row, &fitting);
+        quern__rows_move(all->storage, sequence->plan, to, quern__location_make(edits->chunk, row),
+                         fitting);
+        fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
+        if (quern__writes_are_heard(sequence->target)) tell_written(edits, sequence, to, fitting);
+        toggle_rows(edits->scratch, sequence, to, fitting);
+    }
+}
+
+static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
+{
+    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, edits->archetype);
+    const bool lists_gaps = delta->leaving_count > 0 && !delta->is_emptied;
+    uintptr_t *gap = lists_gaps ? all->resolved->gaps.items + delta->first_gap + edits->first_gap : NULL;
+    uint32_t *destroyed = destroyed_of(all, edits);
+    quern__edit_group *groups = edits->scratch->groups.items;
+    const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
+    for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
+        const quern__sequence *sequence =
+            &edits->scratch->sequences.list.items[groups[run->group].sequence];
+        const uintptr_t location = quern__location_make(edits->chunk, run->row);
+        const quern__edit *rows = edits->rows + run->row;
+        if (!sequence->is_destroyed && sequence->target == edits->archetype) {
+            fill_rows(edits->scratch, sequence, location, rows, run->count);
+            toggle_rows(edits->scratch, sequence, location, run->count);
+            if (quern__writes_are_heard(edits->archetype))
+                tell_written(edits, sequence, location, run->count);
+            continue;
+        }
+        if (sequence->is_destroyed) {
+            quern__rows_leave(edits->archetype, location, run->count);
+            assert(destroyed != NULL);
+            for (uint32_t i = 0; i < run->count; i++)
+                *destroyed++ =
+                    quern_entity_index(((const quern__item *)(const void *)rows[i].item)->entity);
+        } else {
+            move_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);
+        }
+        for (uint32_t i = 0; i < run->count && gap != NULL; i++)
+            *gap++ = location + i;
+    }
+}
+
+static void apply_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const applying *all = argument;
+    for (uint32_t i = begin; i < end; i++)
+        if (!all->merged->chunk_edits.items[i]->is_hooked)
+            apply_chunk(all, all->merged->chunk_edits.items[i]);
+}
+
+/* -------------------------------------------------------------------------------------------- creates */
+
+/* Where the next new entity goes: a gap, or after all rows. */
+static uintptr_t next_created(const applying *all, quern__edit_group *leader,
+                              const quern__archetype_delta *delta, uint32_t wanted, uint32_t *out_count)
+{
+    if (leader->arrival < delta->leaving_count) {
+        *out_count = 1;
+        return all->resolved->gaps.items[delta->first_gap + leader->arrival++];
+    }
+    if (leader->left_count == 0) {
+        uint32_t row = delta->row_count + delta->arriving_count + leader->arrival - delta->leaving_count;
+        leader->at = quern__archetype_location(delta->archetype, row);
+        leader->left_count = delta->archetype->row_capacity - quern__location_row(leader->at);
+    }
+    return next_arrival(leader, delta, wanted, out_count);
+}
+
+static void create_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
+                        const quern__sequence *sequence, quern__edit_group *leader)
+{
+    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
+    const quern_entity *handles = all->resolved->created.items + edits->first_created;
+    for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
+        uintptr_t to = next_created(all, leader, delta, end - row, &fitting);
+        quern__rows_arrive(all->storage, sequence->target, to, handles + row, fitting);
+        fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
+        toggle_rows(edits->scratch, sequence, to, fitting);
+    }
+}
+
+/* What one stream creates. */
+static void apply_stream(const applying *all, const quern__chunk_edits *edits)
+{
+    const quern_entity *handles = all->resolved->created.items + edits->first_created;
+    uint32_t *destroyed = destroyed_of(all, edits);
+    quern__edit_group *groups = edits->scratch->groups.items;
+    const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
+    for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
+        const quern__sequence *sequence =
+            &edits->scratch->sequences.list.items[groups[run->group].sequence];
+        if (sequence->operation == NULL) continue; /* members of instances: settle.h */
+        assert(destroyed != NULL || !sequence->is_destroyed);
+        if (!sequence->is_destroyed)
+            create_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);
+        else
+            for (uint32_t i = 0; i < run->count; i++)
+                *destroyed++ = quern_entity_index(handles[run->row + i]);
+    }
+}
+
+static void apply_creates(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const applying *all = argument;
+    for (uint32_t i = begin; i < end; i++)
+        if (!all->merged->edits.items[i].is_hooked) apply_stream(all, &all->merged->edits.items[i]);
+}
+
+/* --------------------------------------------------------------------------------------------- apply */
+
+void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
+                           const quern__gathered *gathered, quern__storage *storage,
+                           const quern__executor *executor)
+{
+    applying all = {.resolved = resolved,
+                    .merged = merged,
+                    .gathered = gathered,
+                    .storage = storage,
+                    .executor = executor};
+    quern__change_begin(resolved, gathered, storage);
+    if (resolved->created_count > 0)
+        quern__executor_run(executor, gathered->streams.count, EDITS_PER_CALL, remap_streams, &all);
+    quern__executor_run(executor, merged->chunk_edits.count, EDITS_PER_CALL, apply_chunks, &all);
+    for (uint32_t i = 0; i < merged->chunk_edits.count; i++)
+        if (merged->chunk_edits.items[i]->is_hooked) apply_chunk(&all, merged->chunk_edits.items[i]);
+    quern__executor_run(executor, merged->create_edits_count, EDITS_PER_CALL, apply_creates, &all);
+    for (uint32_t i = 0; i < merged->create_edits_count; i++)
+        if (merged->edits.items[i].is_hooked) apply_stream(&all, &merged->edits.items[i]);
+    quern__change_end(resolved, storage, executor);
+}

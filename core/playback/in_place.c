@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: streams in order. Out: values set, and components enabled, where they are. Nothing may fail: what cannot
+ * be done so is left to the other stages before anything is written. */
+#include "core/playback/in_place.h"
+
+#include "core/storage/change.h"
+
+/* Looks at what an item writes, or writes it: a value, or whether the component is enabled. False: the entity
+ * lacks the component. */
+static inline bool set_value(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+                             const quern__operand *operand, bool writes)
+{
+    char *value = quern__storage_value(archetype, location, operand->component_index);
+    if (value == NULL) return false;
+    if (!writes) return true;
+    quern__copy_value(value, (const char *)item + operand->offset_bytes, operand->size_bytes);
+    quern__rows_written(archetype, location, 1, operand->component_index);
+    return true;
+}
+
+static inline bool set_enabled(const quern__archetype *archetype, uintptr_t location,
+                               const quern__operand *operand, bool enables, bool writes)
+{
+    const uint32_t plane =
+        quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, operand->component_index);
+    if (plane == QUERN__NO_PLANE) return false;
+    if (writes) quern__row_enable(archetype, location, plane, enables);
+    return true;
+}
+
+/* Looks at all items of a run, or writes what they say. False: some entity is gone, or lacks the
+ * component. */
+static inline bool walk_run(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+{
+    const quern__operation *operation = run->operation;
+    const quern__operand *operand = &operation->operands[0];
+    quern__item *item = quern__run_item(run, 0);
+    for (uint32_t i = 0; i < run->item_count; i++, item = quern__item_next(item, operation)) {
+        uintptr_t location = item->location;
+        if (QUERN__UNLIKELY(!is_located)) {
+            const quern__record *record = quern__entities_find(&storage->entities, item->entity);
+            if (record == NULL) return false;
+            location = record->location;
+        }
+        const quern__archetype *archetype = quern__chunk_of(location)->archetype;
+        const bool is_there = operation->kind == QUERN__OPERATION_ADD
+                                  ? set_value(archetype, item, location, operand, writes)
+                                  : set_enabled(archetype, location, operand,
+                                                operation->kind == QUERN__OPERATION_ENABLE, writes);
+        if (!is_there) return false;
+    }
+    return true;
+}
+
+static inline bool walk_streams(const quern__gathered *gathered, const quern__storage *storage, bool writes)
+{
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const quern__gathered_stream *sorted = &gathered->streams.items[i];
+        quern__run *run = sorted->stream->first;
+        for (uint32_t k = 0; k < sorted->stream->run_count; k++) {
+            if (k > 0) run = quern__run_next(run);
+            if (!walk_run(storage, run, sorted->is_located, writes)) return false;
+        }
+    }
+    return true;
+}
+
+bool quern__gathered_is_in_place(const quern__gathered *gathered, const quern__storage *storage)
+{
+    return (gathered->traits & QUERN__TRAIT_IN_PLACE) != 0 && walk_streams(gathered, storage, false);
+}
+
+void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern__storage *storage)
+{
+    walk_streams(gathered, storage, true);
+}

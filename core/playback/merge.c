@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: streams in order. Out: the edits of chunks and of creates, in order, and in them groups of rows
+ * with one sequence. What may fail: memory; nothing of the world is touched.
+ *
+ * On one thread each stream is walked once, and each command goes to the edit of its entity at once. On
+ * several threads the walk over a stream (streams are shared out) only notes which chunks its commands
+ * touch, in *command spans*; then each chunk (chunks are shared out) walks the spans that concern it, in
+ * the order of streams. Provisional handles are good in their own stream only, so what is created is
+ * merged in the first walk in either case. */
+
+#include "core/playback/merge.h"
+
+#include "core/base/bitset.h"
+#include "core/record/spawn.h"
+
+enum {
+    ARENA_BLOCK_BYTES = 256 * 1024,
+    MERGE_ALIGNMENT_BYTES = 64,
+    STREAMS_PER_CALL = 4,
+    CHUNKS_PER_CALL = 4
+};
+
+void quern__merged_release(quern__merged *merged, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < merged->scratches.count; i++) {
+        quern__scratch *scratch = merged->scratches.items[i];
+        quern__sequences_release(&scratch->sequences);
+        quern__array_release(allocator, &scratch->earlier_items);
+        quern__array_release(allocator, &scratch->groups);
+        quern__array_release(allocator, &scratch->runs);
+        quern__array_release(allocator, &scratch->spans);
+        quern__array_release(allocator, &scratch->drops);
+        quern__release(allocator, scratch, sizeof *scratch, MERGE_ALIGNMENT_BYTES);
+    }
+    for (uint32_t i = 0; i < merged->arena.count; i++)
+        quern__release(allocator, merged->arena.items[i].memory, merged->arena.items[i].size_bytes,
+                       MERGE_ALIGNMENT_BYTES);
+    quern__array_release(allocator, &merged->edits);
+    quern__array_release(allocator, &merged->chunk_edits);
+    quern__array_release(allocator, &merged->streams);
+    quern__array_release(allocator, &merged->scratches);
+    quern__array_release(allocator, &merged->edits_of_chunk);
+    quern__array_release(allocator, &merged->order);
+    quern__array_release(allocator, &merged->order_scratch);
+    quern__array_release(allocator, &merged->arena);
+}
+
+/* ------------------------------------------------------------------------------------ chunk edits */
+
+/* Memory until the next sync point. Blocks double, so that sync points that grow a little from one to the
+ * next do not leave one behind each. NULL: none. */
+static void *arena_allocate(quern__merged *merged, const quern_allocator *allocator, size_t size_bytes)
+{
+    size_bytes = quern__align_up(size_bytes, MERGE_ALIGNMENT_BYTES);
+    while (merged->arena_block < merged->arena.count &&
+           merged->arena.items[merged->arena_block].size_bytes - merged->arena_used_bytes < size_bytes) {
+        merged->arena_block++;
+        merged->arena_used_bytes = 0;
+    }
+    if (merged->arena_block == merged->arena.count) {
+        size_t block_bytes = ARENA_BLOCK_BYTES;
+        while (block_bytes < size_bytes)
+            block_bytes *= 2;
+        if (!quern__array_reserve(allocator, &merged->arena, merged->arena.count + 1)) return NULL;
+        char *block = quern__allocate(allocator, block_bytes, MERGE_ALIGNMENT_BYTES);
+        if (block == NULL) return NULL;
+        merged->arena.items[merged->arena.count++] =
+            (quern__arena_block){.memory = block, .size_bytes = block_bytes};
+    }
+    char *memory = merged->arena.items[merged->arena_block].memory + merged->arena_used_bytes;
+    merged->arena_used_bytes += size_bytes;
+    return memory;
+}
+
+/* NULL: no memory. */
+static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocator *allocator,
+                                     quern__chunk *chunk, uint32_t row_count)
+{
+    size_t bits_bytes = chunk != NULL ? QUERN__BITSET_WORDS((size_t)row_count) * sizeof(uint64_t) : 0;
+    if (!quern__array_reserve(allocator, &merged->edits, merged->edits.count + 1)) return NULL;
+    char *memory = arena_allocate(merged, allocator, bits_bytes + row_count * sizeof(quern__edit));
+    if (memory == NULL) return NULL;
+    memset(memory, 0, bits_bytes);
+    quern__chunk_edits *edits = &merged->edits.items[merged->edits.count++];
+    *edits = (quern__chunk_edits){.chunk = chunk,
+                                  .archetype = chunk != NULL ? chunk->archetype : NULL,
+                                  .row_count = row_count,
+                                  .touched = chunk != NULL ? (uint64_t *)(void *)memory : NULL,
+                                  .rows = (quern__edit *)(void *)(memory + bits_bytes)};
+    return edits;
+}
+
+/* The edits of a chunk, made where there are none. NULL: no memory. */
+static inline quern__chunk_edits *edits_of_chunk(quern__merged *merged, const quern_allocator *allocator,
+                                                 quern__chunk *chunk)
+{
+    quern__chunk_edits *edits = quern__merged_find(merged, chunk);
+    if (edits != NULL) return edits;
+    merged->edits_of_chunk.items[quern__chunk_number(chunk)] = merged->edits.count;
+    return add_edits(merged, allocator, chunk, chunk->archetype->slots[chunk->index].row_count);
+}
+
+/* ------------------------------------------------------------------------------------- walking items */
+
+/* A walk over a stream, and what it has at hand. */
+typedef struct walk {
+    quern__merged *merged;
+    const quern__storage *storage;
+    quern__scratch *scratch;
+    const quern__gathered_stream *gathered;
+    quern__edit *created; /* the edits of what the stream creates */
+    uint32_t create_root;
+    quern__run *run;
+    uint64_t number;      /* of the run's first item in the stream */
+    uint64_t span_number; /* of the first item of the last span */
+    /* of the chunk that the last entity was in */
+    quern__chunk *chunk; /* or NULL */
+    uint64_t *touched;
+    quern__edit *rows;
+    uint32_t root;
+    uint32_t first_sequence; /* of rows that begin with first_operation */
+    const quern__operation *first_operation;
+} walk;
+
+/* How a walk treats entities that live. */
+typedef enum walk_mode {
+    WALK_MERGE, /* any chunk: finds its edits */
+    WALK_NOTE,  /* notes spans */
+    WALK_SPAN   /* of one chunk: provisional handles have been merged, and dead ones counted */
+} walk_mode;
+
+void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,
+                         quern_entity entity, uint64_t command_count, quern_drop_reason reason)
+{
+    const quern__drop drop = {.source = stream->origin.source,
+                              .reason = reason,
+                              .count = command_count,
+                              .first_key = stream->origin.key,
+                              .first_item_number = item_number,
+                              .first_entity = entity};
+    if (!quern__drops_add(&scratch->drops, scratch->sequences.allocator, 0, &drop))
+        scratch->is_out_of_memory = true;
+}
+
+/* The i-th item of the run. */
+static void drop_item(const walk *it, const quern__item *item, uint32_t i, quern_drop_reason reason)
+{
+    quern__scratch_drop(it->scratch, it->gathered->stream, it->number + i, item->entity,
+                        it->run->operation->command_count, reason);
+}
+
+/* From now on the walk is in this chunk; NULL: there was no memory. False: no memory. */
+static bool enter_chunk(walk *it, quern__chunk_edits *edits)
+{
+    if (edits != NULL && edits->scratch == NULL) {
+        edits->scratch = it->scratch;
+        edits->root = quern__sequences_root(&it->scratch->sequences, edits->archetype);
+    }
+    if (edits == NULL || edits->root == QUERN__SEQUENCE_NONE) {
+        it->scratch->is_out_of_memory = true;
+        return false;
+    }
+    it->chunk = edits->chunk;
+    it->touched = edits->touched;
+    it->rows = edits->rows;
+    it->root = edits->root;
+    it->first_operation = NULL;
+    return true;
+}
+
+/* A later command on an entity: the i-th item of the run.
+ *
+ * Equal operations are the same, for each recorder has its own: sequences, and with them the order of
+ * hooks, must not tell who recorded. */
+static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *item, uint32_t i)
+{
+    quern__scratch *scratch = it->scratch;
+    const quern__operation *operation = it->run->operation;
+    const quern__sequence *sequence = &scratch->sequences.list.items[edit->sequence];
+    if (sequence->is_destroyed) {
+        drop_item(it, item, i, QUERN_DROP_DESTROYED);
+        return;
+    }
+    if (quern__operation_replaces_itself(operation) &&
+        (sequence->operation == operation || (sequence->operation->key == operation->key &&
+                                              quern__operation_equal(sequence->operation, operation)))) {
+        edit->item = (char *)item;
+        return;
+    }
+    uint32_t to = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
+    if (to == QUERN__SEQUENCE_NONE ||
+        !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_items,
+                              scratch->earlier_items.count + 1)) {
+        scratch->is_out_of_memory = true;
+        return;
+    }
+    scratch->earlier_items.items[scratch->earlier_items.count] =
+        (quern__earlier_item){.item = edit->item, .earlier = edit->earlier};
+    *edit = (quern__edit){.item = (char *)item, .sequence = to, .earlier = scratch->earlier_items.count++};
+}
+
+/* The first command on a row: most rows of a chunk begin alike. */
+static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
+{
+    if (it->run->operation != it->first_operation) {
+        it->first_sequence = quern__sequences_extend(&it->scratch->sequences, it->root, it->run->operation);
+        it->first_operation = it->run->operation;
+        if (it->first_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
+    }
+    quern__bitset_add(it->touched, row);
+    it->rows[row] =
+        (quern__edit){.item = (char *)item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
+}
+
+/* The i-th item of the run belongs to the span of its chunk: the last one, or one that it begins. */
+static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
+{
+    quern__scratch *scratch = it->scratch;
+    if (chunk != it->chunk) {
+        if (!quern__array_reserve(scratch->sequences.allocator, &scratch->spans,
+                                  scratch->spans.count + 1)) {
+            scratch->is_out_of_memory = true;
+            return;
+        }
+        it->chunk = chunk;
+        it->span_number = it->number + i;
+        scratch->spans.items[scratch->spans.count++] =
+            (quern__command_span){.chunk = chunk,
+                                  .run = it->run,
+                                  .first_item = i,
+                                  .stream = it->gathered,
+                                  .first_item_number = it->span_number};
+    }
+    scratch->spans.items[scratch->spans.count - 1].item_count =
+        (uint32_t)(it->number + i + 1 - it->span_number);
+}
+
+/* An item whose entity had a location when it was recorded: the i-th of the run. */
+static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode mode)
+{
+    uintptr_t location = item->location;
+    if (QUERN__UNLIKELY(!it->gathered->is_located)) {
+        const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
+        if (record == NULL && mode != WALK_SPAN) drop_item(it, item, i, QUERN_DROP_DEAD);
+        if (record == NULL) return;
+        location = record->location;
+    }
+    quern__chunk *chunk = quern__chunk_of(location);
+    if (mode == WALK_NOTE) {
+        note_span(it, chunk, i);
+        return;
+    }
+    if (mode == WALK_MERGE && chunk != it->chunk) {
+        quern__chunk_edits *edits = edits_of_chunk(it->merged, &it->storage->allocator, chunk);
+        if (!enter_chunk(it, edits)) return;
+    }
+    const uint32_t row = quern__location_row(location);
+    assert(it->touched != NULL && it->rows != NULL);
+    if (quern__bitset_has(it->touched, row))
+        extend_edit(it, &it->rows[row], item, i);
+    else
+        begin_edit(it, row, item);
+}
+
+/* The edit of a member, or of a create, which no other command has written before. */
+static inline quern__edit *begin_created(const walk *it, uint32_t number)
+{
+    assert(it->created != NULL && number < it->gathered->stream->create_count);
+    quern__edit *edit = &it->created[number];
+    assert(!QUERN_CHECKS || edit->item == NULL);
+    return edit;
+}
+
+/* Members of folded instances get edits without commands: spawned.h puts these members into the world. */
+static void merge_spawns(const walk *it)
+{
+    const quern__operation *operation = it->run->operation;
+    const uint32_t member_count = quern__spawn_member_count(operation);
+    quern__item *item = quern__run_item(it->run, 0);
+    for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
+        for (uint32_t k = 0; k < member_count && !quern_entity_is_null(item->entity); k++)
+            *begin_created(it, quern_entity_index(item->entity) + k) = (quern__edit){
+                .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
+}
+
+/* The numbers of a run's creates need not be consecutive: creates of instances that a later command has
+ * opened (spawn_fold.c) join the run that is open at that moment. */
+static void merge_creates(const walk *it)
+{
+    const quern__operation *operation = it->run->operation;
+    if (operation->kind == QUERN__OPERATION_SPAWN) merge_spawns(it);
+    if (operation->kind != QUERN__OPERATION_CREATE) return; /* relate_stage.h has done it */
+    quern__item *item = quern__run_item(it->run, 0);
+    uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
+    if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
+    for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
+        *begin_created(it, quern_entity_index(item->entity)) =
+            (quern__edit){.item = (char *)item, .sequence = sequence, .earlier = QUERN__EARLIER_NONE};
+}
+
+/* The items [begin, end) of the run. */
+static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
+{
+    const quern__operation *operation = it->run->operation;
+    if (operation->kind >= QUERN__OPERATION_CREATE) {
+        if (mode != WALK_SPAN) merge_creates(it);
+        return;
+    }
+    quern__item *item = quern__run_item(it->run, begin);
+    for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
+        if (item->location != 0) {
+            merge_item(it, item, i, mode);
+        } else if (mode != WALK_SPAN && item->entity.bits != 0) { /* null: relate_stage.h has dropped it */
+            assert(it->created != NULL);
+            extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);
+        }
+        item = quern__item_next(item, operation);
+    }
+}
+
+/* Walks a whole stream: the index-th. */
+static inline void walk_stream(quern__merged *merged, const quern__storage *storage,
+                               quern__scratch *scratch, const quern__gathered *gathered, uint32_t index,
+                               walk_mode mode)
+{
+    walk it = {.merged = merged,
+               .storage = storage,
+               .scratch = scratch,
+               .gathered = &gathered->streams.items[index]};
+    quern__merged_stream *walked = &merged->streams.items[index];
+    walked->scratch = scratch;
+    walked->first_span = scratch->spans.count;
+    if (walked->create_edits != QUERN__EDITS_NONE) {
+        quern__chunk_edits *edits = &merged->edits.items[walked->create_edits];
+        edits->scratch = scratch;
+        it.created = edits->rows;
+        it.create_root = quern__sequences_root(&scratch->sequences, NULL);
+        if (it.create_root == QUERN__SEQUENCE_NONE) scratch->is_out_of_memory = true;
+    }
+    const quern__stream *stream = it.gathered->stream;
+    it.run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count && !scratch->is_out_of_memory; i++) {
+        if (i > 0) {
+            it.number += it.run->item_count;
+            it.run = quern__run_next(it.run);
+        }
+        merge_items(&it, 0, it.run->item_count, mode);
+    }
+    walked->span_count = scratch->spans.count - walked->first_span;
+}
+
+/* -------------------------------------------------------------------------------------------- groups */
+
+/* The first touched row from this one on; row_count when there is none. */
+static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
+{
+    if (edits->touched == NULL || row >= edits->row_count) return row;
+    uint32_t word = row / 64;
+    uint64_t bits = edits->touched[word] & ~0ull << row % 64;
+    uint32_t word_count = (edits->row_count + 63) / 64;
+    while (bits == 0) {
+        if (++word == word_count) return edits->row_count;
+        bits = edits->touched[word];
+    }
+    return word * 64 + (uint32_t)__builtin_ctzll(bits);
+}
+
+/* The group of a sequence in the edits with this stamp. False: no memory. */
+static bool find_group(const quern__chunk_edits *edits, uint64_t stamp, uint32_t sequence_index,
+                       uint32_t *out_group)
+{
+    quern__scratch *scratch = edits->scratch;
+    quern__sequence *sequence = &scratch->sequences.list.items[sequence_index];
+    if (sequence->grouped_stamp != stamp) {
+        if (!quern__array_reserve(scratch->sequences.allocator, &scratch->groups,
+                                  scratch->groups.count + 1))
+            return false;
+        sequence->grouped_stamp = stamp;
+        sequence->group = scratch->groups.count++;
+        scratch->groups.items[sequence->group] = (quern__edit_group){.sequence = sequence_index};
+    }
+    *out_group = sequence->group;
+    return true;
+}
+
+/* For builds with QUERN_CHECKS: each entity that the stream creates has got its edit. */
+static void check_created(const quern__chunk_edits *edits)
+{
+    for (uint32_t i = 0; i < edits->row_count && edits->chunk == NULL; i++)
+        assert(edits->rows[i].item != NULL);
+}
+
+/* Lists runs of neighbouring rows with the same sequence, and groups, in the order of their first rows. */
+static void group_edits(const quern__merged *merged, quern__chunk_edits *edits)
+{
+    quern__scratch *scratch = edits->scratch;
+    const uint64_t stamp = merged->first_stamp + (uint64_t)(edits - merged->edits.items);
+    if (QUERN_CHECKS) check_created(edits);
+    edits->first_group = scratch->groups.count;
+    edits->first_run = scratch->runs.count;
+    for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
+         row = find_touched(edits, end)) {
+        const uint32_t sequence = edits->rows[row].sequence;
+        for (end = row + 1; end < edits->row_count; end++)
+            if ((edits->touched != NULL && !quern__bitset_has(edits->touched, end)) ||
+                edits->rows[end].sequence != sequence)
+                break;
+        uint32_t group;
+        if (!find_group(edits, stamp, sequence, &group) ||
+            !quern__array_reserve(scratch->sequences.allocator, &scratch->runs, scratch->runs.count + 1)) {
+            scratch->is_out_of_memory = true;
+            return;
+        }
+        scratch->groups.items[group].count += end - row;
+        scratch->runs.items[scratch->runs.count++] =
+            (quern__row_run){.row = row, .count = end - row, .group = group};
+    }
+    edits->group_count = scratch->groups.count - edits->first_group;
+    edits->run_count = scratch->runs.count - edits->first_run;
+}
+
+/* Lists the edits of chunks in their order: that of archetypes, and of chunks in them. */
+static bool sort_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
+{
+    const uint32_t count = merged->edits.count - merged->create_edits_count;
+    if (!quern__array_reserve(allocator, &merged->order, count) ||
+        !quern__array_reserve(allocator, &merged->order_scratch, count) ||
+        !quern__array_reserve(allocator, &merged->chunk_edits, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__chunk_edits *edits = &merged->edits.items[merged->create_edits_count + i];
+        merged->order.items[i] = (quern__sort_item){
+            .key = (uint64_t)edits->archetype->index << 32 | edits->chunk->index, .pointer = edits};
+    }
+    quern__sort(merged->order.items, merged->order_scratch.items, count);
+    for (uint32_t i = 0; i < count; i++)
+        merged->chunk_edits.items[i] = merged->order.items[i].pointer;
+    merged->chunk_edits.count = count;
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- on one thread */
+
+static bool merge_serially(quern__merged *merged, const quern__gathered *gathered,
+                           const quern__storage *storage)
+{
+    quern__scratch *scratch = merged->scratches.items[0];
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        quern__gathered_fetch_ahead(gathered, i);
+        walk_stream(merged, storage, scratch, gathered, i, WALK_MERGE);
+    }
+    if (scratch->is_out_of_memory || !sort_chunk_edits(merged, &storage->allocator)) return false;
+    for (uint32_t i = 0; i < merged->create_edits_count; i++)
+        group_edits(merged, &merged->edits.items[i]);
+    for (uint32_t i = 0; i < merged->chunk_edits.count; i++)
+        group_edits(merged, merged->chunk_edits.items[i]);
+    return !scratch->is_out_of_memory;
+}
+
+/* ----------------------------------------------------------------------------------- on several threads */
+
+typedef struct merging {
+    quern__merged *merged;
+    const quern__gathered *gathered;
+    const quern__storage *storage;
+} merging;
+
+static void note_streams(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    const merging *it = argument;
+    quern__scratch *scratch = it->merged->scratches.items[worker_index];
+    for (uint32_t i = begin; i < end; i++) {
+        walk_stream(it->merged, it->storage, scratch, it->gathered, i, WALK_NOTE);
+        const uint32_t created = it->merged->streams.items[i].create_edits;
+        if (created != QUERN__EDITS_NONE && !scratch->is_out_of_memory)
+            group_edits(it->merged, &it->merged->edits.items[created]);
+    }
+}
+
+/* Hands each span to the edits of its chunk, after those that they have. */
+static bool link_spans(quern__merged *merged, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < merged->streams.count; i++) {
+        const quern__merged_stream *walked = &merged->streams.items[i];
+        for (uint32_t k = 0; k < walked->span_count; k++) {
+            quern__command_span *span = &walked->scratch->spans.items[walked->first_span + k];
+            quern__chunk_edits *edits = edits_of_chunk(merged, allocator, span->chunk);
+            if (edits == NULL) return false;
+            if (edits->last_span != NULL)
+                edits->last_span->next = span;
+            else
+                edits->first_span = span;
+            edits->last_span = span;
+        }
+    }
+    return true;
+}
+
+static void merge_span(walk *it, const quern__command_span *span)
+{
+    it->gathered = span->stream;
+    it->run = span->run;
+    uint32_t begin = span->first_item, left = span->item_count;
+    it->number = span->first_item_number - begin;
+    while (true) {
+        uint32_t in_run = it->run->item_count - begin;
+        uint32_t count = left < in_run ? left : in_run;
+        merge_items(it, begin, begin + count, WALK_SPAN);
+        left -= count;
+        if (left == 0) return;
+        it->number += it->run->item_count;
+        it->run = quern__run_next(it->run);
+        begin = 0;
+    }
+}
+
+static void merge_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    const merging *task = argument;
+    walk it = {.merged = task->merged,
+               .storage = task->storage,
+               .scratch = task->merged->scratches.items[worker_index]};
+    for (uint32_t i = begin; i < end && !it.scratch->is_out_of_memory; i++) {
+        quern__chunk_edits *edits = task->merged->chunk_edits.items[i];
+        if (!enter_chunk(&it, edits)) return;
+        for (quern__command_span *span = edits->first_span; span != NULL; span = span->next)
+            merge_span(&it, span);
+        if (!it.scratch->is_out_of_memory) group_edits(task->merged, edits);
+    }
+}
+
+static bool any_out_of_memory(const quern__merged *merged)
+{
+    for (uint32_t i = 0; i < merged->used_scratch_count; i++)
+        if (merged->scratches.items[i]->is_out_of_memory) return true;
+    return false;
+}
+
+static bool merge_in_parallel(quern__merged *merged, const quern__gathered *gathered,
+                              const quern__storage *storage, const quern__executor *executor)
+{
+    merging it = {.merged = merged, .gathered = gathered, .storage = storage};
+    quern__executor_run(executor, gathered->streams.count, STREAMS_PER_CALL, note_streams, &it);
+    if (any_out_of_memory(merged) || !link_spans(merged, &storage->allocator) ||
+        !sort_chunk_edits(merged, &storage->allocator))
+        return false;
+    quern__executor_run(executor, merged->chunk_edits.count, CHUNKS_PER_CALL, merge_chunks, &it);
+    return !any_out_of_memory(merged);
+}
+
+/* ---------------------------------------------------------------------------------------------- merge */
+
+void quern__merged_clear(quern__merged *merged, const quern__storage *storage, bool holds_sequences)
+{
+    merged->first_stamp += merged->edits.count;
+    merged->edits.count = 0;
+    merged->chunk_edits.count = 0;
+    merged->arena_block = 0;
+    merged->arena_used_bytes = 0;
+    for (uint32_t i = 0; i < merged->used_scratch_count; i++) {
+        quern__scratch *scratch = merged->scratches.items[i];
+        scratch->sequences.archetypes_version = storage->archetypes_version;
+        if (QUERN__UNLIKELY(!holds_sequences)) quern__sequences_clear(&scratch->sequences);
+        scratch->earlier_items.count = 0;
+        scratch->groups.count = 0;
+        scratch->runs.count = 0;
+        scratch->spans.count = 0;
+        scratch->drops.count = 0;
+        scratch->is_out_of_memory = false;
+    }
+    merged->used_scratch_count = 0;
+}
+
+/* Room that depends on the number of workers and of chunks. False: no memory. */
+static bool reserve(quern__merged *merged, const quern__storage *storage, uint32_t worker_count)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
+    if (!quern__array_reserve(allocator, &merged->scratches, worker_count) ||
+        !quern__array_reserve(allocator, &merged->edits_of_chunk, chunk_count))
+        return false;
+    while (merged->edits_of_chunk.count < chunk_count)
+        merged->edits_of_chunk.items[merged->edits_of_chunk.count++] = 0;
+    while (merged->scratches.count < worker_count) {
+        quern__scratch *scratch = quern__allocate(allocator, sizeof *scratch, MERGE_ALIGNMENT_BYTES);
+        if (scratch == NULL) return false;
+        *scratch = (quern__scratch){.sequences = {.allocator = allocator}};
+        merged->scratches.items[merged->scratches.count++] = scratch;
+    }
+    for (uint32_t i = 0; i < worker_count; i++)
+        quern__sequences_begin(&merged->scratches.items[i]->sequences, storage->archetypes_version);
+    merged->used_scratch_count = worker_count;
+    return true;
+}
+
+/* Lists the streams and reserves edits for the entities that they create. Builds with QUERN_CHECKS clear these
+ * edits, to see that each of them is written exactly once. False: no memory. */
+static bool list_streams(quern__merged *merged, const quern_allocator *allocator,
+                         const quern__gathered *gathered)
+{
+    merged->streams.count = 0;
+    if (!quern__array_reserve(allocator, &merged->streams, gathered->streams.count)) return false;
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const uint32_t create_count = gathered->streams.items[i].stream->create_count;
+        merged->streams.items[merged->streams.count++] = (quern__merged_stream){
+            .create_edits = create_count > 0 ? merged->edits.count : QUERN__EDITS_NONE};
+        if (create_count == 0) continue;
+        const quern__chunk_edits *edits = add_edits(merged, allocator, NULL, create_count);
+        if (edits == NULL) return false;
+        if (QUERN_CHECKS) memset(edits->rows, 0, create_count * sizeof *edits->rows);
+    }
+    merged->create_edits_count = merged->edits.count;
+    return true;
+}
+
+quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
+                                   const quern__storage *storage, const quern__executor *executor)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    if (reserve(merged, storage, quern__executor_worker_count(executor)) &&
+        list_streams(merged, allocator, gathered) &&
+        (executor != NULL ? merge_in_parallel(merged, gathered, storage, executor)
+                          : merge_serially(merged, gathered, storage)))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to merge the commands of %u streams",
+                       gathered->streams.count);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/playback/playback.h"
+
+#include "core/playback/apply.h"
+#include "core/playback/in_place.h"
+
+/* Fewer commands than this are applied before other threads have come. */
+enum { PARALLEL_COMMANDS = 4096 };
+
+void quern__playback_init(quern__playback *playback, quern__storage *storage)
+{
+    *playback = (quern__playback){
+        .storage = storage, .parallel_command_count = PARALLEL_COMMANDS, .merged = {.first_stamp = 1}};
+}
+
+void quern__playback_release(quern__playback *playback)
+{
+    const quern_allocator *allocator = &playback->storage->allocator;
+    quern__gathered_release(&playback->gathered, allocator);
+    quern__merged_release(&playback->merged, allocator);
+    quern__resolved_release(&playback->resolved, allocator);
+    quern__turnover_release(&playback->turnover, allocator);
+    quern__relating_destroy(playback->relating);
+    quern__accumulating_destroy(playback->accumulating);
+    quern__array_release(allocator, &playback->drops);
+}
+
+void quern__playback_start_frame(quern__playback *playback)
+{
+    playback->drops.count = 0;
+}
+
+/* Merging and resolving, with room for what comes of it. relating: NULL where nothing relates; it may want
+ * to begin again. */
+static quern_result prepare(quern__playback *playback, quern__relating *relating,
+                            const quern__executor *shared, const quern__executor *watcher,
+                            bool *out_is_again)
+{
+    const quern__gathered *gathered = &playback->gathered;
+    quern__merged *merged = &playback->merged;
+    quern__resolved *resolved = &playback->resolved;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);
+    quern_result result = quern__commands_merge(merged, gathered, playback->storage, shared);
+    if (result == QUERN_OK && relating != NULL) result = quern__relating_count_drops(relating, merged);
+    if (result != QUERN_OK) return result;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_RESOLVE);
+    result = quern__commands_resolve(resolved, merged, gathered, playback->storage, &playback->drops);
+    if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
+        result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
+    if (result != QUERN_OK || *out_is_again) return result;
+    return quern__resolved_reserve(resolved, gathered, playback->storage);
+}
+
+/* All stages from those on that have to know nothing of relations. */
+static quern_result change_rows(quern__playback *playback, quern__relating *relating,
+                                const quern__executor *shared, const quern__executor *watcher,
+                                bool *out_is_again)
+{
+    quern__gathered *gathered = &playback->gathered;
+    quern__resolved *resolved = &playback->resolved;
+    *out_is_again = false;
+    if (shared == NULL && quern__gathered_is_in_place(gathered, playback->storage)) {
+        quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+        quern__gathered_apply_in_place(gathered, playback->storage);
+        return QUERN_OK;
+    }
+    bool is_turnover;
+    quern_result result =
+        quern__commands_turn_over(&playback->turnover, resolved, gathered, playback->storage, &is_turnover);
+    if (result != QUERN_OK) return result;
+    if (is_turnover) {
+        quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+        quern__turnover_apply(&playback->turnover, resolved, gathered, playback->storage, shared);
+        playback->turnover_count++;
+        return QUERN_OK;
+    }
+    result = prepare(playback, relating, shared, watcher, out_is_again);
+    if (result != QUERN_OK || *out_is_again) return result;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+    quern__commands_apply(resolved, &playback->merged, gathered, playback->storage, shared);
+    return QUERN_OK;
+}
+
+/* The same where commands relate, or may destroy what is related: again, without entities that were
+ * refused, until there are none. */
+static quern_result relate_and_change_rows(quern__playback *playback, const quern__executor *shared,
+                                           const quern__executor *watcher)
+{
+    if (playback->relating == NULL) playback->relating = quern__relating_create(playback->storage);
+    quern__relating *relating = playback->relating;
+    if (relating == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to relate entities");
+    quern__relating_begin(relating);
+    while (true) {
+        bool is_again;
+        quern_result result = quern__commands_relate(relating, &playback->gathered);
+        if (result != QUERN_OK) return result;
+        result = change_rows(playback, relating, shared, watcher, &is_again);
+        if (result == QUERN_OK && !is_again) {
+            quern__relating_keep(relating, &playback->resolved);
+            return QUERN_OK;
+        }
+        quern__relating_undo(relating, &playback->gathered);
+        if (result != QUERN_OK) return result;
+        quern__merged_clear(&playback->merged, playback->storage, false);
+        quern__resolved_clear(&playback->resolved);
+    }
+}
+
+/* The stages. shared: NULL where the caller does it all; watcher: hears of the stages. */
+static quern_result run_stages(quern__playback *playback, quern__recorders recorders, uint32_t stream_count,
+                               const quern__executor *shared, const quern__executor *watcher)
+{
+    quern__gathered *gathered = &playback->gathered;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
+    const quern_result result =
+        quern__commands_gather(gathered, playback->storage, recorders, stream_count, false);
+    if (result != QUERN_OK) return result;
+    if (playback->no_short_ways)
+        gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
+    if (QUERN__UNLIKELY(quern__gathered_relates(gathered, playback->storage)))
+        return relate_and_change_rows(playback, shared, watcher);
+    bool is_again;
+    return change_rows(playback, NULL, shared, watcher, &is_again);
+}
+
+/* What recorders hold: commands, and values that were accumulated. */
+typedef struct recorded {
+    quern__recorders recorders;
+    uint32_t stream_count, value_stream_count;
+    uint64_t command_count, value_count;
+    bool destroys; /* some command does */
+} recorded;
+
+static void count_streams(const quern_commands *recorder, uint32_t *stream_count, uint64_t *command_count)
+{
+    *stream_count += recorder->streams.count;
+    for (uint32_t k = 0; k < recorder->streams.count; k++)
+        *command_count += recorder->streams.items[k].command_count;
+}
+
+static recorded close_recorders(quern__recorders recorders)
+{
+    recorded all = {.recorders = recorders};
+    for (uint32_t i = 0; i < recorders.count; i++) {
+        quern_commands *recorder = recorders.items[i];
+        quern__commands_close(recorder);
+        count_streams(recorder, &all.stream_count, &all.command_count);
+        for (uint32_t k = 0; k < recorder->streams.count; k++)
+            all.destroys |= (recorder->streams.items[k].traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+        if (quern__accumulator_is_used(recorder))
+            count_streams(&recorder->accumulator->recorder, &all.value_stream_count, &all.value_count);
+    }
+    return all;
+}
+
+/* Adds what a sync point has done, which has succeeded. first: of its entries among the drops. */
+static void report(quern__playback *playback, uint32_t first, quern__playback_stats *stats)
+{
+    const quern__resolved *resolved = &playback->resolved;
+    stats->created_count += resolved->created_count;
+    stats->destroyed_count += resolved->destroyed_count;
+    stats->refused_count += resolved->refused_count;
+    if (stats->refused_result == QUERN_OK) stats->refused_result = resolved->refused_result;
+    for (uint32_t i = 0; i < playback->merged.used_scratch_count; i++) {
+        const quern__drops *drops = &playback->merged.scratches.items[i]->drops;
+        for (uint32_t k = 0; k < drops->count; k++) {
+            stats->dropped_count += drops->items[k].count;
+            quern__drops_add(&playback->drops, &playback->storage->allocator, first, &drops->items[k]);
+        }
+    }
+    quern__drops_sort(&playback->drops, first);
+}
+
+/* Values that nobody wanted go in the order of streams, and not by who recorded them. */
+static void destroy_values(const quern__gathered *gathered)
+{
+    for (uint32_t i = 0; i < gathered->streams.count; i++)
+        quern__stream_destroy_values(gathered->streams.items[i].stream);
+}
+
+/* The executor, where so many commands are worth more than one thread. */
+static const quern__executor *share(const quern__playback *playback, const quern__executor *executor,
+                                    uint64_t command_count)
+{
+    const bool is_shared =
+        quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
+    return is_shared ? executor : NULL;
+}
+
+static quern_result apply_commands(quern__playback *playback, const recorded *all,
+                                   const quern__executor *executor)
+{
+    if (all->stream_count == 0) return QUERN_OK;
+    return run_stages(playback, all->recorders, all->stream_count,
+                      share(playback, executor, all->command_count), executor);
+}
+
+/* Commands, where there are any, and then what was accumulated. */
+static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback, const recorded *all,
+                                                       const quern__executor *executor,
+                                                       quern__playback_stats *stats)
+{
+    const quern__executor *shared = share(playback, executor, all->value_count);
+    const uint32_t first = playback->drops.count;
+    if (playback->accumulating == NULL)
+        playback->accumulating = quern__accumulating_create(playback->storage);
+    quern__accumulating *it = playback->accumulating;
+    if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
+    quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
+    quern_result result = quern__accumulating_prepare(it, all->recorders, all->value_stream_count,
+                                                      all->destroys, &playback->drops);
+    playback->resolved.further_drop_count = it->most_drops;
+    if (result == QUERN_OK) result = apply_commands(playback, all, executor);
+    playback->resolved.further_drop_count = 0;
+    if (result != QUERN_OK) return result;
+    quern__executor_begin_stage(executor, QUERN__STAGE_APPLY);
+    quern__accumulating_apply(it, all->stream_count > 0 ? &playback->gathered : NULL,
+                              playback->resolved.created.items, &playback->drops, first, shared);
+    stats->dropped_count += it->dropped_count;
+    destroy_values(&it->gathered);
+    return QUERN_OK;
+}
+
+quern_result quern__playback_run(quern__playback *playback, quern__recorders recorders,
+                                 const quern__executor *executor, quern__playback_stats *stats)
+{
+    const recorded all = close_recorders(recorders);
+    if (all.stream_count + all.value_stream_count == 0) return QUERN_OK;
+    const uint32_t first_drop = playback->drops.count;
+    const quern_result result = QUERN__LIKELY(all.value_stream_count == 0)
+                                    ? apply_commands(playback, &all, executor)
+                                    : apply_with_values(playback, &all, executor, stats);
+    if (result == QUERN_OK) {
+        stats->command_count += all.command_count + all.value_count;
+        report(playback, first_drop, stats);
+        if (playback->on_created != NULL && all.stream_count > 0 && playback->resolved.created_count > 0)
+            playback->on_created(playback->on_created_argument, &playback->gathered,
+                                 playback->resolved.created.items);
+        if (all.stream_count > 0) destroy_values(&playback->gathered);
+        for (uint32_t i = 0; i < recorders.count; i++)
+            quern__commands_reset(recorders.items[i]);
+    }
+    quern__merged_clear(&playback->merged, playback->storage,
+                        result == QUERN_OK && playback->resolved.refused_count == 0);
+    quern__resolved_clear(&playback->resolved);
+    return result;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/playback/settle.h"
+
+/* For builds with QUERN_CHECKS: provisional handles in values where no field is described. A sync point
+ * replaces handles in fields that are described as QUERN_FIELD_ENTITY; elsewhere they would stay
+ * provisional for ever, without a word.
+ *
+ * Nothing tells a handle from a number there, so only what can hardly be one is reported: a word of a
+ * value given by a command, at a multiple of the size of a handle, in a type aligned as a handle is,
+ * outside all described fields, and equal to the handle of a create of this very sync point. Such a
+ * number has 0 in its upper byte, the serial of a stream, which changes from frame to frame, in the next
+ * three, and the number of one of its creates below. */
+
+typedef struct finding {
+    const quern__gathered *gathered;
+    uint32_t lowest_serial, highest_serial; /* of streams that create something */
+    uint64_t count;
+    const quern__stream *stream; /* of the first: whose value it is, */
+    const quern__type *type;     /* of which type, */
+    uint32_t offset_bytes;       /* and where in it */
+    quern_entity entity;
+} finding;
+
+static void note_serials(finding *found)
+{
+    found->lowest_serial = UINT32_MAX;
+    for (uint32_t i = 0; i < found->gathered->streams.count; i++) {
+        const quern__stream *stream = found->gathered->streams.items[i].stream;
+        if (stream->create_count == 0) continue;
+        if (stream->origin.serial < found->lowest_serial) found->lowest_serial = stream->origin.serial;
+        if (stream->origin.serial > found->highest_serial) found->highest_serial = stream->origin.serial;
+    }
+}
+
+static bool is_created(const finding *found, quern_entity entity)
+{
+    const uint32_t serial = quern_entity_generation(entity);
+    if (!quern_entity_is_provisional(entity) || serial < found->lowest_serial ||
+        serial > found->highest_serial)
+        return false;
+    for (uint32_t i = 0; i < found->gathered->streams.count; i++) {
+        const quern__stream *stream = found->gathered->streams.items[i].stream;
+        if (stream->origin.serial == serial) return quern_entity_index(entity) < stream->create_count;
+    }
+    return false;
+}
+
+static void look_at_value(finding *found, const quern__stream *stream, const quern__type *type,
+                          const char *value)
+{
+    for (uint32_t at = 0; at + sizeof(quern_entity) <= type->size_bytes; at += sizeof(quern_entity)) {
+        quern_entity entity;
+        memcpy(&entity, value + at, sizeof entity);
+        if (!is_created(found, entity) || quern__type_describes(type, at, sizeof entity)) continue;
+        if (found->count++ > 0) continue;
+        found->stream = stream;
+        found->type = type;
+        found->offset_bytes = at;
+        found->entity = entity;
+    }
+}
+
+static void look_at_run(finding *found, const quern__stream *stream, quern__run *run)
+{
+    for (uint32_t i = 0; i < run->operation->operand_count; i++) {
+        const quern__operand *operand = &run->operation->operands[i];
+        if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
+        for (uint32_t k = 0; k < run->item_count; k++)
+            look_at_value(found, stream, operand->type,
+                          (const char *)quern__run_item(run, k) + operand->offset_bytes);
+    }
+}
+
+void quern__gathered_look_for_provisional(const quern__gathered *gathered)
+{
+    finding found = {.gathered = gathered};
+    note_serials(&found);
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const quern__stream *stream = gathered->streams.items[i].stream;
+        quern__run *run = stream->first;
+        for (uint32_t k = 0; k < stream->run_count; k++) {
+            if (k > 0) run = quern__run_next(run);
+            look_at_run(&found, stream, run);
+        }
+    }
+    if (found.count == 0) return;
+    const char *name = found.stream->origin.name;
+    quern__violation(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "%s%s%s gave '%s' the provisional handle of a deferred create (number %u) at byte "
+        "%u, where no field is described, so it stays provisional for ever: describe the field "
+        "as QUERN_FIELD_ENTITY (%llu such handles at this sync point)",
+        name ? "system '" : "", name ? name : "a command", name ? "'" : "", found.type->name,
+        quern_entity_index(found.entity), found.offset_bytes, (unsigned long long)found.count);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: what commands have done to links. Out: plain commands that make rows agree. What may fail: memory. */
+#include "core/playback/relating.h"
+
+/* What the commands that follow begin with. */
+static quern__item head_of(const quern__relating *relating, const quern__gathered *gathered,
+                           const quern__note *entity)
+{
+    if (entity->stream != QUERN__NOTE_NONE)
+        return (quern__item){
+            .entity = quern__entity_make(0, gathered->streams.items[entity->stream].stream->origin.serial,
+                                         entity->number)};
+    const quern__record *record = quern__entities_record(&relating->storage->entities, entity->slot);
+    return (quern__item){.entity = {(uint64_t)record->handle_high << 32 | entity->slot},
+                         .location = record->location};
+}
+
+static quern_result follow(quern__relating *relating, uint32_t component_index,
+                           quern__operation_variant variant, quern__item head, quern__item **out_item)
+{
+    const quern__operation *operation;
+    const quern_result result =
+        quern__followers_operation(&relating->followers, component_index, variant, &operation);
+    return result == QUERN_OK ? quern__followers_add(&relating->followers, operation, head, out_item)
+                              : result;
+}
+
+/* The handle that the entity of a slot has, or that the next one there gets. */
+static quern_entity handle_of(const quern__relating *relating, uint32_t slot)
+{
+    const quern__entities *entities = &relating->storage->entities;
+    const uint32_t high = slot < entities->slot_count ? quern__entities_record(entities, slot)->handle_high
+                                                      : entities->first_handle_high;
+    return (quern_entity){(uint64_t)high << 32 | slot};
+}
+
+static quern_result follow_target(quern__relating *relating, const quern__relation *relation,
+                                  uint32_t target, quern__item head)
+{
+    quern__item *item;
+    if (target == QUERN__SLOT_NONE)
+        return follow(relating, relation->component_index, QUERN__VARIANT_REMOVE, head, &item);
+    const quern_result result =
+        follow(relating, relation->component_index, QUERN__VARIANT_SET, head, &item);
+    const quern_entity handle = handle_of(relating, target);
+    if (result == QUERN_OK) memcpy(item + 1, &handle, sizeof handle);
+    return result;
+}
+
+static quern_result follow_level(quern__relating *relating, const quern__relation *relation,
+                                 uint32_t before, uint32_t level, quern__item head)
+{
+    quern__item *ignored;
+    quern_result result = QUERN_OK;
+    if (before > 0)
+        result =
+            follow(relating, quern__relation_tag(relation, before), QUERN__VARIANT_REMOVE, head, &ignored);
+    if (result == QUERN_OK && level > 0)
+        result = follow(relating, quern__relation_tag(relation, level), QUERN__VARIANT_ADD, head, &ignored);
+    return result;
+}
+
+/* What of an entity's links is not as its row says. */
+static quern_result follow_differences(quern__relating *relating, const quern__note *entity,
+                                       quern__item head)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = entity->first_difference; i != QUERN__NOTE_NONE && result == QUERN_OK;
+         i = relating->differences.items[i].next) {
+        const quern__difference *before = &relating->differences.items[i];
+        const quern__relation *relation = relating->storage->relations->list.items[before->relation];
+        const uint32_t target = quern__links_target(&relation->links, entity->slot);
+        const uint32_t level = quern__links_level(&relation->links, entity->slot);
+        if (before->row_target != target) result = follow_target(relating, relation, target, head);
+        if (result == QUERN_OK && before->row_level != level)
+            result = follow_level(relating, relation, before->row_level, level, head);
+    }
+    return result;
+}
+
+static quern_result follow_entity(quern__relating *relating, const quern__gathered *gathered,
+                                  const quern__note *entity)
+{
+    quern__item *ignored;
+    const quern__item head = head_of(relating, gathered, entity);
+    if (!entity->has_ended) return follow_differences(relating, entity, head);
+    if (entity->is_destroyed) return QUERN_OK;
+    return quern__followers_add(&relating->followers, &quern__operation_destroy, head, &ignored);
+}
+
+/* Behind a stream: what it creates. Nobody else knows these entities yet, but for what they are related to,
+ * so it relates, and has a tail. */
+static quern_result follow_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
+{
+    quern_result result = QUERN_OK;
+    const quern__walked_stream *walked = &relating->streams.items[stream];
+    if (walked->first_note == QUERN__NOTE_NONE) return QUERN_OK;
+    quern__followers_open(&relating->followers);
+    for (uint32_t i = walked->first_note; i != QUERN__NOTE_NONE && result == QUERN_OK;
+         i = relating->notes.items[i].next)
+        result = follow_entity(relating, gathered, &relating->notes.items[i]);
+    if (result != QUERN_OK) return result;
+    return quern__followers_lengthen(&relating->followers, gathered, gathered->streams.items[stream].stream,
+                                     walked->last_run);
+}
+
+quern_result quern__relating_follow(quern__relating *relating, quern__gathered *gathered)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < gathered->streams.count && result == QUERN_OK; i++)
+        result = follow_stream(relating, gathered, i);
+    if (result != QUERN_OK) return result;
+    quern__followers_open(&relating->followers);
+    for (uint32_t i = 0; i < relating->notes.count && result == QUERN_OK; i++)
+        if (relating->notes.items[i].stream == QUERN__NOTE_NONE)
+            result = follow_entity(relating, gathered, &relating->notes.items[i]);
+    return result == QUERN_OK ? quern__followers_close(&relating->followers, gathered) : result;
+}

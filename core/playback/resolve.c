@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: edits and groups. Out: in each sequence its target, plan and values; in each group its place among
+ * the rows that come to the target; in each archetype delta how many rows come and go; then room for all.
+ * What may fail: memory, and the limits of a world. What one entity alone asks for and cannot have is
+ * refused to that entity, and is no failure. */
+
+#include "core/playback/resolve.h"
+
+#include "core/base/bitset.h"
+#include "core/storage/change.h"
+
+#include <quern/world.h>
+
+void quern__resolved_clear(quern__resolved *resolved)
+{
+    resolved->deltas.count = 0;
+    resolved->spawned.count = 0;
+    resolved->created.count = 0;
+    resolved->created_count = 0;
+    resolved->destroyed_count = 0;
+    resolved->refused_count = 0;
+    resolved->refused_result = QUERN_OK;
+}
+
+typedef struct resolving {
+    quern__resolved *resolved;
+    quern__merged *merged;
+    const quern__gathered *gathered;
+    quern__storage *storage;
+    quern__drops *drops;
+} resolving;
+
+void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &resolved->deltas);
+    quern__array_release(allocator, &resolved->delta_of_archetype);
+    quern__array_release(allocator, &resolved->gaps);
+    quern__array_release(allocator, &resolved->tails);
+    quern__array_release(allocator, &resolved->destroyed);
+    quern__array_release(allocator, &resolved->freed);
+    quern__array_release(allocator, &resolved->created);
+    quern__array_release(allocator, &resolved->spawned);
+}
+
+/* ------------------------------------------------------------------------------------------- sequences */
+
+/* What a sequence makes of each component. It is read backwards: what comes last decides. */
+typedef struct effect {
+    uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those decided */
+    uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];   /* present, with a new value */
+    /* present because of an add without a value, which leaves the value that an earlier operation decides
+     * on */
+    uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* The last command that enables or disables a component counts if the component was there then: so it is
+     * noted, and settled by what the command before it does to the component. */
+    uint64_t toggled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t disables[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those toggled */
+    uint64_t settled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    bool has_toggles;
+    uint32_t present_count;
+    bool removes;                            /* a component that the source has */
+    bool keeps_set;                          /* what comes out has the components of the source */
+    quern__fill fills[QUERN_MAX_COMPONENTS]; /* of components with a fresh value, half filled in */
+} effect;
+
+static void decide(effect *it, uint32_t component_index, bool is_present)
+{
+    quern__bitset_add(it->decided, component_index);
+    if (!is_present) return;
+    quern__bitset_add(it->present, component_index);
+    it->present_count++;
+}
+
+static void decide_value(effect *it, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    const quern__operand *operand = &operation->operands[i];
+    decide(it, operand->component_index, true);
+    quern__bitset_add(it->fresh, operand->component_index);
+    bool owns = operand->offset_bytes != 0 && operand->type->hooks.destroy != NULL;
+    it->fills[operand->component_index] = (quern__fill){
+        .type = operand->type,
+        .size_bytes = operand->size_bytes,
+        .value_offset_bytes = operand->offset_bytes,
+        .living_offset_bytes = (uint16_t)(owns ? operation->living_offset_bytes + i : 0),
+        .hop = hop,
+        .is_plain = operand->is_plain,
+    };
+}
+
+/* Whether the component is enabled at the end, as far as this operation decides. One that is removed is
+ * enabled if it comes back. */
+static void read_toggle(effect *it, const quern__operation *operation, uint32_t index)
+{
+    if (quern__bitset_has(it->settled, index)) return;
+    if (operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE) {
+        if (quern__bitset_has(it->toggled, index)) return;
+        quern__bitset_add(it->toggled, index);
+        if (operation->kind == QUERN__OPERATION_DISABLE) quern__bitset_add(it->disables, index);
+    } else if (operation->kind == QUERN__OPERATION_REMOVE) {
+        quern__bitset_add(it->toggled, index);
+        quern__bitset_remove(it->disables, index);
+        quern__bitset_add(it->settled, index);
+    } else if (quern__bitset_has(it->toggled, index)) {
+        quern__bitset_add(it->settled, index); /* it was there, by an add or a create */
+    }
+}
+
+/* Backwards from the last, so what has been decided by a later operation stays. */
+static void read_operation(effect *it, const quern__operation *operation, uint32_t hop)
+{
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        const uint32_t index = operand->component_index;
+        if (operand->can_disable) {
+            it->has_toggles = true;
+            read_toggle(it, operation, index);
+            if (operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE)
+                continue;
+        }
+        if (quern__bitset_has(it->decided, index)) continue;
+        if (operation->kind == QUERN__OPERATION_ADD && operand->offset_bytes == 0)
+            quern__bitset_add(it->pending, index);
+        else if (operation->kind == QUERN__OPERATION_REMOVE && !quern__bitset_has(it->pending, index))
+            decide(it, index, false);
+        else /* a pending add after a remove: the component comes back constructed */
+            decide_value(it, operation, i, hop);
+    }
+}
+
+/* What no operation has decided is as in the source; pending adds add what the source lacks. */
+static void read_sequence(effect *it, const quern__storage *storage, const quern__sequences *sequences,
+                          const quern__sequence *sequence)
+{
+    memset(it, 0, offsetof(effect, fills));
+    uint32_t hop = 0;
+    for (const quern__sequence *at = sequence; at->operation != NULL;
+         at = &sequences->list.items[at->parent])
+        read_operation(it, at->operation, hop++);
+    const quern__archetype *source = sequence->source;
+    for (uint32_t i = 0; source != NULL && i < source->component_count; i++) {
+        const uint32_t index = source->component_indices[i];
+        if (!quern__bitset_has(it->decided, index))
+            decide(it, index, true);
+        else if (!quern__bitset_has(it->present, index))
+            it->removes = true;
+    }
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {
+        uint64_t left = it->pending[word] & ~it->decided[word];
+        while (left != 0) {
+            uint32_t index = word * 64 + quern__bitset_take_lowest(&left);
+            const quern__type *type = quern__components_type(&storage->components, index);
+            decide(it, index, true);
+            quern__bitset_add(it->fresh, index);
+            it->fills[index] = (quern__fill){.type = type, .size_bytes = (uint16_t)type->size_bytes};
+        }
+    }
+    it->keeps_set = source != NULL && !it->removes && it->present_count == source->component_count;
+}
+
+/* Sorted by hop, so that one walk along an edit's earlier_items meets them all. */
+static void insert_fill(quern__sequences *sequences, uint32_t first, const quern__fill *fill)
+{
+    uint32_t i = sequences->fills.count++;
+    for (; i > first && sequences->fills.items[i - 1].hop > fill->hop; i--)
+        sequences->fills.items[i] = sequences->fills.items[i - 1];
+    sequences->fills.items[i] = *fill;
+}
+
+static bool list_fills(const effect *it, quern__sequences *sequences, quern__sequence *sequence)
+{
+    const quern__archetype *target = sequence->target;
+    uint32_t first = sequences->fills.count;
+    if (!quern__array_reserve(sequences->allocator, &sequences->fills, first + target->column_count))
+        return false;
+    for (uint32_t i = 0; i < target->column_count; i++) {
+        const quern__column *column = &target->columns[i];
+        if (!quern__bitset_has(it->fresh, column->component_index)) continue;
+        quern__fill fill = it->fills[column->component_index];
+        fill.target_offset_bytes = column->offset_bytes;
+        fill.replaces =
+            sequence->source != NULL && quern__archetype_has(sequence->source, column->component_index);
+        insert_fill(sequences, first, &fill);
+        sequence->is_hooked |= !fill.is_plain;
+    }
+    sequence->first_fill = first;
+    sequence->fill_count = sequences->fills.count - first;
+    return true;
+}
+
+/* Where the source lacks the component, a toggle that nothing settled came too early. Rows that come have
+ * what they lack enabled; so only what the source has needs to be enabled. */
+static bool list_toggles(const effect *it, quern__sequences *sequences, quern__sequence *sequence)
+{
+    const quern__planes *planes = sequence->target->planes;
+    const quern__archetype *source = sequence->source;
+    if (!it->has_toggles || planes == NULL) return true;
+    sequence->first_toggle = sequences->toggles.count;
+    if (!quern__array_reserve(sequences->allocator, &sequences->toggles,
+                              sequence->first_toggle + planes->count))
+        return false;
+    for (uint32_t i = 0; i < planes->count && planes->list[i].kind == QUERN__PLANE_DISABLED; i++) {
+        const uint32_t index = planes->list[i].id;
+        const bool is_in_source = source != NULL && quern__archetype_has(source, index);
+        const bool enables = !quern__bitset_has(it->disables, index);
+        if (!quern__bitset_has(it->toggled, index)) continue;
+        if (is_in_source || (!enables && quern__bitset_has(it->settled, index)))
+            sequences->toggles.items[sequences->toggles.count++] =
+                (quern__toggle){.plane = i, .enables = enables};
+    }
+    sequence->toggle_count = sequences->toggles.count - sequence->first_toggle;
+    return true;
+}
+
+static bool has_hooks(const quern__move_plan *plan)
+{
+    const quern__move_step *end =
+        plan->steps + plan->shared_count + plan->added_count + plan->removed_count;
+    for (const quern__move_step *step = plan->steps; step < end; step++)
+        if (step->type != NULL) return true;
+    return false;
+}
+
+static quern_result find_target(quern__storage *storage, const effect *it, quern__sequence *sequence)
+{
+    if (it->keeps_set) {
+        sequence->target = sequence->source;
+        return QUERN_OK;
+    }
+    uint16_t set[QUERN_MAX_COMPONENTS];
+    const uint32_t count = quern__bitset_list(it->present, QUERN__COUNT_OF(it->present), set);
+    quern_result result = quern__storage_archetype(storage, set, count, &sequence->target);
+    if (result != QUERN_OK || sequence->source == NULL) return result;
+    result = quern__plan_between(storage, sequence->source, sequence->target, &sequence->plan);
+    if (result == QUERN_OK) sequence->is_hooked = has_hooks(sequence->plan);
+    return result;
+}
+
+/* What one entity asks for and cannot have must not stop all others: it stays as it was or, if it was to be
+ * created, ends at once. */
+static quern_result resolve_sequence(const resolving *it, quern__sequences *sequences,
+                                     quern__sequence *sequence)
+{
+    if (sequence->is_destroyed) { /* never is_resolved: listeners of an archetype come and go without notice */
+        sequence->is_hooked =
+            sequence->source != NULL &&
+            (sequence->source->has_destroy || quern__row_listeners_call_hooks(sequence->source));
+        return QUERN_OK;
+    }
+    sequence->is_resolved = true;
+    effect found;
+    read_sequence(&found, it->storage, sequences, sequence);
+    quern_result result = find_target(it->storage, &found, sequence);
+    if (result == QUERN_OK &&
+        (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the values of an edit sequence");
+    if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY) return result;
+    sequence->is_refused = true;
+    sequence->target = sequence->source;
+    sequence->is_destroyed = sequence->source == NULL;
+    if (it->resolved->refused_result == QUERN_OK) it->resolved->refused_result = result;
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------- archetype deltas */
+
+quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
+                                            quern__archetype *archetype)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    uint32_t archetype_count = storage->archetypes.count;
+    if (!quern__array_reserve(allocator, &resolved->delta_of_archetype, archetype_count)) return NULL;
+    while (resolved->delta_of_archetype.count < archetype_count)
+        resolved->delta_of_archetype.items[resolved->delta_of_archetype.count++] = 0;
+    uint32_t *place = &resolved->delta_of_archetype.items[archetype->index];
+    if (*place < resolved->deltas.count && resolved->deltas.items[*place].archetype == archetype)
+        return &resolved->deltas.items[*place];
+    if (!quern__array_reserve(allocator, &resolved->deltas, resolved->deltas.count + 1)) return NULL;
+    *place = resolved->deltas.count++;
+    resolved->deltas.items[*place] =
+        (quern__archetype_delta){.archetype = archetype,
+                                 .row_count = (uint32_t)quern__archetype_row_count(archetype),
+                                 .led_edits = UINT32_MAX};
+    return &resolved->deltas.items[*place];
+}
+
+/* Rows that end in another archetype: they get their ranks there from the leader, the first group of their
+ * edits that leads to it. */
+static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edits *edits,
+                                     uint32_t group_index, quern__archetype *target)
+{
+    quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, target);
+    if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    uint32_t number = (uint32_t)(edits - it->merged->edits.items);
+    uint32_t *coming = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
+    quern__edit_group *group = &edits->scratch->groups.items[group_index];
+    if (delta->led_edits != number) {
+        delta->led_edits = number;
+        delta->leader = group_index;
+        group->arrival = *coming;
+    }
+    group->leader = delta->leader;
+    *coming += group->count;
+    return QUERN_OK;
+}
+
+static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t group_index)
+{
+    quern__sequences *sequences = &edits->scratch->sequences;
+    const quern__edit_group *group = &edits->scratch->groups.items[group_index];
+    quern__sequence *sequence = &sequences->list.items[group->sequence];
+    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: see spawned.h */
+    if (!sequence->is_resolved) {
+        quern_result result = resolve_sequence(it, sequences, sequence);
+        if (result != QUERN_OK) return result;
+    }
+    edits->is_hooked |= sequence->is_hooked;
+    if (sequence->is_refused) it->resolved->refused_count += group->count;
+    if (sequence->is_destroyed) it->resolved->destroyed_count += group->count;
+    bool leaves =
+        sequence->source != NULL && (sequence->is_destroyed || sequence->target != sequence->source);
+    if (leaves) {
+        quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, sequence->source);
+        if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+        delta->leaving_count += group->count;
+        const quern_result result = quern__leaving_reserve(
+            it->storage, sequence->source, sequence->is_destroyed ? NULL : sequence->target, group->count);
+        if (result != QUERN_OK) return result;
+    }
+    if (sequence->is_destroyed || sequence->target == sequence->source) return QUERN_OK;
+    return resolve_arrivals(it, edits, group_index, sequence->target);
+}
+
+static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits)
+{
+    edits->first_destroyed = it->resolved->destroyed_count;
+    if (edits->chunk == NULL) {
+        edits->first_created = it->resolved->created_count;
+        it->resolved->created_count += edits->row_count;
+    } else {
+        const quern__archetype_delta *delta =
+            quern__resolved_add(it->resolved, it->storage, edits->archetype);
+        if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+        edits->first_gap = delta->leaving_count; /* from the archetype's first gap on */
+    }
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < edits->group_count && result == QUERN_OK; i++)
+        result = resolve_group(it, edits, edits->first_group + i);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------- room */
+
+static quern_result reserve_rows(quern__resolved *resolved, quern__storage *storage,
+                                 uint64_t *out_gap_count, uint32_t *out_most_left_over)
+{
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        quern__archetype_delta *delta = &resolved->deltas.items[i];
+        const uint32_t leaving = delta->leaving_count, created = delta->created_count;
+        delta->first_gap = *out_gap_count;
+        *out_gap_count += leaving;
+        if (leaving > created) delta->left_over_count = leaving - created;
+        delta->is_emptied = leaving == delta->row_count && delta->arriving_count == 0 && created == 0 &&
+                            delta->spawned_count == 0;
+        if (delta->left_over_count > *out_most_left_over) *out_most_left_over = delta->left_over_count;
+        delta->appended_count = delta->arriving_count + (created > leaving ? created - leaving : 0);
+        quern_result result =
+            quern__rows_reserve(storage, delta->archetype, delta->appended_count + delta->spawned_count);
+        if (result != QUERN_OK) return result;
+        delta->is_reserved = true;
+    }
+    return QUERN_OK;
+}
+
+static quern_result reserve_room(quern__resolved *resolved, const quern__gathered *gathered,
+                                 quern__storage *storage)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    if (resolved->created_count > QUERN_MAX_ENTITIES)
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "%llu creates at one sync point; the limit is %u "
+                           "(QUERN_MAX_ENTITIES)",
+                           (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
+    const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+    quern_result result = QUERN_OK;
+    if (QUERN__UNLIKELY(spawns)) result = quern__spawned_plan(resolved, gathered, storage);
+    if (result != QUERN_OK) return result;
+    const uint32_t created = (uint32_t)resolved->created_count;
+    const uint32_t destroyed = (uint32_t)resolved->destroyed_count;
+    uint64_t gap_count = 0;
+    uint32_t most_left_over = 0;
+    result = quern__entities_reserve(&storage->entities, allocator, created);
+    if (result == QUERN_OK) result = reserve_rows(resolved, storage, &gap_count, &most_left_over);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)gap_count) ||
+        !quern__array_reserve(allocator, &resolved->tails, most_left_over) ||
+        !quern__array_reserve(allocator, &resolved->destroyed, destroyed) ||
+        !quern__array_reserve(allocator, &resolved->created, created))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what comes and goes");
+    resolved->destroyed.count = destroyed;
+    return QUERN__UNLIKELY(spawns) ? quern__spawned_reserve(resolved, storage) : QUERN_OK;
+}
+
+quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
+                                     quern__storage *storage)
+{
+    const quern_result result = reserve_room(resolved, gathered, storage);
+    if (result == QUERN_OK) return QUERN_OK;
+    for (uint32_t i = 0; i < resolved->deltas.count; i++)
+        if (resolved->deltas.items[i].is_reserved)
+            quern__rows_unreserve(storage, resolved->deltas.items[i].archetype);
+    quern__entities_trim(&storage->entities, &storage->allocator);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- refusals */
+
+/* NULL: the entity does not live. */
+static const quern__sequence *sequence_of(const resolving *it, uint32_t create_edits, quern_entity entity)
+{
+    const quern__chunk_edits *edits = NULL;
+    uint32_t row = quern_entity_index(entity);
+    if (quern_entity_is_provisional(entity)) {
+        edits = &it->merged->edits.items[create_edits];
+    } else {
+        const quern__record *record = quern__entities_find(&it->storage->entities, entity);
+        if (record == NULL) return NULL;
+        edits = quern__merged_find(it->merged, quern__chunk_of(record->location));
+        row = quern__location_row(record->location);
+    }
+    return &edits->scratch->sequences.list.items[edits->rows[row].sequence];
+}
+
+/* Refusals are rare, so who asked is found by looking through all commands again. False: no memory. */
+static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quern__run *run,
+                                uint64_t number)
+{
+    quern__scratch *scratch = it->merged->scratches.items[0];
+    const quern__stream *stream = it->gathered->streams.items[stream_index].stream;
+    const quern__operation *operation = run->operation;
+    bool creates = operation->kind == QUERN__OPERATION_CREATE;
+    if (operation->kind > QUERN__OPERATION_CREATE) return true; /* relate_stage.h knows */
+    for (uint32_t i = 0; i < run->item_count; i++) {
+        quern_entity entity = quern__run_item(run, i)->entity;
+        const quern__sequence *sequence =
+            sequence_of(it, it->merged->streams.items[stream_index].create_edits, entity);
+        if (sequence != NULL && sequence->is_refused && operation->command_count > creates)
+            quern__scratch_drop(scratch, stream, number + i, entity, operation->command_count - creates,
+                                QUERN_DROP_REFUSED);
+    }
+    return !scratch->is_out_of_memory;
+}
+
+static bool drop_refused(const resolving *it)
+{
+    for (uint32_t i = 0; i < it->gathered->streams.count; i++) {
+        const quern__stream *stream = it->gathered->streams.items[i].stream;
+        quern__run *run = stream->first;
+        uint64_t number = 0;
+        for (uint32_t k = 0; k < stream->run_count; k++) {
+            if (k > 0) {
+                number += run->item_count;
+                run = quern__run_next(run);
+            }
+            if (!drop_refused_of_run(it, i, run, number)) return false;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- resolve */
+
+/* Room to report what is dropped, once all of it is known. */
+static bool reserve_drops(const resolving *it)
+{
+    uint32_t count = it->drops->count + it->resolved->further_drop_count;
+    for (uint32_t i = 0; i < it->merged->used_scratch_count; i++)
+        count += it->merged->scratches.items[i]->drops.count;
+    return quern__array_reserve(&it->storage->allocator, it->drops, count);
+}
+
+quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
+                                     const quern__gathered *gathered, quern__storage *storage,
+                                     quern__drops *drops)
+{
+    const resolving it = {
+        .resolved = resolved, .merged = merged, .gathered = gathered, .storage = storage, .drops = drops};
+    quern_result result = QUERN_OK;
+    quern__leaving_begin(storage);
+    for (uint32_t i = 0; i < merged->chunk_edits.count && result == QUERN_OK; i++)
+        result = resolve_edits(&it, merged->chunk_edits.items[i]);
+    for (uint32_t i = 0; i < merged->create_edits_count && result == QUERN_OK; i++)
+        result = resolve_edits(&it, &merged->edits.items[i]);
+    if (result == QUERN_OK && resolved->refused_count > 0 && !drop_refused(&it))
+        result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_OK && !reserve_drops(&it)) result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_ERROR_OUT_OF_MEMORY)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve what commands come to");
+    return result;
+}

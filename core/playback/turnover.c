@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: streams in order. Out: the world as the commands want it. What may fail, memory and the limits of a
+ * world, fails before anything is changed; what has to go through all stages is found out before, too. */
+#include "core/playback/turnover.h"
+
+#include "core/base/bitset.h"
+#include "core/playback/settle.h"
+#include "core/record/spawn.h"
+#include "core/storage/change.h"
+
+enum {
+    SPAN_CREATES = 256,  /* at most, so that long streams can be shared out */
+    SPANS_PER_CALL = 32, /* a thread that takes fewer, of a few creates each, spends its time on taking */
+    BATCH_CREATES = 32,  /* filled together; as many more are fetched meanwhile */
+};
+
+void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &turnover->kinds);
+    quern__array_release(allocator, &turnover->fills);
+    quern__array_release(allocator, &turnover->spans);
+    quern__map_release(&turnover->kind_of_operation, allocator);
+}
+
+/* ----------------------------------------------------------------------------------- what is destroyed */
+
+/* A look at all commands, which writes nothing but lists. */
+typedef struct look {
+    quern__turnover *turnover;
+    quern__resolved *resolved;
+    const quern__storage *storage;
+    bool is_turnover;
+    bool is_out_of_memory;
+    /* the rows that are left, as far as they are listed */
+    uint32_t left_count;
+    uintptr_t last;              /* 0: there is none */
+    quern__archetype *archetype; /* of the last */
+    uint32_t archetype_first;    /* the first of those that are counted for it now */
+    uint32_t created_count;
+} look;
+
+/* Counts the rows that are left for their archetype, after the last of them. */
+static void count_left(look *it)
+{
+    if (it->archetype == NULL) return;
+    quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, it->archetype);
+    it->is_out_of_memory |= delta == NULL;
+    const uint32_t count = it->left_count - it->archetype_first;
+    if (delta != NULL) delta->leaving_count += count;
+    if (quern__leaving_reserve(it->storage, it->archetype, NULL, count) != QUERN_OK)
+        it->is_out_of_memory = true;
+    it->archetype = NULL;
+}
+
+/* The next row that is left is in another chunk than the last. False: the look may end here. */
+static QUERN__SLOW_PATH bool enter_chunk(look *it, uintptr_t location)
+{
+    const quern__chunk *chunk = quern__chunk_of(location);
+    if (it->last != 0) {
+        const quern__chunk *before = quern__chunk_of(it->last);
+        it->is_turnover &= chunk->archetype == before->archetype
+                               ? chunk->index > before->index
+                               : chunk->archetype->index > before->archetype->index;
+    }
+    it->is_turnover &= !chunk->archetype->has_destroy;
+    if (!it->is_turnover || chunk->archetype == it->archetype) return it->is_turnover;
+    count_left(it);
+    it->archetype = chunk->archetype;
+    it->archetype_first = it->left_count;
+    return true;
+}
+
+/* Lists a row that is left. False: the look may end here. */
+static inline bool list_left(look *it, uintptr_t location, uint32_t slot)
+{
+    if (quern__chunk_of(location) == quern__chunk_of(it->last))
+        it->is_turnover &= location > it->last;
+    else if (!enter_chunk(it, location))
+        return false;
+    it->last = location;
+    it->resolved->gaps.items[it->left_count] = location;
+    it->resolved->destroyed.items[it->left_count++] = slot;
+    return true;
+}
+
+static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
+{
+    const quern__item *item = quern__run_item(run, 0);
+    for (const quern__item *end = item + run->item_count; item < end; item++) {
+        uintptr_t location = item->location;
+        if (QUERN__UNLIKELY(!is_located && location != 0)) {
+            const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
+            location = record != NULL ? record->location : 0;
+        }
+        if (QUERN__UNLIKELY(location == 0)) { /* created by these commands, or gone before */
+            it->is_turnover = false;
+            return;
+        }
+        if (!list_left(it, location, quern_entity_index(item->entity))) return;
+    }
+}
+
+/* ------------------------------------------------------------------------------------- what is created */
+
+/* The kind of an operation, made where there is none. False: no memory. */
+static bool find_kind(look *it, const quern__operation *operation, uint32_t *out_kind)
+{
+    quern__turnover *turnover = it->turnover;
+    const quern_allocator *allocator = &it->storage->allocator;
+    const uint64_t *known = quern__map_find(&turnover->kind_of_operation, (uintptr_t)operation);
+    if (known != NULL) {
+        *out_kind = (uint32_t)*known;
+        return true;
+    }
+    const uint32_t count = turnover->kinds.count;
+    if (!quern__array_reserve(allocator, &turnover->kinds, count + 1) ||
+        !quern__map_reserve(&turnover->kind_of_operation, allocator, count + 1))
+        return false;
+    turnover->kinds.items[turnover->kinds.count++] = (quern__create_kind){.operation = operation};
+    quern__map_put(&turnover->kind_of_operation, (uintptr_t)operation, count);
+    *out_kind = count;
+    return true;
+}
+
+/* A span begins at the i-th item of the run. NULL: no memory. */
+static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__run *run, uint32_t i,
+                                                     uint32_t stream_first)
+{
+    quern__turnover *turnover = it->turnover;
+    uint32_t kind;
+    if (!quern__array_reserve(&it->storage->allocator, &turnover->spans, turnover->spans.count + 1) ||
+        !find_kind(it, run->operation, &kind)) {
+        it->is_out_of_memory = true;
+        return NULL;
+    }
+    turnover->spans.items[turnover->spans.count] = (quern__create_span){.run = run,
+                                                                        .first_item = i,
+                                                                        .operation = run->operation,
+                                                                        .kind = kind,
+                                                                        .first_created = it->created_count,
+                                                                        .stream_first = stream_first};
+    return &turnover->spans.items[turnover->spans.count++];
+}
+
+/* The creates of a run join the last span of their stream (NULL: there is none), or begin others. Returns
+ * the last span then. */
+static inline quern__create_span *look_at_creates(look *it, quern__run *run, quern__create_span *span,
+                                                  uint32_t stream_first)
+{
+    for (uint32_t i = 0, count; i < run->item_count; i += count) {
+        if (span == NULL || span->operation != run->operation || span->count == SPAN_CREATES)
+            span = add_span(it, run, i, stream_first);
+        if (span == NULL) return NULL;
+        count = run->item_count - i;
+        if (count > SPAN_CREATES - span->count) count = SPAN_CREATES - span->count;
+        span->count += count;
+        it->created_count += count;
+    }
+    return span;
+}
+
+static quern_result find_target(quern__storage *storage, const quern__operation *operation,
+                                quern__archetype **out_target)
+{
+    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS];
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        quern__bitset_add(present, operation->operands[i].component_index);
+    const uint32_t count = quern__bitset_list(present, QUERN__COUNT_OF(present), set);
+    return quern__storage_archetype(storage, set, count, out_target);
+}
+
+/* Which archetype creates of this kind come to, and which values go where. */
+static quern_result resolve_kind(look *it, quern__storage *storage, quern__create_kind *kind)
+{
+    quern__turnover *turnover = it->turnover;
+    const quern__operation *operation = kind->operation;
+    quern__archetype *target;
+    quern_result result = find_target(storage, operation, &target);
+    if (result != QUERN_OK) return result;
+    const quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, target);
+    kind->first_fill = turnover->fills.count;
+    kind->fill_count = target->column_count;
+    if (delta == NULL || !quern__array_reserve(&storage->allocator, &turnover->fills,
+                                               turnover->fills.count + target->column_count))
+        return QUERN_ERROR_OUT_OF_MEMORY;
+    kind->delta = (uint32_t)(delta - it->resolved->deltas.items);
+    turnover->fills.count += target->column_count;
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        const uint32_t column = quern__archetype_column(target, operand->component_index);
+        if (column == QUERN__COLUMN_TAG) continue;
+        turnover->fills.items[kind->first_fill + column] =
+            (quern__create_fill){.size_bytes = operand->size_bytes,
+                                 .target_offset_bytes = target->columns[column].offset_bytes,
+                                 .value_offset_bytes = operand->offset_bytes};
+    }
+    return QUERN_OK;
+}
+
+static quern_result resolve_creates(look *it, quern__storage *storage)
+{
+    quern__turnover *turnover = it->turnover;
+    for (uint32_t i = 0; i < turnover->kinds.count; i++) {
+        const quern_result result = resolve_kind(it, storage, &turnover->kinds.items[i]);
+        if (result != QUERN_OK) return result;
+    }
+    for (uint32_t i = 0; i < turnover->spans.count; i++) {
+        quern__create_span *span = &turnover->spans.items[i];
+        quern__archetype_delta *delta =
+            &it->resolved->deltas.items[turnover->kinds.items[span->kind].delta];
+        span->rank = delta->created_count;
+        delta->created_count += span->count;
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- looking */
+
+/* Members of instances are among the creates: none goes on across them. Returns the last span then. */
+static quern__create_span *look_at_spawns(look *it, const quern__run *run)
+{
+    it->created_count += run->item_count * quern__spawn_member_count(run->operation);
+    return NULL;
+}
+
+static void look_at_stream(look *it, const quern__gathered_stream *gathered)
+{
+    const uint32_t stream_first = it->created_count;
+    quern__create_span *span = NULL;
+    quern__run *run = gathered->stream->first;
+    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_turnover; i++) {
+        if (i > 0) run = quern__run_next(run);
+        if (run->operation == &quern__operation_destroy)
+            look_at_destroys(it, run, gathered->is_located);
+        else if (QUERN__UNLIKELY(run->operation->kind == QUERN__OPERATION_SPAWN))
+            span = look_at_spawns(it, run);
+        else
+            span = look_at_creates(it, run, span, stream_first);
+    }
+}
+
+static void look_at_streams(look *it, const quern__gathered *gathered)
+{
+    for (uint32_t i = 0; i < gathered->streams.count && it->is_turnover && !it->is_out_of_memory; i++) {
+        quern__gathered_fetch_ahead(gathered, i);
+        look_at_stream(it, &gathered->streams.items[i]);
+    }
+    count_left(it);
+    it->is_turnover &= !it->is_out_of_memory;
+}
+
+static void clear(quern__turnover *turnover)
+{
+    turnover->fills.count = 0;
+    turnover->spans.count = 0;
+    for (uint32_t i = 0; i < turnover->kinds.count; i++)
+        quern__map_forget(&turnover->kind_of_operation, (uintptr_t)turnover->kinds.items[i].operation);
+    turnover->kinds.count = 0;
+}
+
+quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
+                                       const quern__gathered *gathered, quern__storage *storage,
+                                       bool *out_is_turnover)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+    /* of what spawns, one item is several creates; then it is no more than all items */
+    const uint64_t destroy_count = gathered->item_count - (spawns ? 0 : gathered->create_count);
+    look it = {.turnover = turnover,
+               .resolved = resolved,
+               .storage = storage,
+               .is_turnover =
+                   (gathered->traits & QUERN__TRAIT_TURNOVER) != 0 && gathered->item_count <= UINT32_MAX};
+    *out_is_turnover = false;
+    if (!it.is_turnover) return QUERN_OK;
+    clear(turnover);
+    quern__leaving_begin(storage);
+    quern_result result = QUERN_OK;
+    if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)destroy_count) ||
+        !quern__array_reserve(allocator, &resolved->destroyed, (uint32_t)destroy_count))
+        it.is_out_of_memory = true;
+    else
+        look_at_streams(&it, gathered);
+    if (it.is_turnover) result = resolve_creates(&it, storage);
+    if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "no memory to list what %u streams destroy and create", gathered->streams.count);
+    /* More archetypes than there may be: all stages refuse that, entity by entity. */
+    if (!it.is_turnover || result != QUERN_OK) {
+        quern__resolved_clear(resolved);
+        return QUERN_OK;
+    }
+    resolved->created_count = it.created_count;
+    resolved->destroyed_count = it.left_count;
+    *out_is_turnover = true;
+    return quern__resolved_reserve(resolved, gathered, storage);
+}
+
+/* -------------------------------------------------------------------------------------------- applying */
+
+/* Some new rows of one kind, one after the other in the order of creates. */
+typedef struct create_batch {
+    const quern__create_kind *kind;
+    uint32_t first_created, rank, count;
+    char *items[BATCH_CREATES];
+    uintptr_t places[BATCH_CREATES];
+} create_batch;
+
+typedef struct turnover_target {
+    const quern__turnover *turnover;
+    quern__resolved *resolved;
+    const quern__storage *storage;
+} turnover_target;
+
+/* Gaps, the first one first, then the rows after all others. */
+static void find_places(const quern__resolved *resolved, create_batch *it)
+{
+    const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
+    uint32_t i = 0;
+    for (; i < it->count && it->rank + i < delta->leaving_count; i++)
+        it->places[i] = resolved->gaps.items[delta->first_gap + it->rank + i];
+    while (i < it->count) {
+        const uint32_t row = delta->row_count + it->rank + i - delta->leaving_count;
+        const uintptr_t first = quern__archetype_location(delta->archetype, row);
+        const uint32_t left = delta->archetype->row_capacity - quern__location_row(first);
+        for (uint32_t k = 0; k < left && i < it->count; k++)
+            it->places[i++] = first + k;
+    }
+}
+
+/* size_bytes is a constant where it is inlined. */
+static inline void copy_column(const create_batch *it, const quern__create_fill *fill, uint32_t size_bytes)
+{
+    for (uint32_t i = 0; i < it->count; i++)
+        quern__copy_value(quern__location_value(it->places[i], fill->target_offset_bytes, size_bytes),
+                          it->items[i] + fill->value_offset_bytes, size_bytes);
+}
+
+static void fill_column(const create_batch *it, const quern__create_fill *fill)
+{
+    if (fill->value_offset_bytes == 0) {
+        for (uint32_t i = 0; i < it->count; i++)
+            memset(quern__location_value(it->places[i], fill->target_offset_bytes, fill->size_bytes), 0,
+                   fill->size_bytes);
+        return;
+    }
+    switch (fill->size_bytes) {
+    case 4:
+        copy_column(it, fill, 4);
+        break;
+    case 8:
+        copy_column(it, fill, 8);
+        break;
+    case 12:
+        copy_column(it, fill, 12);
+        break;
+    case 16:
+        copy_column(it, fill, 16);
+        break;
+    default:
+        copy_column(it, fill, fill->size_bytes);
+        break;
+    }
+}
+
+/* What a new row in this gap and its record touch. */
+static inline void fetch_row(const turnover_target *all, const quern__create_kind *kind, uintptr_t place,
+                             quern_entity handle)
+{
+    const quern__archetype *archetype = all->resolved->deltas.items[kind->delta].archetype;
+    for (uint32_t i = 0; i < kind->fill_count; i++) {
+        const quern__create_fill *fill = &all->turnover->fills.items[kind->first_fill + i];
+        __builtin_prefetch(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes), 1);
+    }
+    __builtin_prefetch(
+        quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)), 1);
+    __builtin_prefetch(quern__entities_record(&all->storage->entities, quern_entity_index(handle)), 1);
+}
+
+/* Rows of gaps lie apart: while a batch is written, the next one's are fetched. */
+static void fetch_ahead(const turnover_target *all, const create_batch *it)
+{
+    const quern__resolved *resolved = all->resolved;
+    const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
+    uint32_t rank = it->rank + it->count, created = it->first_created + it->count;
+    for (uint32_t i = 0;
+         i < BATCH_CREATES && rank < delta->leaving_count && created < resolved->created.count;
+         i++, rank++, created++)
+        fetch_row(all, it->kind, resolved->gaps.items[delta->first_gap + rank],
+                  resolved->created.items[created]);
+}
+
+static void apply_batch(const turnover_target *all, create_batch *it)
+{
+    if (it->count == 0) return;
+    const quern__resolved *resolved = all->resolved;
+    find_places(resolved, it);
+    fetch_ahead(all, it);
+    quern__rows_arrive_apart(all->storage, resolved->deltas.items[it->kind->delta].archetype, it->places,
+                             resolved->created.items + it->first_created, it->count);
+    for (uint32_t i = 0; i < it->kind->fill_count; i++)
+        fill_column(it, &all->turnover->fills.items[it->kind->first_fill + i]);
+    it->first_created += it->count;
+    it->rank += it->count;
+    it->count = 0;
+}
+
+/* The creates of a span join the batch, which is of their kind. */
+static void take_span(const turnover_target *all, const quern__create_span *span, create_batch *it)
+{
+    assert(it->kind != NULL);
+    const quern__operation *operation = it->kind->operation;
+    quern_entity *created = all->resolved->created.items + span->stream_first;
+    quern__run *run = span->run;
+    uint32_t left = span->count;
+    for (uint32_t first = span->first_item;; first = 0) {
+        const bool creates = run->operation == operation;
+        for (uint32_t i = first; creates && i < run->item_count && left > 0; i++, left--) {
+            char *item = (char *)quern__run_item(run, i);
+            if (QUERN__UNLIKELY(operation->has_entity_fields)) quern__item_remap(operation, item, created);
+            it->items[it->count++] = item;
+            if (it->count == BATCH_CREATES) apply_batch(all, it);
+        }
+        if (left == 0) return;
+        run = quern__run_next(run);
+    }
+}
+
+static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const turnover_target *all = argument;
+    create_batch it; /* most of it is lists, which begin empty */
+    it.kind = NULL;
+    it.count = it.first_created = it.rank = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        const quern__create_span *span = &all->turnover->spans.items[i];
+        const quern__create_kind *kind = &all->turnover->kinds.items[span->kind];
+        if (kind != it.kind || span->first_created != it.first_created + it.count) {
+            apply_batch(all, &it);
+            it.kind = kind;
+            it.first_created = span->first_created;
+            it.rank = span->rank;
+        }
+        take_span(all, span, &it);
+    }
+    apply_batch(all, &it);
+}
+
+void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *resolved,
+                           const quern__gathered *gathered, quern__storage *storage,
+                           const quern__executor *executor)
+{
+    turnover_target all = {.turnover = turnover, .resolved = resolved, .storage = storage};
+    quern__change_begin(resolved, gathered, storage);
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        const quern__archetype_delta *delta = &resolved->deltas.items[i];
+        if (delta->leaving_count > 0)
+            quern__rows_leave_apart(delta->archetype, resolved->gaps.items + delta->first_gap,
+                                    delta->leaving_count);
+    }
+    quern__executor_run(executor, turnover->spans.count, SPANS_PER_CALL, apply_spans, &all);
+    quern__change_end(resolved, storage, executor);
+}

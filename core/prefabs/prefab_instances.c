@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Block by block of instances each group gets its rows, which are filled with copies of its columns, and
+ * the block's members are linked and named.
+ *
+ * Rows come in the order of instances, and in each in that of members, so that n instances at a time leave
+ * what one n times leaves. Groups have archetypes of their own, and so blocks make no difference, but where
+ * several groups share the archetype of the deepest level: there a block is one instance. */
+
+#include "core/prefabs/prefab_instances.h"
+
+#include "core/storage/change.h"
+
+/* -------------------------------------------------------------------------------------------- values */
+
+/* Fills `bytes` with copies of a pattern, one after the other, the first of which begins at `phase`. */
+static inline void repeat(char *to, const char *pattern, size_t pattern_bytes, size_t phase, size_t bytes)
+{
+    if (bytes <= pattern_bytes - phase) {
+        quern__copy_value(to, pattern + phase, bytes);
+        return;
+    }
+    const size_t head = pattern_bytes - phase;
+    quern__copy_value(to, pattern + phase, head);
+    size_t done = bytes - head < phase ? bytes : pattern_bytes;
+    quern__copy_value(to + head, pattern, done - head);
+    for (size_t more; done < bytes; done += more) {
+        more = bytes - done < done ? bytes - done : done;
+        memcpy(to + done, to, more);
+    }
+}
+
+/* Some instances that are put together, and new rows of a group of theirs, which lie side by side. */
+typedef struct group_rows {
+    const quern__prefab_group *group;
+    const quern_entity *handles; /* of all members of the block */
+    uint32_t group_index;
+    uint32_t count;
+    uintptr_t first;
+    uint32_t first_instance; /* of the block */
+    uint32_t instance;       /* of the first row, in the block, */
+    uint32_t phase;          /* which is this row of it */
+} group_rows;
+
+/* The first of the rows that is the row `at` of its instance. The next ones come a group's width later
+ * each, of one instance after the other. */
+static inline uint32_t first_row_of(const group_rows *rows, uint32_t at)
+{
+    return at >= rows->phase ? at - rows->phase : at + rows->group->width - rows->phase;
+}
+
+static inline uint32_t instance_of_first(const group_rows *rows, uint32_t at)
+{
+    return rows->instance + (at < rows->phase);
+}
+
+static const quern__prefab_override *find_override(const quern__instances *it, uint32_t group,
+                                                   uint32_t column, uint32_t row)
+{
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        const quern__prefab_override *override = &it->overrides[i];
+        if (override->group == group && override->column == column && override->row == row) return override;
+    }
+    return NULL;
+}
+
+/* With a copy hook each row is made of what it gets in the end. */
+static void copy_hooked(const quern__instances *it, const group_rows *rows, uint32_t number, char *to)
+{
+    const quern__prefab_column *column = &it->prefab->columns.items[rows->group->first_column + number];
+    for (uint32_t i = 0; i < rows->count; i++, to += column->size_bytes) {
+        const uint32_t instance =
+            rows->first_instance + rows->instance + (rows->phase + i) / rows->group->width;
+        const uint32_t row = (rows->phase + i) % rows->group->width;
+        const char *from = column->values + (size_t)row * column->size_bytes;
+        const quern__prefab_override *override = find_override(it, rows->group_index, number, row);
+        if (override != NULL) from = override->values + (size_t)instance * override->stride_bytes;
+        quern__type_copy(column->type, to, from, 1);
+    }
+}
+
+/* Where the values of a column of the prefab begin. */
+static inline char *column_of(const quern__instances *it, const group_rows *rows, uint32_t index)
+{
+    const quern__prefab_copy *copy = &it->plan->copies[index];
+    return quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes);
+}
+
+/* A few values, in steps of which the last two may overlap. */
+static inline void copy_values(char *to, const char *from, size_t bytes)
+{
+    if (bytes >= 16) {
+        for (size_t i = 0; i + 16 < bytes; i += 16)
+            memcpy(to + i, from + i, 16);
+        memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else if (bytes >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + bytes - 4, from + bytes - 4, 4);
+    } else {
+        quern__copy_value(to, from, bytes);
+    }
+}
+
+/* The rows of one instance, whole and without hooks. */
+static inline void fill_one(const quern__instances *it, const quern__prefab_group *group, uintptr_t first)
+{
+    const quern__prefab_copy *copy = it->plan->copies + group->first_column;
+    for (const quern__prefab_copy *end = copy + group->column_count; copy < end; copy++)
+        copy_values(quern__location_value(first, copy->offset_bytes, copy->size_bytes), copy->values,
+                    copy->bytes);
+}
+
+static inline void fill_columns(const quern__instances *it, const group_rows *rows)
+{
+    const quern__prefab_group *group = rows->group;
+    if (rows->count == group->width && rows->phase == 0 && group->is_plain) {
+        fill_one(it, group, rows->first);
+        return;
+    }
+    const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
+    const quern__prefab_copy *copy = it->plan->copies + group->first_column;
+    for (uint32_t i = 0; i < group->column_count; i++, column++, copy++) {
+        const size_t bytes = copy->size_bytes;
+        char *to = quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes);
+        if (QUERN__LIKELY(column->is_plain))
+            repeat(to, copy->values, copy->bytes, rows->phase * bytes, rows->count * bytes);
+        else
+            copy_hooked(it, rows, i, to);
+    }
+}
+
+/* Handles that named members name those of the instance; not in values that take the place of captured
+ * ones. */
+static inline void write_fields(const quern__instances *it, const group_rows *rows)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern__prefab_field *field = prefab->fields.items + rows->group->first_field;
+    const uint32_t member_count = prefab->members.count, width = rows->group->width;
+    for (uint32_t k = 0; k < rows->group->field_count; k++, field++) {
+        const uint32_t column = rows->group->first_column + field->column;
+        const size_t bytes = it->plan->copies[column].size_bytes;
+        char *values = column_of(it, rows, column) + field->offset_bytes;
+        if (it->override_count > 0 &&
+            find_override(it, rows->group_index, field->column, field->row) != NULL)
+            continue;
+        const quern_entity *handle =
+            rows->handles + (size_t)instance_of_first(rows, field->row) * member_count + field->member;
+        for (uint32_t i = first_row_of(rows, field->row); i < rows->count;
+             i += width, handle += member_count)
+            memcpy(values + i * bytes, handle, sizeof *handle);
+    }
+}
+
+static void write_overrides(const quern__instances *it, const group_rows *rows)
+{
+    for (uint32_t k = 0; k < it->override_count; k++) {
+        const quern__prefab_override *override = &it->overrides[k];
+        if (override->group != rows->group_index) continue;
+        const uint32_t index = rows->group->first_column + override->column;
+        const quern__prefab_column *column = &it->prefab->columns.items[index];
+        const size_t bytes = column->size_bytes;
+        char *values = column_of(it, rows, index);
+        if (!column->is_plain) continue;
+        const char *from =
+            override->values + (size_t)(rows->first_instance + instance_of_first(rows, override->row)) *
+                                   override->stride_bytes;
+        for (uint32_t i = first_row_of(rows, override->row); i < rows->count;
+             i += rows->group->width, from += override->stride_bytes)
+            quern__copy_value(values + i * bytes, from, bytes);
+    }
+}
+
+/* The roots' own parent, of which the group of the root knows nothing. */
+static void write_parent(const quern__instances *it, const group_rows *rows)
+{
+    quern_entity *targets =
+        quern__storage_value(it->plan->archetypes[0], rows->first, it->parent_relation->component_index);
+    for (uint32_t i = 0; i < rows->count; i++)
+        targets[i] = it->parent;
+}
+
+/* ---------------------------------------------------------------------------------------------- rows */
+
+/* The next rows, as many as lie in one chunk. */
+static inline void put_run(const quern__instances *it, const group_rows *rows)
+{
+    const quern__prefab_group *group = rows->group;
+    const quern__archetype *archetype = it->plan->archetypes[rows->group_index];
+    const uint32_t member_count = it->prefab->members.count;
+    const quern__turns turns = {.handles = rows->handles + (size_t)rows->instance * member_count,
+                                .stride = member_count,
+                                .picks = it->prefab->row_members.items + group->first_row,
+                                .width = group->width,
+                                .phase = rows->phase};
+    quern__rows_arrive_in_turns(it->storage, archetype, rows->first, &turns, rows->count);
+    fill_columns(it, rows);
+    if (group->field_count > 0) write_fields(it, rows);
+    if (it->override_count > 0) write_overrides(it, rows);
+    if (rows->group_index == 0 && it->parent_relation != NULL) write_parent(it, rows);
+}
+
+/* What a group has in the instances of a block. */
+static inline void put_group(const quern__instances *it, uint32_t group_index, uint32_t first_instance,
+                             uint32_t count, const quern_entity *handles)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[group_index];
+    uint32_t left = count * group->width, instance = 0, phase = 0;
+    while (true) {
+        uint32_t in_chunk;
+        const uintptr_t first =
+            quern__rows_append(it->storage, it->plan->archetypes[group_index], left, &in_chunk);
+        const group_rows rows = {.group = group,
+                                 .handles = handles,
+                                 .group_index = group_index,
+                                 .count = in_chunk,
+                                 .first = first,
+                                 .first_instance = first_instance,
+                                 .instance = instance,
+                                 .phase = phase};
+        put_run(it, &rows);
+        left -= in_chunk;
+        if (left == 0) return;
+        instance += (phase + in_chunk) / group->width;
+        phase = (phase + in_chunk) % group->width;
+    }
+}
+
+/* What put_group does for one instance with nothing but bytes, whose rows fit one chunk. */
+static inline void put_one(const quern__instances *it, uint32_t group_index, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern__prefab_group *group = &prefab->groups.items[group_index];
+    quern__archetype *archetype = it->plan->archetypes[group_index];
+    const uintptr_t first = quern__rows_append_fitting(it->storage, archetype, group->width);
+    quern__rows_arrive_picked(it->storage, archetype, first, handles,
+                              prefab->row_members.items + group->first_row, group->width);
+    fill_one(it, group, first);
+    const quern__prefab_field *field = prefab->fields.items + group->first_field;
+    for (const quern__prefab_field *end = field + group->field_count; field < end; field++) {
+        const quern__prefab_copy *copy = &it->plan->copies[group->first_column + field->column];
+        memcpy(quern__location_value(first + field->row, copy->offset_bytes, copy->size_bytes) +
+                   field->offset_bytes,
+               &handles[field->member], sizeof *handles);
+    }
+    if (group_index > 0 || it->parent_relation == NULL) return;
+    memcpy(quern__storage_value(archetype, first, it->parent_relation->component_index), &it->parent,
+           sizeof it->parent);
+}
+
+/* All groups of one instance, if each is such a one. Not inlined into what puts many, whose loops need the
+ * registers. */
+static __attribute__((noinline)) bool put_single(const quern__instances *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    if (it->override_count > 0 || it->plan->shares_archetypes) return false;
+    for (uint32_t i = 0; i < prefab->groups.count; i++)
+        if (!prefab->groups.items[i].is_plain ||
+            !quern__rows_fit_chunk(it->plan->archetypes[i], prefab->groups.items[i].width))
+            return false;
+    for (uint32_t i = 0; i < prefab->groups.count; i++)
+        put_one(it, i, handles);
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------------- links */
+
+static void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
+{
+    quern__links *links = &relation->links;
+    quern__links_link(links, source, target, quern__links_new_place(links, target, relation->is_ordered));
+    quern__links_set_level(links, source, quern__relation_child_level(relation, target));
+}
+
+static void link_others(const quern__instances *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        if (link->relation == it->storage->relations->parent) continue;
+        const quern_entity target = link->target != QUERN_NO_MEMBER ? handles[link->target] : link->outside;
+        link_entity(link->relation, quern_entity_index(handles[link->source]), quern_entity_index(target));
+    }
+}
+
+/* The links of the hierarchy are known beforehand, but for slots. */
+static void link_instances(const quern__instances *it, uint32_t count, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    const uint32_t member_count = prefab->members.count;
+    quern__relation *parent = it->storage->relations->parent;
+    if (prefab->has_children)
+        quern__links_put_trees(&parent->links, it->plan->kin, it->plan->kin_bases, member_count, handles,
+                               count);
+    if (it->parent_relation == NULL && !prefab->has_other_links) return;
+    for (uint32_t i = 0; i < count; i++, handles += member_count) {
+        if (it->parent_relation != NULL)
+            link_entity(parent, quern_entity_index(handles[0]), quern_entity_index(it->parent));
+        if (prefab->has_other_links) link_others(it, handles);
+    }
+}
+
+static void name_instance(const quern__instances *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 1; i < prefab->members.count; i++) {
+        const uint32_t at = prefab->members.items[i].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = prefab->names.items + at;
+        quern__names_put(it->storage->names, quern_entity_index(handles[i]),
+                         quern_entity_index(handles[prefab->kin.items[i].target]), name,
+                         (uint32_t)strlen(name));
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- instances */
+
+static void disable_components(const quern__instances *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->toggles.count; i++) {
+        const quern__prefab_toggle *toggle = &prefab->toggles.items[i];
+        const quern__record *record =
+            quern__entities_record(&it->storage->entities, quern_entity_index(handles[toggle->member]));
+        const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+        quern__row_enable(
+            archetype, record->location,
+            quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, toggle->component_index), false);
+    }
+}
+
+void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t count,
+                          const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    const uint32_t member_count = prefab->members.count;
+    const bool is_one = count == 1 || it->plan->shares_archetypes;
+    const uint32_t most = is_one ? 1 : quern__instances_per_block(prefab);
+    for (uint32_t left = count, block; left > 0; left -= block) {
+        block = left < most ? left : most;
+        const bool is_put = block == 1 && put_single(it, handles);
+        for (uint32_t i = 0; i < prefab->groups.count && !is_put; i++)
+            put_group(it, i, first, block, handles);
+        link_instances(it, block, handles);
+        for (uint32_t i = 0; i < block && prefab->name_count > 0; i++)
+            name_instance(it, handles + (size_t)i * member_count);
+        for (uint32_t i = 0; i < block && prefab->toggles.count > 0; i++)
+            disable_components(it, handles + (size_t)i * member_count);
+        handles += (size_t)block * member_count;
+        first += block;
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------- room */
+
+static inline uint32_t coming_slot(const quern__coming_slots *slots, uint32_t i)
+{
+    return i < slots->handle_count ? quern_entity_index(slots->handles[i])
+                                   : slots->first + (i - slots->handle_count);
+}
+
+/* Slots one after the other that share a page, beginning with the i-th. */
+static inline uint32_t count_on_page(const quern__coming_slots *slots, uint32_t i, uint32_t slot)
+{
+    return i < slots->handle_count ? 1 : QUERN__LINK_PAGE_SLOTS - (slot & (QUERN__LINK_PAGE_SLOTS - 1));
+}
+
+/* Pages of links for all members. */
+static bool reserve_relation(const quern__instances *it, quern__relation *relation,
+                             const quern__coming_slots *slots)
+{
+    const uint32_t count = it->count * it->prefab->members.count;
+    for (uint32_t i = 0, slot; i < count; i += count_on_page(slots, i, slot)) {
+        slot = coming_slot(slots, i);
+        if (!quern__links_reserve(&relation->links, &it->storage->allocator, slot)) return false;
+    }
+    return true;
+}
+
+/* For all members, and for those that they are related to. */
+static bool reserve_links(const quern__instances *it, const quern__coming_slots *slots)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern_allocator *allocator = &it->storage->allocator;
+    const quern__relation *last = NULL;
+    if (it->parent_relation != NULL &&
+        (!reserve_relation(it, it->parent_relation, slots) ||
+         !quern__links_reserve(&it->parent_relation->links, allocator, quern_entity_index(it->parent))))
+        return false;
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        assert(link->relation != NULL);
+        if (link->relation != last && !reserve_relation(it, link->relation, slots)) return false;
+        last = link->relation;
+        if (link->target == QUERN_NO_MEMBER &&
+            !quern__links_reserve(&link->relation->links, allocator, quern_entity_index(link->outside)))
+            return false;
+    }
+    return true;
+}
+
+static bool reserve_names(const quern__instances *it, const quern__coming_slots *slots,
+                          uint32_t *name_count)
+{
+    quern__names *names = it->storage->names;
+    const quern_allocator *allocator = &it->storage->allocator;
+    const uint32_t member_count = it->prefab->members.count;
+    for (uint32_t i = 0; i < it->count * member_count; i++)
+        if (it->prefab->members.items[i % member_count].name != QUERN_NO_MEMBER &&
+            !quern__names_reserve_page(names, allocator, coming_slot(slots, i)))
+            return false;
+    *name_count += it->count * it->prefab->name_count;
+    return quern__names_reserve_count(names, allocator, *name_count);
+}
+
+/* Whether all slots of members share a page that the hierarchy has, and nothing else is asked for. */
+static inline bool has_links(const quern__instances *it, const quern__coming_slots *slots)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern__relation *parent = it->storage->relations->parent;
+    const uint32_t last = slots->first + it->count * prefab->members.count - 1;
+    return slots->handle_count == 0 && it->parent_relation == NULL && !prefab->has_other_links &&
+           prefab->name_count == 0 && parent != NULL &&
+           slots->first >> QUERN__LINK_PAGE_LOG2 == last >> QUERN__LINK_PAGE_LOG2 &&
+           quern__links_has_page(&parent->links, last);
+}
+
+quern_result quern__instances_reserve_links(const quern__instances *it, const quern__coming_slots *slots,
+                                            uint32_t *name_count)
+{
+    if (has_links(it, slots)) return QUERN_OK;
+    if (reserve_links(it, slots) && (it->prefab->name_count == 0 || reserve_names(it, slots, name_count)))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for links and names");
+}

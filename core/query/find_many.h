@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_QUERY_FIND_MANY_H
+#define QUERN_CORE_QUERY_FIND_MANY_H
+
+/* The values of many entities. One after the other they would cost two waits each, for the record and for
+ * the value. Here the records of a batch are asked for while the batch before it is looked up, and each
+ * value as soon as it is known where it is; nothing waits for a value. */
+
+#include "core/storage/limit.h"
+#include "core/storage/storage.h"
+
+enum { QUERN__FIND_BATCH = 16 };
+
+static inline void quern__prefetch_records(const quern__entities *entities, const quern_entity *handles,
+                                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = quern_entity_index(handles[i]);
+        if (index < entities->slot_count) __builtin_prefetch(quern__entities_record(entities, index));
+    }
+}
+
+/* Where the component of an entity is; nowhere if it has none. table: of the component, or NULL. */
+static inline quern__place quern__find_place(const quern__storage *storage, const quern__place_table *table,
+                                             uint32_t component_index, const quern__record *record)
+{
+    if (table != NULL) return table->places[record->archetype_number];
+    return quern__archetype_place(quern__storage_archetype_of(storage, record), component_index);
+}
+
+/* out_values[i]: the value of handles[i], or NULL. Returns how many there are. table and limit are each
+ * NULL or not where this is called. */
+static inline uint32_t quern__find_many(const quern__storage *storage, const quern__place_table *table,
+                                        uint32_t component_index, const quern__limit *limit,
+                                        const quern_entity *handles, uint32_t count,
+                                        const void **out_values)
+{
+    const quern__entities *entities = &storage->entities;
+    uint32_t found_count = 0;
+    uint32_t next = count < QUERN__FIND_BATCH ? count : QUERN__FIND_BATCH;
+    quern__prefetch_records(entities, handles, next);
+    for (uint32_t first = 0, end = next; first < count; first = end, end += next) {
+        next = count - end < QUERN__FIND_BATCH ? count - end : QUERN__FIND_BATCH;
+        quern__prefetch_records(entities, handles + end, next);
+        for (uint32_t i = first; i < end; i++) {
+            const quern__record *record = quern__entities_find(entities, handles[i]);
+            out_values[i] = NULL;
+            if (QUERN__UNLIKELY(record == NULL)) continue;
+            if (limit != NULL && !quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)))
+                continue;
+            const quern__place place = quern__find_place(storage, table, component_index, record);
+            if (QUERN__UNLIKELY(place.offset_bytes == 0)) continue;
+            out_values[i] = quern__place_value(place, record->location);
+            __builtin_prefetch(out_values[i]);
+            found_count++;
+        }
+    }
+    return found_count;
+}
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Queries: their definition, and which archetypes match. core/query/query_walk.c walks over them. */
+
+#include "core/query/query_internal.h"
+
+#include "core/query/rows.h"
+#include "core/query/target.h"
+#include "core/world/world_internal.h"
+
+/* ------------------------------------------------------------------------------------- definition */
+
+static bool is_end_of_terms(const void *list, uint32_t i)
+{
+    const quern_term *term = &((const quern_term *)list)[i];
+    return quern_component_is_null(term->component) && term->match == 0 &&
+           term->access == QUERN_NO_ACCESS && !term->changed && term->enabled == QUERN_IF_ENABLED &&
+           term->reach == QUERN_REACH_ROW && term->relation.bits == 0 && !term->by_target;
+}
+
+quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
+{
+    return quern__list_count(terms, QUERN_MAX_TERMS, is_end_of_terms, "term", NULL, out_count);
+}
+
+/* Whether both are about the same component of the same entity. */
+static bool are_alike(const quern_term *a, const quern_term *b)
+{
+    return quern_component_equal(a->component, b->component) && a->reach == b->reach &&
+           a->relation.bits == b->relation.bits;
+}
+
+static quern_result check_enabled(const quern__storage *storage, const quern_term *term, uint32_t i)
+{
+    const uint32_t index = quern__component_index(term->component);
+    const char *name = quern__components_type(&storage->components, index)->name;
+    if ((unsigned)term->enabled > QUERN_IF_EITHER)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has enabled %d, which is none of quern_term_enabled", i, name,
+                           (int)term->enabled);
+    if (term->enabled != QUERN_IF_DISABLED) return QUERN_OK;
+    if (!quern__components_can_disable(&storage->components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u asks for '%s' disabled, which cannot be: register it with can_disable",
+                           i, name);
+    if (term->reach == QUERN_REACH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "term %u asks for '%s' disabled: it may only be QUERN_MATCH_ALL, on the row itself",
+                       i, name);
+}
+
+/* Whether it depends on single rows if an entity with the component matches the term. */
+static bool is_row_term(const quern__storage *storage, const quern_term *term)
+{
+    return term->match == QUERN_MATCH_ALL && term->reach == QUERN_REACH_ROW &&
+           term->enabled != QUERN_IF_EITHER &&
+           quern__components_can_disable(&storage->components, quern__component_index(term->component));
+}
+
+static bool is_row_filter(const quern__storage *storage, const quern_term *term)
+{
+    return term->changed &&
+           quern__components_has_row_changes(&storage->components, quern__component_index(term->component));
+}
+
+static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
+{
+    const quern_term *term = &terms[i];
+    if (quern_component_is_null(term->component))
+        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT, "term %u names no component: was it registered?",
+                           i);
+    quern_result result = quern__components_check(&storage->components, term->component);
+    if (result != QUERN_OK) return quern__name_element(result, "term", i);
+    const char *name =
+        quern__components_type(&storage->components, quern__component_index(term->component))->name;
+    if ((unsigned)term->match > QUERN_MATCH_ANY)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has match %d, which is none of quern_match", i, name,
+                           (int)term->match);
+    if ((unsigned)term->access > QUERN_WRITE)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has access %d; for components there are QUERN_NO_ACCESS, "
+                           "QUERN_READ and QUERN_WRITE",
+                           i, name, (int)term->access);
+    if (term->access == QUERN_WRITE &&
+        quern__components_is_managed(&storage->components, quern__component_index(term->component)))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u writes '%s', which is a relation and kept by the world: read it, and "
+                           "relate by quern_commands_relate or quern_entity_relate",
+                           i, name);
+    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u excludes '%s' and asks for access to it: what is not there cannot be touched", i,
+            name);
+    if (term->match == QUERN_MATCH_NONE && term->changed)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u excludes '%s' and asks whether it has changed: what is not there cannot "
+            "change",
+            i, name);
+    quern_result enabled = check_enabled(storage, term, i);
+    if (enabled != QUERN_OK) return enabled;
+    for (uint32_t k = 0; k < i; k++)
+        if (are_alike(&terms[k], term))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
+                               name, k, i);
+    if (term->by_target) return quern__target_check(storage, terms, i);
+    if (term->reach != QUERN_REACH_ROW) return quern__up_check(storage, term, i);
+    if (term->relation.bits == 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "term %u ('%s') names a relation and is no up-term: set its reach (quern_term_up)",
+                       i, name);
+}
+
+/* Few archetypes have the rarest component: looking only at those spares the others. */
+static uint32_t find_driver(const quern__storage *storage, const quern_term *terms, uint32_t term_count)
+{
+    uint32_t driver = QUERN__NO_DRIVER, fewest = UINT32_MAX;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (terms[i].match != QUERN_MATCH_ALL) continue;
+        uint32_t index = quern__term_index(&terms[i]);
+        uint32_t count = storage->components.list.items[index]->archetypes.count;
+        if (count < fewest) {
+            fewest = count;
+            driver = index;
+        }
+    }
+    return driver;
+}
+
+static void unfilter(quern__storage *storage, const quern_term *terms, uint32_t term_count)
+{
+    for (uint32_t i = 0; i < term_count; i++)
+        if (terms[i].changed) quern__storage_unfilter(storage, quern__component_index(terms[i].component));
+}
+
+static quern_result filter(quern__storage *storage, const quern_term *terms, uint32_t term_count,
+                           uint32_t *out_filter_count)
+{
+    *out_filter_count = 0;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (!terms[i].changed) continue;
+        quern_result result = quern__storage_filter(storage, quern__component_index(terms[i].component));
+        for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+            quern__query_list_again(query); /* some archetypes may have begun to keep versions */
+        if (result != QUERN_OK) {
+            unfilter(storage, terms, i);
+            return result;
+        }
+        ++*out_filter_count;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
+                               uint32_t term_count)
+{
+    for (uint32_t i = 0; i < term_count; i++) {
+        quern_result result = check_term(storage, terms, i);
+        if (result != QUERN_OK) return result;
+    }
+    uint32_t filter_count;
+    quern_result result = filter(storage, terms, term_count, &filter_count);
+    if (result != QUERN_OK) return result;
+    *query = (quern__query){
+        .storage = storage,
+        .term_count = term_count,
+        .filter_count = filter_count,
+        .entries_version = QUERN__NO_VERSION,
+        .walked_version = QUERN__NO_VERSION,
+        .scope = {.accessor = &query->accessor, .storage = storage, .caller = QUERN__CALLER_ITERATION}};
+    for (uint32_t i = 0; i < term_count; i++) {
+        query->terms[i] = terms[i];
+        query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
+        query->up_count += terms[i].reach != QUERN_REACH_ROW;
+        if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
+        if (is_row_filter(storage, &terms[i])) query->row_filters |= UINT64_C(1) << i;
+        if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
+    }
+    query->picks_rows = query->up_count > 0 || query->row_term_count > 0 || query->row_filters != 0;
+    result = quern__target_create(query);
+    if (result == QUERN_OK && query->up_count > 0) result = quern__ups_create(query);
+    if (result != QUERN_OK) {
+        if (query->target != NULL) quern__target_destroy(query);
+        unfilter(storage, terms, term_count);
+        *query = (quern__query){.storage = storage};
+        return result;
+    }
+    query->driver = find_driver(storage, query->terms, term_count);
+    query->next = storage->first_query;
+    if (query->next != NULL) query->next->previous = query;
+    storage->first_query = query;
+    return QUERN_OK;
+}
+
+static size_t block_bytes(const quern__query *query)
+{
+    return (size_t)QUERN__QUERY_BLOCK_MATCHES * query->term_count * sizeof(quern_view_column);
+}
+
+/* Where the columns of the i-th match are. */
+static quern_view_column *columns_at(const quern__query *query, uint32_t i)
+{
+    size_t first = (size_t)(i % QUERN__QUERY_BLOCK_MATCHES) * query->term_count;
+    return query->blocks.items[i / QUERN__QUERY_BLOCK_MATCHES] + first;
+}
+
+void quern__query_release(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    unfilter(query->storage, query->terms, query->term_count);
+    if (query->ups != NULL) quern__ups_destroy(query);
+    if (query->target != NULL) quern__target_destroy(query);
+    for (uint32_t i = 0; i < query->blocks.count; i++)
+        quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
+    quern__array_release(allocator, &query->blocks);
+    quern__array_release(allocator, &query->matches);
+    quern__array_release(allocator, &query->entries);
+    quern__scratch_release(&query->scope);
+    if (query->next != NULL) query->next->previous = query->previous;
+    if (query->previous != NULL) query->previous->next = query->next;
+    if (query->storage->first_query == query) query->storage->first_query = query->next;
+}
+
+void quern__query_forget_removed(quern__query *query, uint32_t first)
+{
+    uint32_t kept = query->matches.count;
+    while (kept > 0 && query->matches.items[kept - 1].archetype->index >= first)
+        kept--;
+    const uint32_t count = query->matches.count;
+    query->matches.count = kept;
+    for (uint32_t i = kept; i < count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        if (match->archetype->is_removed) continue;
+        quern_view_column *columns = columns_at(query, query->matches.count);
+        memmove(columns, match->columns, query->term_count * sizeof *columns);
+        query->matches.items[query->matches.count++] =
+            (quern__query_match){.archetype = match->archetype, .columns = columns};
+    }
+    if (query->matches.count < count) query->removed_count++;
+}
+
+void quern__query_forget_all(quern__query *query)
+{
+    query->matches.count = query->scanned_count = 0;
+    query->removed_count++;
+}
+
+/* --------------------------------------------------------------------------------------- matching */
+
+bool quern__query_matches(const quern__query *query, const quern__archetype *archetype)
+{
+    if (!query->names_disabled && quern__archetype_has(archetype, query->storage->disabled_index))
+        return false;
+    bool wants_any = false, has_any = false;
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        bool has = quern__archetype_has(archetype, quern__term_index(term));
+        if (term->match == QUERN_MATCH_ALL && !has) return false;
+        if (term->match == QUERN_MATCH_NONE && has) return false;
+        if (term->match == QUERN_MATCH_ANY) {
+            wants_any = true;
+            has_any |= has;
+        }
+    }
+    return !wants_any || has_any;
+}
+
+/* up_index: how many up-terms stand before the term. */
+static quern_view_column view_column(const quern__query *query, const quern__archetype *archetype,
+                                     const quern_term *term, uint32_t up_index)
+{
+    uint32_t column = quern__archetype_column(archetype, quern__term_index(term));
+    quern_view_column view = {.access = (uint8_t)term->access,
+                              .present = column != QUERN__COLUMN_NONE,
+                              .is_checked = QUERN_CHECKS};
+    if (term->reach != QUERN_REACH_ROW) {
+        const uint32_t index = quern__component_index(term->component);
+        view.access = QUERN_NO_ACCESS;
+        view.size_bytes = (uint16_t)quern__components_type(&query->storage->components, index)->size_bytes;
+        view.version_index = (uint8_t)up_index;
+        return view;
+    }
+    if (column < QUERN__COLUMN_TAG) {
+        view.offset_bytes = archetype->columns[column].offset_bytes;
+        view.size_bytes = archetype->columns[column].size_bytes;
+    }
+    if (column != QUERN__COLUMN_NONE)
+        view.version_index = (uint8_t)quern__archetype_version_index(archetype, quern__term_index(term));
+    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED,
+                                              quern__component_index(term->component));
+    if (plane != QUERN__NO_PLANE) view.present = (uint8_t)(2 + plane);
+    return view;
+}
+
+/* A block for the columns of the next match, if it is the first of a block. */
+static bool reserve_block(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    if (query->matches.count < query->blocks.count * QUERN__QUERY_BLOCK_MATCHES) return true;
+    if (!quern__array_reserve(allocator, &query->blocks, query->blocks.count + 1)) return false;
+    quern_view_column *block = quern__allocate(allocator, block_bytes(query), _Alignof(max_align_t));
+    if (block == NULL) return false;
+    query->blocks.items[query->blocks.count++] = block;
+    return true;
+}
+
+static quern_result append_match(quern__query *query, quern__archetype *archetype)
+{
+    uint32_t count = query->matches.count;
+    if (!quern__array_reserve(&query->storage->allocator, &query->matches, count + 1) ||
+        !reserve_block(query))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query", count);
+    quern_view_column *columns = columns_at(query, count);
+    for (uint32_t i = 0, up_index = 0; i < query->term_count; i++) {
+        columns[i] = view_column(query, archetype, &query->terms[i], up_index);
+        up_index += query->terms[i].reach != QUERN_REACH_ROW;
+    }
+    query->matches.items[query->matches.count++] =
+        (quern__query_match){.archetype = archetype, .columns = columns};
+    return QUERN_OK;
+}
+
+quern_result quern__query_refresh(quern__query *query)
+{
+    const quern__storage *storage = query->storage;
+    bool driven = query->driver != QUERN__NO_DRIVER;
+    const quern__component *driver = driven ? storage->components.list.items[query->driver] : NULL;
+    uint32_t candidates = driven ? driver->archetypes.count : storage->archetypes.count;
+    for (; query->scanned_count < candidates; query->scanned_count++) {
+        uint32_t index = driven ? driver->archetypes.items[query->scanned_count] : query->scanned_count;
+        quern__archetype *archetype = storage->archetypes.items[index];
+        if (!quern__query_matches(query, archetype)) continue;
+        quern_result result = append_match(query, archetype);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------- public calls */
+
+static quern_result create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+{
+    if (world == NULL) return quern__fail_null("quern_query_create", "world");
+    if (def == NULL) return quern__fail_null("quern_query_create", "def");
+    if (out_query == NULL) return quern__fail_null("quern_query_create", "out_query");
+    quern_result result = quern__world_check_unlocked(world, "quern_query_create");
+    uint32_t term_count = 0;
+    if (result == QUERN_OK) result = quern__terms_count(def->terms, &term_count);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_query_create");
+    if (term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_query_create: a query needs at least one term");
+
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
+    if (query == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_query_create: no memory for a query");
+    result = quern__query_init(query, &world->storage, def->terms, term_count);
+    if (result == QUERN_OK) {
+        query->world = world;
+        query->by_runs = def->by_runs;
+        result = quern__query_refresh(query);
+        if (result == QUERN_OK) {
+            world->user_count++;
+            *out_query = query;
+            return QUERN_OK;
+        }
+        quern__query_release(query);
+    }
+    quern__release(allocator, query, sizeof *query, _Alignof(quern__query));
+    return quern__in_call(result, "quern_query_create");
+}
+
+quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+{
+    if (!quern__world_enter(world, "quern_query_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, def, out_query));
+}
+
+void quern_query_destroy(quern_query *query)
+{
+    if (query == NULL) return;
+    if (query->world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_query_destroy: " QUERN__WORLD_LOCKERS " is running on the query's world");
+        return;
+    }
+    query->world->user_count--;
+    quern__query_release(query);
+    quern__release(&query->storage->allocator, query, sizeof *query, _Alignof(quern__query));
+}
+
+uint64_t quern_query_count(quern_query *query)
+{
+    if (query == NULL) {
+        quern__fail_null("quern_query_count", "query");
+        return 0;
+    }
+    if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
+        quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
+        return 0;
+    if (query->target != NULL) return quern__target_count(query);
+    if (query->row_term_count > 0 || (query->ups != NULL && query->ups->leaves_rows_out))
+        return quern__rows_count(query);
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += quern__archetype_row_count(query->matches.items[i].archetype);
+    return count;
+}

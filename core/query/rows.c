@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/query/rows.h"
+
+/* ------------------------------------------------------------------------------------------- masks */
+
+/* The rows of the view in their chunk, without those before it. */
+static void begin_mask(const quern_view *view, quern__row_mask *mask)
+{
+    quern__row_mask_all(mask, view->first_row + view->count);
+    for (uint32_t i = 0; i < view->first_row / 64; i++)
+        mask->words[i] = 0;
+    if (view->first_row % 64 != 0)
+        mask->words[view->first_row / 64] &= ~UINT64_C(0) << view->first_row % 64;
+}
+
+static bool has_rows(const quern__row_mask *mask)
+{
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < mask->word_count; i++)
+        any |= mask->words[i];
+    return any != 0;
+}
+
+/* Which of so many rows, 64 at most, are newer: a bit for each. Mostly none of eight is. */
+static uint64_t find_newer(const uint64_t *versions, uint32_t count, uint64_t seen_version)
+{
+    uint64_t newer = 0;
+    uint32_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint64_t differences = 0;
+        for (uint32_t k = 0; k < 8; k++)
+            differences |= seen_version - versions[i + k];
+        if (differences >> 63 == 0) continue;
+        for (uint32_t k = 0; k < 8; k++)
+            newer |= (seen_version - versions[i + k]) >> 63 << (i + k);
+    }
+    for (; i < count; i++)
+        newer |= (seen_version - versions[i]) >> 63 << i;
+    return newer;
+}
+
+/* The rows up to the last one of the view in which a component has changed. */
+static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_version, quern__row_mask *mask)
+{
+    const uint64_t *versions = view->row_versions + offset;
+    const uint32_t end = view->first_row + view->count;
+    for (uint32_t row = view->first_row / 64 * 64; row < end; row += 64)
+        mask->words[row / 64] |= find_newer(versions + row, end - row < 64 ? end - row : 64, seen_version);
+}
+
+/* What filters let pass. Versions of rows are looked at only where that of the chunk is new. */
+static quern__pick pick_changed(const quern__query *query, const quern_view *view, uint64_t seen_version,
+                                quern__row_mask *mask)
+{
+    quern__row_mask newer = {.word_count = 0};
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_view_column *column = &view->columns[i];
+        if (!query->terms[i].changed || !column->present) continue;
+        if (view->versions[0] <= seen_version && view->versions[column->version_index] <= seen_version)
+            continue;
+        if ((query->row_filters >> i & 1) == 0) return QUERN__PICK_ALL;
+        if (newer.word_count == 0) {
+            begin_mask(view, mask);
+            newer.word_count = mask->word_count;
+            memset(newer.words, 0, newer.word_count * sizeof *newer.words);
+        }
+        add_newer(view, view->row_offsets[column->version_index], seen_version, &newer);
+    }
+    if (newer.word_count == 0) return QUERN__PICK_NONE;
+    quern__row_mask_keep(mask, newer.words);
+    const uint32_t count = quern__row_mask_count(mask);
+    if (count == 0) return QUERN__PICK_NONE;
+    return count == view->count ? QUERN__PICK_ALL : QUERN__PICK_SOME;
+}
+
+quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
+                             quern__row_mask *out_mask)
+{
+    quern__pick pick = QUERN__PICK_ALL;
+    if (query->row_filters != 0 && seen_version != QUERN__SEEN_NOTHING)
+        pick = pick_changed(query, view, seen_version, out_mask);
+    if (pick == QUERN__PICK_NONE) return QUERN__PICK_NONE;
+    bool leaves_some_out = pick == QUERN__PICK_SOME;
+    if (view->planes == NULL) return pick; /* the rows may be copies of those of a chunk */
+    for (uint32_t i = 0; i < query->row_term_count; i++) {
+        const uint32_t term = query->row_terms[i];
+        const quern_view_column *column = &view->columns[term];
+        const uint64_t *plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
+        const bool wants_disabled = query->terms[term].enabled == QUERN_IF_DISABLED;
+        if (*plane == 0 && wants_disabled) return QUERN__PICK_NONE;
+        if (*plane == 0) continue;
+        if (!leaves_some_out) begin_mask(view, out_mask);
+        leaves_some_out = true;
+        if (wants_disabled)
+            quern__row_mask_keep(out_mask, plane + 1);
+        else
+            quern__row_mask_drop(out_mask, plane + 1);
+    }
+    if (!leaves_some_out) return QUERN__PICK_ALL;
+    return has_rows(out_mask) ? QUERN__PICK_SOME : QUERN__PICK_NONE;
+}
+
+static void bear_mask(quern_view *view, const quern__row_mask *mask)
+{
+    view->rows = mask->words;
+    view->row_words = (uint16_t)mask->word_count;
+}
+
+bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
+                      quern_view *view)
+{
+    uint32_t first, count;
+    if (query->by_runs) {
+        if (*next == UINT32_MAX) return false;
+        *next = UINT32_MAX;
+        bear_mask(view, mask);
+        return true;
+    }
+    if (!quern__row_mask_next(mask, next, &first, &count)) return false;
+    quern__view_point(view, first, count);
+    return true;
+}
+
+/* The view keeps all its rows; the runs of those that stay come one after the other. */
+bool quern__rows_leave_out(const quern__query *query, quern__up_rows *rows, quern_view *view,
+                           quern__row_mask *mask)
+{
+    quern_view run = *view;
+    quern__row_mask stay = {.word_count = 0};
+    if (!rows->leaves_some_out) return true;
+    begin_mask(view, &stay);
+    memset(stay.words, 0, stay.word_count * sizeof *stay.words);
+    while (quern__up_next(query, rows, &run))
+        for (uint32_t row = run.first_row; row < run.first_row + run.count; row++)
+            stay.words[row / 64] |= UINT64_C(1) << row % 64;
+    if (view->rows != NULL) quern__row_mask_keep(&stay, view->rows);
+    *mask = stay;
+    bear_mask(view, mask);
+    return has_rows(mask);
+}
+
+/* ------------------------------------------------------------------------------------------- calls */
+
+/* The kernel on the rows of a view of which up-terms may leave some out. */
+static void call_rows(const quern_view *rows_view, const void **addresses, quern_kernel *run)
+{
+    const quern__query *query = rows_view->query;
+    quern_view view = *rows_view;
+    quern__row_mask mask;
+    if (query->up_count == 0) {
+        run(view.context, &view);
+        return;
+    }
+    quern__up_rows rows = quern__up_find(query, addresses, &view);
+    if (query->by_runs) {
+        if (quern__rows_leave_out(query, &rows, &view, &mask)) run(view.context, &view);
+        return;
+    }
+    while (quern__up_next(query, &rows, &view))
+        run(view.context, &view);
+}
+
+void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
+                      quern_kernel *run)
+{
+    const quern__query *query = chunk_view->query;
+    quern__row_mask mask;
+    const quern__pick pick = quern__rows_pick(query, chunk_view, seen_version, &mask);
+    if (pick == QUERN__PICK_NONE) return;
+    if (pick == QUERN__PICK_ALL) {
+        if (query->up_count == 0)
+            run(chunk_view->context, chunk_view);
+        else
+            call_rows(chunk_view, addresses, run);
+        return;
+    }
+    quern_view view = *chunk_view;
+    for (uint32_t next = 0; quern__rows_next(query, &mask, &next, &view);)
+        call_rows(&view, addresses, run);
+}
+
+/* ------------------------------------------------------------------------------------------- count */
+
+uint64_t quern__rows_count_run(const quern__query *query, const quern__query_match *match,
+                               uint32_t chunk_index, uint32_t first_row, uint32_t count)
+{
+    quern_view view = {0};
+    quern__row_mask mask = {.word_count = 0};
+    quern__view_set(&view, query, match, &match->archetype->slots[chunk_index]);
+    quern__view_point(&view, first_row, count);
+    const quern__pick pick = quern__rows_pick(query, &view, QUERN__SEEN_NOTHING, &mask);
+    if (pick == QUERN__PICK_NONE) return 0;
+    if (pick == QUERN__PICK_ALL) begin_mask(&view, &mask);
+    if (query->ups == NULL || !query->ups->leaves_rows_out) return quern__row_mask_count(&mask);
+    uint64_t stay_count = 0;
+    const quern__chunk *chunk = match->archetype->slots[chunk_index].chunk;
+    for (uint32_t row = first_row; row < first_row + count; row++)
+        if ((mask.words[row / 64] >> row % 64 & 1) != 0)
+            stay_count += quern__up_stays(query, match->archetype, quern__location_make(chunk, row));
+    return stay_count;
+}
+
+uint64_t quern__rows_count(const quern__query *query)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
+            count += quern__rows_count_run(query, match, k, 0, match->archetype->slots[k].row_count);
+    }
+    return count;
+}

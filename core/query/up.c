@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/query/up.h"
+
+#include "core/query/find_many.h"
+#include "core/relations/relation_internal.h"
+
+/* --------------------------------------------------------------------------------------- definition */
+
+quern_result quern__up_check(const quern__storage *storage, const quern_term *term, uint32_t i)
+{
+    const quern__type *type =
+        quern__components_type(&storage->components, quern__component_index(term->component));
+    if ((unsigned)term->reach > QUERN_REACH_NEAREST)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has reach %d, which is none of quern_reach", i, type->name,
+                           (int)term->reach);
+    quern__relation *relation;
+    if (quern_relation_is_null(term->relation))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u reads '%s' upward and names no relation: was it registered?", i,
+                           type->name);
+    const quern_result result = quern__relation_check(storage, term->relation, &relation);
+    if (result != QUERN_OK) return quern__name_element(result, "the relation of term", i);
+    if (type->size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u reads '%s' upward, a tag, which has no value", i, type->name);
+    if (term->access != QUERN_READ)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u asks for '%s' of another entity than the row's: that can only be read",
+                           i, type->name);
+    if (term->changed)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u reads '%s' upward and asks whether it has changed: filters look at the "
+                           "row's own components",
+                           i, type->name);
+    if (term->match == 0 || term->match == QUERN_MATCH_ALL || term->match == QUERN_MATCH_OPTIONAL)
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "term %u reads '%s' upward: it may be QUERN_MATCH_ALL or QUERN_MATCH_OPTIONAL", i,
+                       type->name);
+}
+
+uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels)
+{
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        if (query->terms[i].reach == QUERN_REACH_ROW) continue;
+        if (quern_relation_equal(query->terms[i].relation, levels)) continue;
+        for (uint32_t k = 0; k < query->term_count; k++)
+            if (query->terms[k].access == QUERN_WRITE &&
+                quern_component_equal(query->terms[k].component, query->terms[i].component))
+                return i;
+    }
+    return query->term_count;
+}
+
+/* ------------------------------------------------------------------------------------------ create */
+
+static size_t ups_bytes(uint32_t up_count)
+{
+    return sizeof(quern__ups) + up_count * sizeof(quern__up);
+}
+
+/* Of the terms of a query that are up-terms, in order. */
+static quern_result add_up(quern__storage *storage, quern__ups *ups, const quern_term *term)
+{
+    quern__up *up = &ups->items[ups->count];
+    *up = (quern__up){.relation_index = quern__term_index(term),
+                      .is_optional = term->match == QUERN_MATCH_OPTIONAL,
+                      .is_nearest = term->reach == QUERN_REACH_NEAREST};
+    quern_result result =
+        quern__storage_keep_places(storage, quern__component_index(term->component), &up->values);
+    if (result != QUERN_OK) return result;
+    if (up->is_nearest) result = quern__storage_keep_places(storage, up->relation_index, &up->targets);
+    if (result != QUERN_OK) {
+        quern__storage_drop_places(storage, &up->values);
+        return result;
+    }
+    ups->leaves_rows_out |= !up->is_optional;
+    ups->count++;
+    return QUERN_OK;
+}
+
+quern_result quern__ups_create(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    const uint32_t up_count = query->up_count;
+    query->ups = quern__allocate(allocator, ups_bytes(up_count), _Alignof(quern__ups));
+    if (query->ups == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u up-terms", up_count);
+    memset(query->ups, 0, ups_bytes(up_count));
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < query->term_count && result == QUERN_OK; i++)
+        if (query->terms[i].reach != QUERN_REACH_ROW)
+            result = add_up(query->storage, query->ups, &query->terms[i]);
+    if (result != QUERN_OK) quern__ups_destroy(query);
+    return result;
+}
+
+static void release_addresses(const quern__query *query, const void **addresses, uint32_t worker_count)
+{
+    quern__release(&query->storage->allocator, addresses,
+                   worker_count * quern__ups_address_count(query->up_count) * sizeof *addresses,
+                   QUERN__CACHE_LINE_BYTES);
+}
+
+static const void **allocate_addresses(const quern__query *query, uint32_t worker_count)
+{
+    return quern__allocate(&query->storage->allocator,
+                           worker_count * quern__ups_address_count(query->up_count) * sizeof(void *),
+                           QUERN__CACHE_LINE_BYTES);
+}
+
+void quern__ups_destroy(quern__query *query)
+{
+    quern__ups *ups = query->ups;
+    for (uint32_t i = 0; i < ups->count; i++) {
+        quern__storage_drop_places(query->storage, &ups->items[i].values);
+        if (ups->items[i].is_nearest) quern__storage_drop_places(query->storage, &ups->items[i].targets);
+    }
+    for (uint32_t i = 0; i < QUERN__UP_WALKS; i++)
+        release_addresses(query, ups->walks[i].addresses, 1);
+    release_addresses(query, ups->worker_addresses, ups->worker_count);
+    quern__release(&query->storage->allocator, ups, ups_bytes(query->up_count), _Alignof(quern__ups));
+    query->ups = NULL;
+}
+
+quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t worker_count)
+{
+    quern__ups *ups = query->ups;
+    if (worker_count <= ups->worker_count) return QUERN_OK;
+    const void **addresses = allocate_addresses(query, worker_count);
+    if (addresses == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the up-terms of %u workers",
+                           worker_count);
+    release_addresses(query, ups->worker_addresses, ups->worker_count);
+    ups->worker_addresses = addresses;
+    ups->worker_count = worker_count;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- walks */
+
+static uint32_t age_of(const quern__ups *ups, const quern__up_walk *walk)
+{
+    return ups->walk_number - walk->number;
+}
+
+/* Whether the iterator object of a walk belongs to a later iteration by now, unless it was copied. */
+static bool is_superseded(const quern__ups *ups, const quern__up_walk *walk)
+{
+    for (uint32_t i = 0; i < QUERN__UP_WALKS && walk->iterator != NULL; i++)
+        if (ups->walks[i].iterator == walk->iterator && age_of(ups, &ups->walks[i]) < age_of(ups, walk))
+            return true;
+    return false;
+}
+
+/* One that no iteration uses; else the oldest of those that are superseded; else the oldest. */
+static quern__up_walk *choose_walk(quern__ups *ups, uint64_t structure_version)
+{
+    quern__up_walk *chosen = NULL;
+    bool was_superseded = false;
+    for (uint32_t i = 0; i < QUERN__UP_WALKS; i++) {
+        quern__up_walk *walk = &ups->walks[i];
+        if (walk->number == 0 || walk->structure_version != structure_version) return walk;
+        const bool is_better = is_superseded(ups, walk);
+        if (chosen != NULL &&
+            (is_better != was_superseded ? was_superseded : age_of(ups, walk) < age_of(ups, chosen)))
+            continue;
+        chosen = walk;
+        was_superseded = is_better;
+    }
+    return chosen;
+}
+
+quern_result quern__ups_begin_walk(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    quern__ups *ups = query->ups;
+    quern__up_walk *walk = choose_walk(ups, query->storage->structure_version);
+    if (walk->addresses == NULL) walk->addresses = allocate_addresses(query, 1);
+    if (walk->addresses == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
+    walk->structure_version = query->storage->structure_version;
+    walk->rows = (quern__up_rows){0};
+    walk->iterator = NULL;
+    iterator->up_walk = walk;
+    quern__ups_use_walk(iterator);
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- find */
+
+/* Where the component of the target is; NULL if it has none. */
+static inline const void *find_up(const quern__up *up, const quern__entities *entities, quern_entity target)
+{
+    const quern__record *record = quern__entities_find(entities, target);
+    if (QUERN__UNLIKELY(record == NULL)) return NULL;
+    const quern__place place = up->values.places[record->archetype_number];
+    return QUERN__LIKELY(place.offset_bytes != 0) ? quern__place_value(place, record->location) : NULL;
+}
+
+/* Of the target, or its target, and so on. In a circle no value is found by going on: whoever comes by an
+ * entity that is noted has been round. Which one is noted moves on at distances that double, until it is one
+ * of the circle (Brent 1980). */
+static const void *find_nearest(const quern__up *up, const quern__entities *entities, quern_entity target)
+{
+    quern_entity noted = target;
+    for (uint32_t steps = 1, limit = 1;; steps++) {
+        const quern__record *record = quern__entities_find(entities, target);
+        if (record == NULL) return NULL;
+        const quern__place value = up->values.places[record->archetype_number];
+        if (value.offset_bytes != 0) return quern__place_value(value, record->location);
+        const quern__place next = up->targets.places[record->archetype_number];
+        if (next.offset_bytes == 0) return NULL;
+        target = *(const quern_entity *)quern__place_value(next, record->location);
+        if (quern_entity_equal(target, noted)) return NULL;
+        if (steps < limit) continue;
+        noted = target;
+        limit *= 2;
+        steps = 0;
+    }
+}
+
+/* The first and the last line, which are all of most values. */
+static inline void prefetch_value(const void *value, uint32_t size_bytes)
+{
+    __builtin_prefetch(value);
+    __builtin_prefetch((const char *)value + size_bytes - 1);
+}
+
+/* out_values[i]: the address for the target of a row, or NULL. Whether all are there. */
+static inline __attribute__((always_inline)) bool
+find_all(const quern__up *up, const quern__entities *entities, const quern_entity *targets, uint32_t count,
+         uint32_t size_bytes, const void **out_values, const bool is_nearest)
+{
+    uint32_t next = count < QUERN__FIND_BATCH ? count : QUERN__FIND_BATCH;
+    quern__prefetch_records(entities, targets, next);
+    quern_entity target = quern_entity_null();
+    const void *value = NULL;
+    bool has_all = true;
+    for (uint32_t first = 0, end = next; first < count; first = end, end += next) {
+        next = count - end < QUERN__FIND_BATCH ? count - end : QUERN__FIND_BATCH;
+        quern__prefetch_records(entities, targets + end, next);
+        for (uint32_t i = first; i < end; i++) {
+            if (!quern_entity_equal(targets[i], target)) {
+                target = targets[i];
+                value = is_nearest ? find_nearest(up, entities, target) : find_up(up, entities, target);
+                if (value != NULL) prefetch_value(value, size_bytes);
+            }
+            out_values[i] = value;
+            has_all &= value != NULL;
+        }
+    }
+    return has_all;
+}
+
+static bool find_up_term(const quern__up *up, const quern__entities *entities, const quern_view *view,
+                         uint32_t size_bytes, const void **out_values)
+{
+    const quern__chunk *chunk = (const quern__chunk *)(const void *)view->chunk;
+    const quern__place place = quern__archetype_place(chunk->archetype, up->relation_index);
+    if (place.offset_bytes == 0) {
+        memset(out_values, 0, view->count * sizeof *out_values);
+        return false;
+    }
+    const quern_entity *targets =
+        (const quern_entity *)(const void *)(view->chunk + place.offset_bytes) + view->first_row;
+    return up->is_nearest ? find_all(up, entities, targets, view->count, size_bytes, out_values, true)
+                          : find_all(up, entities, targets, view->count, size_bytes, out_values, false);
+}
+
+quern__up_rows quern__up_find(const quern__query *query, const void **addresses, quern_view *view)
+{
+    const quern__ups *ups = query->ups;
+    quern__up_rows rows = {.next = view->first_row, .end = view->first_row + view->count};
+    for (uint32_t i = 0; i < ups->count; i++) {
+        const quern__up *up = &ups->items[i];
+        const uint32_t size_bytes =
+            quern__components_type(&query->storage->components, up->values.component_index)->size_bytes;
+        const bool has_all = find_up_term(up, &query->storage->entities, view, size_bytes,
+                                          addresses + quern__ups_address_count(i) + view->first_row);
+        rows.leaves_some_out |= !has_all && !up->is_optional;
+    }
+    view->up = addresses;
+    return rows;
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+static bool stays(const quern__ups *ups, const void *const *addresses, uint32_t row)
+{
+    for (uint32_t i = 0; i < ups->count; i++)
+        if (!ups->items[i].is_optional && addresses[quern__ups_address_count(i) + row] == NULL)
+            return false;
+    return true;
+}
+
+bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view *view)
+{
+    uint32_t first = rows->next, end = rows->end;
+    if (rows->leaves_some_out) {
+        while (first < rows->end && !stays(query->ups, view->up, first))
+            first++;
+        end = first;
+        while (end < rows->end && stays(query->ups, view->up, end))
+            end++;
+    }
+    rows->next = end;
+    if (first == end) return false;
+    quern__view_point(view, first, end - first);
+    return true;
+}
+
+bool quern__up_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location)
+{
+    for (uint32_t i = 0; i < query->ups->count; i++) {
+        const quern__up *up = &query->ups->items[i];
+        if (up->is_optional) continue;
+        const quern_entity target =
+            *(const quern_entity *)quern__storage_value(archetype, location, up->relation_index);
+        const void *value = up->is_nearest ? find_nearest(up, &query->storage->entities, target)
+                                           : find_up(up, &query->storage->entities, target);
+        if (value == NULL) return false;
+    }
+    return true;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Columns of views that were refused: who asked for what, and what was declared. */
+
+#include "core/query/query_internal.h"
+
+static const char *const access_verbs[] = {"match", "read", "write"};
+
+void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        const quern__type *type =
+            quern__components_type(&query->storage->components, quern__component_index(term->component));
+        quern__append(text, text_bytes, "%s%s %s%s", i > 0 ? ", " : "",
+                      term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name,
+                      term->reach != QUERN_REACH_ROW ? " upward" : "");
+    }
+}
+
+/* For messages. */
+static const char *owner_of(const quern_view *view, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    quern__scope_name(quern__scope_of(view), text, text_bytes);
+    return text;
+}
+
+static const quern__type *type_of(const quern_view *view, uint32_t term)
+{
+    return quern__components_type(&view->query->storage->components,
+                                  quern__component_index(view->query->terms[term].component));
+}
+
+/* What to do instead, where a column was refused. */
+static const char *advice_on(const quern_view *view, uint32_t term, quern_access access)
+{
+    if (quern__view_is_up(view, term))
+        return "; it is an up-term: QUERN_UP has the addresses of its values";
+    if (access == QUERN_WRITE && view->columns[term].access == QUERN_READ)
+        return "; declare the write, or ask for it to read (quern_view_read, const in QUERN_COLUMN)";
+    return "; declare the access in the term";
+}
+
+static bool has_term(const quern_view *view, uint32_t term)
+{
+    return term < view->term_count && view->query != NULL;
+}
+
+static void report_access(const quern_view *view, uint32_t term, quern_access access, const char *function)
+{
+    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
+    quern__scope *scope = quern__scope_of(view);
+    if (view->query != NULL && view->query->term_count > 0)
+        quern__query_declared(view->query, declared, sizeof declared);
+    owner_of(view, owner, sizeof owner);
+    if (!has_term(view, term))
+        quern__refuse(
+            scope, QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: %s asked for term %u; there are %u, from 0 (declared: %s); declare a term for it",
+            function, owner, term, view->term_count, declared);
+    else
+        quern__refuse(scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                      "%s: %s asked to %s '%s', term %u (declared: %s)%s", function, owner,
+                      access_verbs[access], type_of(view, term)->name, term, declared,
+                      advice_on(view, term, access));
+}
+
+void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access, size_t size_bytes,
+                         const char *function)
+{
+    report_access(view, term, access, function);
+    return quern__scratch_column(view, term, size_bytes);
+}
+
+const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, size_t size_bytes,
+                                         const char *function)
+{
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    if (has_term(view, term))
+        quern__refuse(
+            quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: %s asked for '%s', term %u, which is no up-term (quern_term_up): QUERN_COLUMN has "
+            "its values",
+            function, owner_of(view, owner, sizeof owner), type_of(view, term)->name, term);
+    else
+        report_access(view, term, QUERN_READ, function);
+    return quern__scratch_up(view, term, size_bytes);
+}
+
+/* Whether the values of a term, a column or an up-term, are of this type; if not, that is reported. */
+static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name,
+                       const char *function)
+{
+    static const quern__type unknown = {.name = "component"};
+    const quern__type *type = view->query != NULL ? type_of(view, term) : &unknown;
+    const uint32_t value_bytes = view->query != NULL ? type->size_bytes : view->columns[term].size_bytes;
+    const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
+    if (size_bytes == value_bytes && is_named) return true;
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    owner_of(view, owner, sizeof owner);
+    if (size_bytes != value_bytes)
+        quern__refuse(
+            quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: %s asked for '%s', term %u, as %s of %zu bytes; its values have %u: name the type "
+            "of the component, or another term",
+            function, owner, type->name, term, type_name, size_bytes, value_bytes);
+    else
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
+                      "%s: %s asked for '%s', term %u, as %s; it was registered as %s", function, owner,
+                      type->name, term, type_name, type->type_name);
+    return false;
+}
+
+/* Whether the term is one on the row itself, and the row is there; if not, that is said. */
+static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const char *function)
+{
+    if (!has_term(view, term)) {
+        report_access(view, term, QUERN_READ, function);
+        return false;
+    }
+    if (row < view->count && !quern__view_is_up(view, term)) return true;
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    owner_of(view, owner, sizeof owner);
+    if (row >= view->count)
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+                      "%s: %s asked about row %u; the view has %u", function, owner, row, view->count);
+    else
+        quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+                      "%s: %s asked about term %u, an up-term, which is about another entity", function,
+                      owner, term);
+    return false;
+}
+
+static const quern__archetype *archetype_of(const quern_view *view)
+{
+    return ((const quern__chunk *)(const void *)view->chunk)->archetype;
+}
+
+static const char lacking[] = "which the entities of the view lack (quern_view_has)";
+
+/* What was asked for cannot be done to the component of a term. */
+static bool refuse_component(const quern_view *view, uint32_t term, const char *function, const char *verb,
+                             const char *why)
+{
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+                  "%s: %s asked to %s '%s', term %u, %s", function, owner_of(view, owner, sizeof owner),
+                  verb, type_of(view, term)->name, term, why);
+    return false;
+}
+
+bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
+{
+    static const char function[] = "quern_view_enable";
+    if (!check_row(view, term, row, function)) return false;
+    const quern_view_column *column = &view->columns[term];
+    if (column->access != QUERN_WRITE) {
+        report_access(view, term, QUERN_WRITE, function);
+        return false;
+    }
+    if (column->present >= 2 && view->planes != NULL) {
+        const uintptr_t location =
+            quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row);
+        if (enabled)
+            quern__plane_clear_run(archetype_of(view)->planes, column->present - 2u, location, 1);
+        else
+            quern__plane_set_run(archetype_of(view)->planes, column->present - 2u, location, 1);
+        if (view->versions != NULL) quern__view_note_row(view, column, row);
+        return true;
+    }
+    return refuse_component(view, term, function, "enable or disable",
+                            column->present == 0 ? lacking
+                                                 : "which cannot be: register it with can_disable");
+}
+
+bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
+{
+    if (!check_row(view, term, row, "quern_view_is_enabled")) return false;
+    const uint32_t present = view->columns[term].present;
+    if (present < 2 || view->planes == NULL) return present != 0;
+    return !quern__plane_test(
+        archetype_of(view)->planes, present - 2,
+        quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row));
+}
+
+void *quern__view_typed_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                                const char *type_name, bool reads)
+{
+    if (!check_type(view, term, size_bytes, type_name, "QUERN_COLUMN"))
+        return quern__scratch_column(view, term, size_bytes);
+    return reads ? (void *)(uintptr_t)quern_view_read(view, term) : quern_view_write(view, term);
+}
+
+const void *const *quern__view_up_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                                          const char *type_name)
+{
+    if (!check_type(view, term, size_bytes, type_name, "QUERN_UP"))
+        return quern__scratch_up(view, term, size_bytes);
+    return quern_view_up(view, term);
+}
+
+/* -------------------------------------------------------------------------------- rows that change */
+
+/* What is noted for the chunk never goes back: rows may be later than what a loop writes. */
+void quern__view_note_rows(const quern_view *view, const quern_view_column *column, uint64_t version)
+{
+    uint64_t *of_chunk = &view->versions[column->version_index];
+    if (*of_chunk < version) *of_chunk = version;
+    const uint32_t offset = view->row_offsets[column->version_index];
+    if (offset == QUERN__NO_LANE) return;
+    uint64_t *versions = view->row_versions + offset + view->first_row;
+    quern_run run = {0};
+    while (quern_view_next_run(view, &run))
+        for (uint32_t i = run.first; i < run.first + run.count; i++)
+            versions[i] = version;
+}
+
+void *quern__view_rows_checked(const quern_view *view, uint32_t term, size_t size_bytes,
+                               const char *type_name)
+{
+    if (!check_type(view, term, size_bytes, type_name, "QUERN_COLUMN_ROWS"))
+        return quern__scratch_column(view, term, size_bytes);
+    return quern_view_write_rows(view, term);
+}
+
+bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
+{
+    static const char function[] = "quern_view_mark_row";
+    if (!check_row(view, term, row, function)) return false;
+    if (view->columns[term].access != QUERN_WRITE) {
+        report_access(view, term, QUERN_WRITE, function);
+        return false;
+    }
+    return refuse_component(view, term, function, "mark a row as changed in", lacking);
+}

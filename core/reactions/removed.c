@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/reactions/removed.h"
+
+#include "core/base/sort.h"
+
+enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_ROWS = 512 };
+
+/* ------------------------------------------------------------------------------------------- blocks */
+
+void quern__removed_lay_out(quern__removed *removed, const quern__archetype *archetype)
+{
+    const uint32_t rows =
+        archetype->row_capacity < MAX_BLOCK_ROWS ? archetype->row_capacity : MAX_BLOCK_ROWS;
+    size_t offset_bytes = quern__column_bytes(sizeof(quern_entity), rows);
+    for (uint32_t i = 0; i < removed->column_count; i++) {
+        removed->columns[i].offset_bytes = (uint16_t)offset_bytes;
+        offset_bytes += quern__column_bytes(removed->columns[i].size_bytes, rows);
+    }
+    assert(offset_bytes <= UINT16_MAX);
+    removed->archetype = archetype;
+    removed->block_rows = rows;
+    removed->keys_offset_bytes = (uint32_t)offset_bytes;
+    removed->block_bytes = (uint32_t)(offset_bytes + quern__column_bytes(sizeof(uint64_t), rows));
+}
+
+static char *allocate_block(const quern__removed *removed, const quern_allocator *allocator)
+{
+    return quern__allocate(allocator, removed->block_bytes, REMOVED_ALIGNMENT_BYTES);
+}
+
+static void release_block(const quern__removed *removed, const quern_allocator *allocator, char *block)
+{
+    quern__release(allocator, block, removed->block_bytes, REMOVED_ALIGNMENT_BYTES);
+}
+
+void quern__removed_trim(quern__removed *removed, const quern_allocator *allocator, uint32_t keep_count)
+{
+    const uint32_t used = quern__removed_used_blocks(removed);
+    while (removed->blocks.count > used + keep_count)
+        release_block(removed, allocator, removed->blocks.items[--removed->blocks.count]);
+}
+
+void quern__removed_destroy_values(const quern__removed *removed, char *block, uint32_t count)
+{
+    for (uint32_t i = 0; i < removed->column_count; i++)
+        if (removed->columns[i].type != NULL)
+            quern__type_destroy(removed->columns[i].type, block + removed->columns[i].offset_bytes, count);
+}
+
+void quern__removed_clear(quern__removed *removed)
+{
+    const uint32_t used = quern__removed_used_blocks(removed);
+    for (uint32_t i = 0; i < used; i++)
+        quern__removed_destroy_values(removed, removed->blocks.items[i],
+                                      quern__removed_rows_in(removed, i));
+    removed->count = 0;
+}
+
+void quern__removed_release(quern__removed *removed, const quern_allocator *allocator)
+{
+    quern__removed_clear(removed);
+    for (uint32_t i = 0; i < removed->blocks.count; i++)
+        release_block(removed, allocator, removed->blocks.items[i]);
+    quern__array_release(allocator, &removed->blocks);
+}
+
+static bool hold_blocks(quern__removed *removed, const quern_allocator *allocator, uint32_t wanted)
+{
+    if (!quern__array_reserve(allocator, &removed->blocks, wanted)) return false;
+    while (removed->blocks.count < wanted) {
+        char *block = allocate_block(removed, allocator);
+        if (block == NULL) return false;
+        removed->blocks.items[removed->blocks.count++] = block;
+    }
+    return true;
+}
+
+bool quern__removed_hold(quern__removed *removed, const quern_allocator *allocator, uint32_t count)
+{
+    return hold_blocks(removed, allocator,
+                       (uint32_t)(((uint64_t)count + removed->block_rows - 1) / removed->block_rows));
+}
+
+bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
+                            uint32_t count)
+{
+    if (removed->change != change) {
+        removed->change = change;
+        removed->change_first = removed->count;
+        removed->promised_count = 0;
+    }
+    const uint64_t row_count = removed->change_first + removed->promised_count + count;
+    const uint64_t wanted = (row_count + removed->block_rows - 1) / removed->block_rows;
+    if (row_count > UINT32_MAX || !hold_blocks(removed, allocator, (uint32_t)wanted)) return false;
+    removed->promised_count += count;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- copying */
+
+static uint64_t *keys_of(const quern__removed *removed, char *block)
+{
+    return (uint64_t *)(void *)(block + removed->keys_offset_bytes);
+}
+
+/* Where a copy has its key. */
+static uint64_t *key_at(const quern__removed *removed, uint32_t number)
+{
+    return keys_of(removed, removed->blocks.items[number / removed->block_rows]) +
+           number % removed->block_rows;
+}
+
+/* Rows that fit one block. */
+static void copy_values(const quern__removed *removed, char *block, uint32_t row, uintptr_t first,
+                        uint32_t count)
+{
+    const quern_entity *handles =
+        quern__archetype_entities(removed->archetype, quern__chunk_of(first)) + quern__location_row(first);
+    memcpy((quern_entity *)(void *)block + row, handles, count * sizeof *handles);
+    for (uint32_t i = 0; i < removed->column_count; i++) {
+        const quern__removed_column *column = &removed->columns[i];
+        char *targets = block + column->offset_bytes + (size_t)row * column->size_bytes;
+        const char *sources = quern__location_value(first, column->source_offset_bytes, column->size_bytes);
+        if (QUERN__UNLIKELY(column->type != NULL))
+            quern__type_copy(column->type, targets, sources, count);
+        else if (count == 1)
+            quern__copy_value(targets, sources, column->size_bytes);
+        else
+            memcpy(targets, sources, (size_t)column->size_bytes * count);
+    }
+}
+
+void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row)
+{
+    /* relaxed: whoever looks at copies has waited for the threads that make them */
+    uint32_t number = __atomic_fetch_add(&removed->count, count, __ATOMIC_RELAXED);
+    assert(number + count <= removed->blocks.count * removed->block_rows);
+    uint64_t row_in_all = (uint64_t)quern__chunk_of(first)->index * removed->archetype->row_capacity +
+                          quern__location_row(first);
+    for (uint32_t piece; count > 0; first += piece, number += piece, row_in_all += piece, count -= piece) {
+        char *block = removed->blocks.items[number / removed->block_rows];
+        const uint32_t row = number % removed->block_rows;
+        piece = removed->block_rows - row;
+        if (piece > count) piece = count;
+        copy_values(removed, block, row, first, piece);
+        uint64_t *keys = keys_of(removed, block) + row;
+        for (uint32_t i = 0; i < piece; i++)
+            keys[i] = orders_by_row ? (uint64_t)removed->change_first << 32 | (row_in_all + i)
+                                    : (uint64_t)(number + i) << 32;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- sorting */
+
+static bool is_sorted(const quern__removed *removed)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
+        const uint64_t *keys = keys_of(removed, removed->blocks.items[i]);
+        for (uint32_t k = 0; k < quern__removed_rows_in(removed, i); last = keys[k++])
+            if (keys[k] < last) return false;
+    }
+    return true;
+}
+
+/* Whether a copy goes on where the one before it ended, so that nothing can come between them. */
+static bool is_next(const quern__removed *removed, uint32_t number)
+{
+    return *key_at(removed, number) == *key_at(removed, number - 1) + 1;
+}
+
+/* The first number of each run of neighbours, with its key. items NULL: only counts them. */
+static uint32_t list_runs(const quern__removed *removed, quern__sort_item *items)
+{
+    uint32_t run_count = 0;
+    for (uint32_t i = 0; i < removed->count; i++) {
+        if (i > 0 && is_next(removed, i)) continue;
+        if (items != NULL)
+            items[run_count] =
+                (quern__sort_item){.key = *key_at(removed, i), .pointer = (void *)(uintptr_t)i};
+        run_count++;
+    }
+    return run_count;
+}
+
+/* The copies of this one's run from here on that have room in the rows left of a block on either side. */
+static uint32_t count_neighbours(const quern__removed *removed, uint32_t from, uint32_t to)
+{
+    const uint32_t rows = removed->block_rows;
+    const uint32_t from_left = rows - from % rows, to_left = rows - to % rows;
+    const uint32_t most = from_left < to_left ? from_left : to_left;
+    uint32_t count = 1;
+    while (count < most && from + count < removed->count && is_next(removed, from + count))
+        count++;
+    return count;
+}
+
+static void move_copies(const quern__removed *removed, char *to, uint32_t to_row, char *from,
+                        uint32_t from_row, uint32_t count)
+{
+    memcpy((quern_entity *)(void *)to + to_row, (quern_entity *)(void *)from + from_row,
+           count * sizeof(quern_entity));
+    memcpy(keys_of(removed, to) + to_row, keys_of(removed, from) + from_row, count * sizeof(uint64_t));
+    for (uint32_t i = 0; i < removed->column_count; i++) {
+        const quern__removed_column *column = &removed->columns[i];
+        char *targets = to + column->offset_bytes + (size_t)to_row * column->size_bytes;
+        char *sources = from + column->offset_bytes + (size_t)from_row * column->size_bytes;
+        if (column->type != NULL)
+            quern__type_move(column->type, targets, sources, count);
+        else
+            memcpy(targets, sources, (size_t)column->size_bytes * count);
+    }
+}
+
+/* Moves all copies, run by run in the order of the list, to other blocks. */
+static void move_runs(const quern__removed *removed, char *const *blocks, const quern__sort_item *runs,
+                      uint32_t run_count)
+{
+    const uint32_t rows = removed->block_rows;
+    uint32_t to = 0;
+    for (uint32_t i = 0; i < run_count; i++) {
+        uint32_t from = (uint32_t)(uintptr_t)runs[i].pointer, count;
+        do {
+            count = count_neighbours(removed, from, to);
+            move_copies(removed, blocks[to / rows], to % rows, removed->blocks.items[from / rows],
+                        from % rows, count);
+            from += count;
+            to += count;
+        } while (from < removed->count && is_next(removed, from));
+    }
+}
+
+/* Fills a list with as many blocks as have copies. False when there is no memory. */
+static bool allocate_blocks(const quern__removed *removed, const quern_allocator *allocator, char **blocks)
+{
+    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
+        blocks[i] = allocate_block(removed, allocator);
+        if (blocks[i] != NULL) continue;
+        while (i-- > 0)
+            release_block(removed, allocator, blocks[i]);
+        return false;
+    }
+    return true;
+}
+
+static void sort_into(quern__removed *removed, const quern_allocator *allocator, char **blocks,
+                      quern__sort_item *runs, uint32_t run_count)
+{
+    list_runs(removed, runs);
+    quern__sort(runs, runs + run_count, run_count);
+    move_runs(removed, blocks, runs, run_count);
+    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
+        release_block(removed, allocator, removed->blocks.items[i]);
+        removed->blocks.items[i] = blocks[i];
+    }
+}
+
+bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator)
+{
+    if (is_sorted(removed)) return true;
+    const uint32_t run_count = list_runs(removed, NULL);
+    const size_t runs_bytes = 2 * (size_t)run_count * sizeof(quern__sort_item);
+    const size_t blocks_bytes = quern__removed_used_blocks(removed) * sizeof(char *);
+    quern__sort_item *runs = quern__allocate(allocator, runs_bytes, REMOVED_ALIGNMENT_BYTES);
+    char **blocks = quern__allocate(allocator, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
+    const bool has_memory = runs != NULL && blocks != NULL && allocate_blocks(removed, allocator, blocks);
+    if (has_memory) sort_into(removed, allocator, blocks, runs, run_count);
+    quern__release(allocator, runs, runs_bytes, REMOVED_ALIGNMENT_BYTES);
+    quern__release(allocator, blocks, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
+    return has_memory;
+}

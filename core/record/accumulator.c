@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/record/accumulator.h"
+
+#include "core/record/give.h"
+
+static const char function[] = "quern_commands_accumulate";
+
+/* No run is of that operation, and no component has that accumulation. */
+static const quern__operation no_operation = {.item_bytes = sizeof(quern__accumulated)};
+static const quern__accumulation nobody = {.quick_operation = &no_operation};
+
+/* ---------------------------------------------------------------------------------------- life cycle */
+
+void quern__accumulator_release(quern_commands *commands)
+{
+    quern__accumulator *accumulator = commands->accumulator;
+    if (accumulator == NULL) return;
+    const quern_allocator *allocator = &commands->storage->allocator;
+    quern__commands_release(&accumulator->recorder);
+    for (uint32_t i = 0; i < accumulator->list.count; i++) {
+        quern__operation_release(accumulator->list.items[i]->operation, allocator);
+        quern__release(allocator, accumulator->list.items[i], sizeof(quern__accumulation),
+                       _Alignof(quern__accumulation));
+    }
+    quern__array_release(allocator, &accumulator->list);
+    quern__release(allocator, accumulator, sizeof *accumulator, _Alignof(quern__accumulator));
+    commands->accumulator = NULL;
+}
+
+static quern_result make_accumulator(quern_commands *commands)
+{
+    quern__accumulator *made =
+        quern__allocate(&commands->storage->allocator, sizeof *made, _Alignof(quern__accumulator));
+    if (made == NULL) return quern__record_fail_memory(commands);
+    *made = (quern__accumulator){.last = &nobody};
+    quern__commands_init(&made->recorder, commands->storage);
+    commands->accumulator = made;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------- accumulations */
+
+static quern_result check_component(const quern__components *components, quern_component component)
+{
+    const quern_result result = quern__components_check(components, component);
+    if (result != QUERN_OK) return result;
+    const uint32_t index = quern__component_index(component);
+    const quern__type *type = quern__components_type(components, index);
+    if (type->size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag, which has no value", type->name);
+    if (quern__components_is_managed(components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "Quern keeps '%s' itself: relate and unrelate write it", type->name);
+    return QUERN_OK;
+}
+
+static bool is_quick(const quern__operation *operation)
+{
+    const quern__operand *operand = &operation->operands[0];
+    return operation->is_copied && operand->size_bytes <= 16 && operand->size_bytes % 4 == 0;
+}
+
+static quern_result init_accumulation(const quern__storage *storage, quern_component component,
+                                      quern_combine combine, quern__accumulation *out_accumulation)
+{
+    const quern__components *components = &storage->components;
+    const quern_result result = check_component(components, component);
+    if (result != QUERN_OK) return result;
+    const uint32_t index = quern__component_index(component);
+    *out_accumulation = (quern__accumulation){.type = quern__components_type(components, index),
+                                              .component = component,
+                                              .combine = combine,
+                                              .world_tag = components->first_bits >> 24,
+                                              .component_index = (uint16_t)index};
+    return quern__combines_find(storage->combines, out_accumulation->world_tag, combine,
+                                out_accumulation->type, &out_accumulation->combiner);
+}
+
+/* NULL when there is no memory. */
+static quern__accumulation *create_accumulation(const quern__storage *storage,
+                                                const quern__accumulation *from)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    quern__accumulation *made = quern__allocate(allocator, sizeof *made, _Alignof(quern__accumulation));
+    if (made == NULL) return NULL;
+    *made = *from;
+    made->operation =
+        quern__operation_create_accumulation(&storage->components, allocator, from->component_index);
+    if (made->operation == NULL) {
+        quern__release(allocator, made, sizeof *made, _Alignof(quern__accumulation));
+        return NULL;
+    }
+    made->operation->accumulation = made;
+    made->item_bytes = made->operation->item_bytes;
+    made->offset_bytes = made->operation->operands[0].offset_bytes;
+    made->size_bytes = made->operation->operands[0].size_bytes;
+    made->quick_operation = is_quick(made->operation) ? made->operation : &no_operation;
+    return made;
+}
+
+static quern_result add_accumulation(quern_commands *commands, quern_component component,
+                                     quern_combine combine)
+{
+    quern__accumulator *accumulator = commands->accumulator;
+    quern__accumulation fresh;
+    const quern_result result = init_accumulation(commands->storage, component, combine, &fresh);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(&commands->storage->allocator, &accumulator->list,
+                              accumulator->list.count + 1))
+        return quern__record_fail_memory(commands);
+    quern__accumulation *made = create_accumulation(commands->storage, &fresh);
+    if (made == NULL) return quern__record_fail_memory(commands);
+    accumulator->list.items[accumulator->list.count++] = made;
+    accumulator->last = made;
+    return QUERN_OK;
+}
+
+static inline bool is_of(const quern__accumulation *accumulation, quern_component component,
+                         quern_combine combine)
+{
+    return accumulation->component.bits == component.bits && accumulation->combine.bits == combine.bits;
+}
+
+/* Makes it the last one, which may have to be made. */
+static quern_result find_accumulation(quern_commands *commands, quern_component component,
+                                      quern_combine combine)
+{
+    quern__accumulator *accumulator = commands->accumulator;
+    for (uint32_t i = 0; i < accumulator->list.count; i++)
+        if (is_of(accumulator->list.items[i], component, combine)) {
+            accumulator->last = accumulator->list.items[i];
+            return QUERN_OK;
+        }
+    return add_accumulation(commands, component, combine);
+}
+
+/* ---------------------------------------------------------------------------------------- recording */
+
+static inline void take(quern_commands *recorder, const quern__accumulation *accumulation, char *place,
+                        quern_entity entity, const void *value)
+{
+    quern__place_take(recorder, accumulation->operation, place)->entity = entity;
+    quern__record_give_value(accumulation->operation, place, 0, value);
+}
+
+/* Whether it is a handle of this world, living or not. Looking at the record would be to wait for
+ * memory. */
+static inline bool is_plausible(const quern_commands *commands, quern_entity entity)
+{
+    return quern_entity_world_tag(entity) == commands->storage->components.first_bits >> 24;
+}
+
+/* A new stream is that of the callback that the commands are recorded by. */
+static quern_result prepare_place(quern_commands *commands, char **out_place)
+{
+    quern_commands *recorder = &commands->accumulator->recorder;
+    const quern__operation *operation = commands->accumulator->last->operation;
+    recorder->holder = commands->holder;
+    recorder->origin = commands->origin;
+    const quern_result result = quern__place_ready(recorder, operation, function, out_place);
+    recorder->failed = QUERN_OK;
+    if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
+    return result;
+}
+
+static QUERN__SLOW_PATH quern_result accumulate_carefully(quern_commands *commands, quern_entity entity,
+                                                          quern_component component, const void *value,
+                                                          quern_combine combine)
+{
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    if (value == NULL) return quern__fail_null(function, "value");
+    char *place = NULL;
+    quern_result result = quern__record_is_held(commands) && commands->holder != NULL
+                              ? QUERN_OK
+                              : quern__record_fail_foreign(commands, function);
+    if (result == QUERN_OK && !is_plausible(commands, entity))
+        result = quern__record_check_entity(commands, entity, function);
+    if (result == QUERN_OK && commands->accumulator == NULL) result = make_accumulator(commands);
+    if (result == QUERN_OK) result = find_accumulation(commands, component, combine);
+    if (result == QUERN_OK) {
+        const quern__operand *operand = &commands->accumulator->last->operation->operands[0];
+        result = quern__record_check_value(commands, operand, entity, value, function);
+    }
+    if (result == QUERN_OK) result = prepare_place(commands, &place);
+    if (result != QUERN_OK) return quern__name_failure(result, function, commands->origin.name);
+    quern_commands *recorder = &commands->accumulator->recorder;
+    take(recorder, commands->accumulator->last, place, entity, value);
+    recorder->open->create_count += quern_entity_is_provisional(entity);
+    return QUERN_OK;
+}
+
+/* As the open run goes on, and as another one begins. */
+static __attribute__((noinline)) quern_result accumulate_known(quern_commands *commands,
+                                                               quern_entity entity,
+                                                               quern_component component, const void *value,
+                                                               quern_combine combine)
+{
+    if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL ||
+                        !quern__record_is_held(commands)))
+        return accumulate_carefully(commands, entity, component, value, combine);
+    quern__accumulator *accumulator = commands->accumulator;
+    const quern__accumulation *last = accumulator->last;
+    if (last->operation == NULL || !is_of(last, component, combine) || last->operation->has_entity_fields ||
+        !is_plausible(commands, entity))
+        return accumulate_carefully(commands, entity, component, value, combine);
+    char *place = quern__place_find(&accumulator->recorder, last->operation);
+    if (place == NULL) return accumulate_carefully(commands, entity, component, value, combine);
+    take(&accumulator->recorder, last, place, entity, value);
+    return QUERN_OK;
+}
+
+/* One more small value in the open run calls nothing, and so needs no place for registers. */
+quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
+                                       quern_component component, const void *value, quern_combine combine)
+{
+    if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL))
+        return accumulate_known(commands, entity, component, value, combine);
+    quern__accumulator *accumulator = commands->accumulator;
+    const quern__accumulation *last = accumulator->last;
+    quern_commands *recorder = &accumulator->recorder;
+    char *place = recorder->next;
+    const uintptr_t next = (uintptr_t)place + last->item_bytes;
+    if (QUERN__UNLIKELY(!is_of(last, component, combine) || recorder->operation != last->quick_operation ||
+                        next > (uintptr_t)recorder->end ||
+                        quern_entity_world_tag(entity) != last->world_tag ||
+                        !quern__record_is_held(commands)))
+        return accumulate_known(commands, entity, component, value, combine);
+    recorder->next = (char *)next;
+    recorder->run->item_count++;
+    ((quern__accumulated *)(void *)place)->entity = entity;
+    quern__copy_few_words(place + last->offset_bytes, value, last->size_bytes);
+    return QUERN_OK;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/record/operation.h"
+
+#include "core/base/bitset.h"
+#include "core/storage/archetype.h"
+
+enum { ITEM_ALIGNMENT_BYTES = 8 };
+
+static size_t operation_bytes(uint32_t operand_count)
+{
+    return sizeof(quern__operation) + operand_count * sizeof(quern__operand);
+}
+
+static quern__operation *operation_allocate(const quern_allocator *allocator, quern__operation_kind kind,
+                                            uint32_t operand_count)
+{
+    quern__operation *operation =
+        quern__allocate(allocator, operation_bytes(operand_count), _Alignof(quern__operation));
+    if (operation == NULL) return NULL;
+    *operation = (quern__operation){.kind = (uint8_t)kind,
+                                    .operand_count = (uint16_t)operand_count,
+                                    .command_count = 1,
+                                    .item_bytes = sizeof(quern__item),
+                                    .alignment_bytes = ITEM_ALIGNMENT_BYTES};
+    return operation;
+}
+
+void quern__operation_release(quern__operation *operation, const quern_allocator *allocator)
+{
+    if (operation != NULL)
+        quern__release(allocator, operation, operation_bytes(operation->operand_count),
+                       _Alignof(quern__operation));
+}
+
+void quern__operations_release(quern__operations *operations, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < operations->singles.count; i++)
+        quern__operation_release(operations->singles.items[i], allocator);
+    for (uint32_t i = 0; i < operations->creates.capacity; i++) {
+        quern__operation *next = NULL;
+        if (operations->creates.slots[i].key == 0) continue;
+        for (quern__operation *it = (void *)(uintptr_t)operations->creates.slots[i].value; it != NULL;
+             it = next) {
+            next = it->next_same_key;
+            quern__operation_release(it, allocator);
+        }
+    }
+    quern__array_release(allocator, &operations->singles);
+    quern__map_release(&operations->creates, allocator);
+    *operations = (quern__operations){0};
+}
+
+/* -------------------------------------------------------------------------------------------- layout */
+
+/* Whether it is the component of a relation, and not the tag of one of its levels or the like. */
+static bool is_relation(const quern__components *components, uint32_t component_index)
+{
+    const quern__component *component = components->list.items[component_index];
+    return component->is_managed && component->managed.relation != NULL && component->managed.level == 0;
+}
+
+/* Components that the world keeps itself bear nothing but relating and unrelating. */
+static quern_result check_managed(const quern__components *components, uint32_t component_index,
+                                  bool is_borne)
+{
+    const quern__component *component = components->list.items[component_index];
+    if (!component->is_managed || (is_borne && is_relation(components, component_index))) return QUERN_OK;
+    if (is_relation(components, component_index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is the component of a relation: its value is the target, which has to be "
+                           "given (quern_commands_relate)",
+                           component->type.name);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "the world itself adds and removes '%s', and sets its values", component->type.name);
+}
+
+/* Sets the i-th operand and lays its value out, if it is given, after what the item has so far. */
+static void set_operand(quern__operation *operation, uint32_t i, const quern__components *components,
+                        uint32_t component_index, bool is_given)
+{
+    const quern__type *type = quern__components_type(components, component_index);
+    quern__operand *operand = &operation->operands[i];
+    *operand = (quern__operand){.type = type,
+                                .component = quern__component_handle(components, component_index),
+                                .component_index = (uint16_t)component_index,
+                                .size_bytes = (uint16_t)type->size_bytes,
+                                .is_plain = !quern__hooks_any(&type->hooks),
+                                .is_relation = is_relation(components, component_index),
+                                .can_disable = quern__components_can_disable(components, component_index)};
+    if (!is_given || type->size_bytes == 0) return;
+    operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
+    operand->offset_bytes = (uint16_t)operation->item_bytes;
+    operation->item_bytes += type->size_bytes;
+    if (operation->alignment_bytes < type->alignment_bytes)
+        operation->alignment_bytes = type->alignment_bytes;
+    operation->has_destroy |= type->hooks.destroy != NULL;
+    operation->has_entity_fields |= type->has_entity_fields;
+}
+
+static bool relates(const quern__operation *operation)
+{
+    if (operation->kind == QUERN__OPERATION_SPAWN) return false;
+    if (operation->kind > QUERN__OPERATION_CREATE) return true;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        if (operation->kind == QUERN__OPERATION_CREATE && operation->operands[i].is_relation) return true;
+    return false;
+}
+
+static bool is_toggle(uint32_t kind)
+{
+    return kind == QUERN__OPERATION_ENABLE || kind == QUERN__OPERATION_DISABLE;
+}
+
+static void finish_layout(quern__operation *operation)
+{
+    if (operation->has_destroy) {
+        operation->living_offset_bytes = (uint16_t)operation->item_bytes;
+        operation->item_bytes += operation->operand_count;
+    }
+    operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, operation->alignment_bytes);
+    bool is_plain = true;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        is_plain &= operation->operands[i].is_plain;
+    const bool spawns = operation->kind == QUERN__OPERATION_SPAWN;
+    if (spawns || (is_plain && operation->kind == QUERN__OPERATION_CREATE))
+        operation->traits |= QUERN__TRAIT_TURNOVER;
+    if (!spawns) operation->traits |= QUERN__TRAIT_NO_SPAWNS;
+    if (is_plain && operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0)
+        operation->traits |= QUERN__TRAIT_IN_PLACE;
+    if (is_toggle(operation->kind)) operation->traits |= QUERN__TRAIT_IN_PLACE;
+    operation->is_copied = is_plain && !operation->has_entity_fields;
+    if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
+    if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
+    operation->traits |= QUERN__TRAIT_NO_DESTROYS;
+    if (!relates(operation)) operation->traits |= QUERN__TRAIT_UNRELATED;
+}
+
+bool quern__operation_equal(const quern__operation *a, const quern__operation *b)
+{
+    if (a == b) return true;
+    if (a->key != b->key || a->kind != b->kind || a->operand_count != b->operand_count) return false;
+    for (uint32_t i = 0; i < a->operand_count; i++)
+        if (a->operands[i].component_index != b->operands[i].component_index ||
+            a->operands[i].offset_bytes != b->operands[i].offset_bytes)
+            return false;
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------- singles */
+
+static const quern__operation_kind kind_of_variant[] = {
+    [QUERN__VARIANT_ADD] = QUERN__OPERATION_ADD,         [QUERN__VARIANT_SET] = QUERN__OPERATION_ADD,
+    [QUERN__VARIANT_REMOVE] = QUERN__OPERATION_REMOVE,   [QUERN__VARIANT_ENABLE] = QUERN__OPERATION_ENABLE,
+    [QUERN__VARIANT_DISABLE] = QUERN__OPERATION_DISABLE,
+};
+
+static quern__operation_kind kind_of(const quern__operations *operations,
+                                     const quern__components *components, uint32_t component_index,
+                                     quern__operation_variant variant)
+{
+    if (operations->is_free || !is_relation(components, component_index)) return kind_of_variant[variant];
+    return variant == QUERN__VARIANT_REMOVE ? QUERN__OPERATION_UNRELATE : QUERN__OPERATION_RELATE;
+}
+
+/* NULL when there is no memory. */
+static const quern__operation *find_single(quern__operations *operations,
+                                           const quern__components *components,
+                                           const quern_allocator *allocator, uint32_t component_index,
+                                           quern__operation_variant variant)
+{
+    uint32_t count = components->list.count * QUERN__VARIANT_COUNT;
+    if (!quern__array_reserve(allocator, &operations->singles, count)) return NULL;
+    while (operations->singles.count < count)
+        operations->singles.items[operations->singles.count++] = NULL;
+    quern__operation **place =
+        &operations->singles.items[component_index * QUERN__VARIANT_COUNT + (uint32_t)variant];
+    if (*place != NULL) return *place;
+    quern__operation *operation =
+        operation_allocate(allocator, kind_of(operations, components, component_index, variant), 1);
+    if (operation == NULL) return NULL;
+    set_operand(operation, 0, components, component_index, variant == QUERN__VARIANT_SET);
+    finish_layout(operation);
+    operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
+    *place = operation;
+    return operation;
+}
+
+quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
+                                      const quern_allocator *allocator, uint32_t component_index,
+                                      quern__operation_variant variant,
+                                      const quern__operation **out_operation)
+{
+    quern_result result = QUERN_OK;
+    if (is_toggle(kind_of_variant[variant]))
+        result = quern__components_check_can_disable(components, component_index);
+    else if (!operations->is_free)
+        result = check_managed(components, component_index, variant != QUERN__VARIANT_ADD);
+    if (result != QUERN_OK) return result;
+    *out_operation = find_single(operations, components, allocator, component_index, variant);
+    return *out_operation != NULL ? QUERN_OK
+                                  : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
+}
+
+/* -------------------------------------------------------------------------------------------- creates */
+
+static bool is_given(const void *const *values, uint32_t i)
+{
+    return values != NULL && values[i] != NULL;
+}
+
+/* Every component known, none twice, one row of all of them fits a chunk, and relations have targets. */
+static quern_result check_list(const quern__operations *operations, const quern__components *components,
+                               const quern_component *list, const void *const *values, uint32_t count)
+{
+    uint64_t seen[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
+    size_t columns_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        quern_result result = quern__components_check(components, list[i]);
+        if (result != QUERN_OK) return quern__name_element(result, "component", i);
+        uint32_t index = quern__component_index(list[i]);
+        const quern__type *type = quern__components_type(components, index);
+        if (!operations->is_free) result = check_managed(components, index, is_given(values, i));
+        if (result != QUERN_OK) return result;
+        if (quern__bitset_has(seen, index))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "'%s' stands twice in the list of components", type->name);
+        quern__bitset_add(seen, index);
+        columns_bytes += quern__column_bytes(type->size_bytes, 1);
+    }
+    size_t row_bytes = quern__layout_bytes(columns_bytes, 1);
+    if (row_bytes <= QUERN__CHUNK_BYTES) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
+                       "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
+                       count, row_bytes, QUERN__CHUNK_BYTES);
+}
+
+/* Never that of an operation on one component, and not 0. */
+static uint64_t key_of_list(const quern_component *list, const void *const *values, uint32_t count)
+{
+    uint64_t key = count;
+    for (uint32_t i = 0; i < count; i++)
+        key = quern__hash_word(key, (uint64_t)list[i].bits << 1 | is_given(values, i));
+    return key | 1ull << 63;
+}
+
+/* Enters an operation, for which there is room, into the map. */
+static void link_create(quern__operations *operations, quern__operation *operation)
+{
+    uint64_t *first = quern__map_find(&operations->creates, operation->key);
+    if (first == NULL) {
+        quern__map_put(&operations->creates, operation->key, (uintptr_t)operation);
+        return;
+    }
+    operation->next_same_key = (quern__operation *)(uintptr_t)*first;
+    *first = (uintptr_t)operation;
+}
+
+static quern_result add_create(quern__operations *operations, const quern__components *components,
+                               const quern_allocator *allocator, const quern_component *list,
+                               const void *const *values, uint32_t count)
+{
+    bool has_room = quern__map_reserve(&operations->creates, allocator, operations->creates.count + 1);
+    quern__operation *operation =
+        has_room ? operation_allocate(allocator, QUERN__OPERATION_CREATE, count) : NULL;
+    if (operation == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a create with %u components",
+                           count);
+    operation->command_count = 1 + count;
+    for (uint32_t i = 0; i < count; i++)
+        set_operand(operation, i, components, quern__component_index(list[i]), is_given(values, i));
+    finish_layout(operation);
+    operation->key = key_of_list(list, values, count);
+    link_create(operations, operation);
+    operations->last_create = operation;
+    return QUERN_OK;
+}
+
+/* Makes the operation for a list the last one that was asked for. The list is looked at when it is known
+ * to be no longer than lists may be. */
+static quern_result select_create(quern__operations *operations, const quern__components *components,
+                                  const quern_allocator *allocator, const quern_component *list,
+                                  const void *const *values, uint32_t count)
+{
+    if (count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                           "a create with %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
+                           count, QUERN_MAX_ENTITY_COMPONENTS);
+    quern__operation *known =
+        quern__map_find_pointer(&operations->creates, key_of_list(list, values, count));
+    while (known != NULL && !quern__operation_has_list(known, list, values, count))
+        known = known->next_same_key;
+    if (known != NULL) {
+        operations->last_create = known;
+        return QUERN_OK;
+    }
+    quern_result result = check_list(operations, components, list, values, count);
+    return result != QUERN_OK ? result : add_create(operations, components, allocator, list, values, count);
+}
+
+quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
+                                      const quern_allocator *allocator, const quern_component *list,
+                                      const void *const *values, uint32_t count,
+                                      const quern__operation **out_operation)
+{
+    quern_result result = QUERN_OK;
+    if (operations->last_create == NULL ||
+        !quern__operation_has_list(operations->last_create, list, values, count))
+        result = select_create(operations, components, allocator, list, values, count);
+    if (result == QUERN_OK) *out_operation = operations->last_create;
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------- spawns */
+
+quern__operation *quern__operation_create_spawn(const quern__components *components,
+                                                const quern_allocator *allocator,
+                                                const uint16_t *component_indices, uint32_t count,
+                                                uint32_t command_count)
+{
+    quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_SPAWN, count);
+    if (operation == NULL) return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        set_operand(operation, i, components, component_indices[i], true);
+    finish_layout(operation);
+    operation->command_count = command_count;
+    return operation;
+}
+
+/* ------------------------------------------------------------------------------------- accumulations */
+
+quern__operation *quern__operation_create_accumulation(const quern__components *components,
+                                                       const quern_allocator *allocator,
+                                                       uint32_t component_index)
+{
+    quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_ADD, 1);
+    if (operation == NULL) return NULL;
+    operation->item_bytes = sizeof(quern_entity);
+    set_operand(operation, 0, components, component_index, true);
+    finish_layout(operation);
+    return operation;
+}

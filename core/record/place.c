@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/record/place.h"
+
+enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
+
+_Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
+
+/* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head
+ * before it, a jump after it, and padding. */
+_Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
+                       (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
+                       QUERN__CHUNK_BYTES <
+                   COMMAND_BLOCK_BYTES,
+               "blocks are too small");
+
+/* -------------------------------------------------------------------------------------------- blocks */
+
+static void use_block(quern_commands *commands, uint32_t index)
+{
+    commands->block_index = index;
+    commands->next = commands->blocks.items[index].memory;
+    commands->end = commands->next + COMMAND_BLOCK_BYTES - sizeof(quern__run);
+}
+
+void quern__blocks_rewind(quern_commands *commands)
+{
+    if (commands->blocks.count > 0) use_block(commands, 0);
+}
+
+void quern__blocks_trim(quern_commands *commands, uint32_t keep_count)
+{
+    while (commands->blocks.count > keep_count)
+        quern__release(&commands->storage->allocator,
+                       commands->blocks.items[--commands->blocks.count].memory, COMMAND_BLOCK_BYTES,
+                       COMMAND_BLOCK_ALIGNMENT_BYTES);
+    if (keep_count == 0) commands->next = commands->end = NULL;
+}
+
+static bool block_add(quern_commands *commands)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    if (!quern__array_reserve(allocator, &commands->blocks, commands->blocks.count + 1)) return false;
+    char *memory = quern__allocate(allocator, COMMAND_BLOCK_BYTES, COMMAND_BLOCK_ALIGNMENT_BYTES);
+    if (memory == NULL) return false;
+    commands->blocks.items[commands->blocks.count++] = (quern__block){.memory = memory};
+    if (commands->blocks.count == 1) use_block(commands, 0);
+    return true;
+}
+
+/* How many items of one run fit into so many bytes. */
+static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes)
+{
+    if (bytes < quern__run_bytes(operation)) return 0;
+    return 1 + (bytes - quern__run_bytes(operation)) / operation->item_bytes;
+}
+
+/* So many blocks after the one in use. On failure none is held that was not before. */
+static bool reserve_more(quern_commands *commands, uint64_t blocks)
+{
+    uint32_t held = commands->blocks.count;
+    uint32_t used = held > 0 ? commands->block_index + 1 : 0;
+    while (commands->blocks.count - used < blocks)
+        if (!block_add(commands)) {
+            quern__blocks_trim(commands, held);
+            return false;
+        }
+    return true;
+}
+
+/* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that
+ * was not before. */
+static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
+{
+    if (count == 1 && quern__left_bytes(commands) >= quern__run_bytes(operation)) return true;
+    uint32_t fitting = items_that_fit(operation, quern__left_bytes(commands));
+    if (fitting >= count) return true;
+    uint32_t per_block = items_that_fit(operation, COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__run));
+    assert(per_block > 0);
+    return reserve_more(commands, (count - fitting - 1) / per_block + 1);
+}
+
+/* ------------------------------------------------------------------------------------------ preparing */
+
+quern_result quern__record_fail_memory(quern_commands *commands)
+{
+    commands->failed = QUERN_ERROR_OUT_OF_MEMORY;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
+}
+
+quern_result quern__record_fail_foreign(const quern_commands *commands, const char *function)
+{
+    const char *name = commands->origin.name;
+    return quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: a recorder of commands was used outside the callback that it was got from, or on another "
+        "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "
+        "and use it there alone",
+        function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
+}
+
+static bool reserve_stream(quern_commands *commands)
+{
+    return commands->open != NULL || quern__array_reserve(&commands->storage->allocator, &commands->streams,
+                                                          commands->streams.count + 1);
+}
+
+quern_result quern__places_prepare(quern_commands *commands, const quern__operation *operation,
+                                   uint32_t count, const char *function)
+{
+    if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
+    if (!reserve_blocks(commands, operation, count) || !reserve_stream(commands))
+        return quern__record_fail_memory(commands);
+    return QUERN_OK;
+}
+
+/* What does not fit the end of a block begins in the next one. */
+quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
+                                         const char *function)
+{
+    if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
+    const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__run) - largest_bytes;
+    if ((quern__left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
+        !reserve_stream(commands))
+        return quern__record_fail_memory(commands);
+    return QUERN_OK;
+}
+
+/* Leaves the block in use for the next one; a stream that goes on there gets a jump. */
+static void next_block(quern_commands *commands)
+{
+    quern__run *jump = (quern__run *)(void *)commands->next;
+    use_block(commands, commands->block_index + 1);
+    *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
+}
+
+static void begin_stream(quern_commands *commands, quern__run *first)
+{
+    commands->open = &commands->streams.items[commands->streams.count++];
+    *commands->open = (quern__stream){.origin = commands->origin,
+                                      .first = first,
+                                      .traits = UINT8_MAX,
+                                      .structure_version = commands->storage->structure_version};
+}
+
+char *quern__place_open(quern_commands *commands, const quern__operation *operation)
+{
+    quern__run_close(commands);
+    if (quern__left_bytes(commands) < quern__run_bytes(operation)) next_block(commands);
+    if (commands->open == NULL) begin_stream(commands, (quern__run *)(void *)commands->next);
+    return quern__place_find(commands, operation);
+}

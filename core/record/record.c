@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/record/accumulator.h"
+#include "core/record/give.h"
+#include "core/record/spawn.h"
+#include "core/relations/naming.h"
+
+#include <quern/world.h>
+
+/* It stands here so that what destroys ask of it is known when they are compiled. */
+const quern__operation quern__operation_destroy = {
+    .key = QUERN__OPERATION_DESTROY,
+    .item_bytes = sizeof(quern__item),
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_DESTROY,
+    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED |
+              QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS};
+
+const quern__operation quern__operation_name = {
+    .key = QUERN__OPERATION_NAME,
+    .item_bytes = sizeof(quern__item) + QUERN_MAX_ENTITY_NAME_BYTES + 1,
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_NAME,
+    .traits = QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_NO_DESTROYS |
+              QUERN__TRAIT_NO_SPAWNS};
+
+/* -------------------------------------------------------------------------------------- life cycle */
+
+void quern__commands_init(quern_commands *commands, quern__storage *storage)
+{
+    *commands = (quern_commands){.storage = storage};
+}
+
+void quern__commands_release(quern_commands *commands)
+{
+    quern__commands_reset(commands);
+    const quern_allocator *allocator = &commands->storage->allocator;
+    quern__blocks_trim(commands, 0);
+    quern__spawns_release(commands);
+    quern__accumulator_release(commands);
+    quern__array_release(allocator, &commands->blocks);
+    quern__array_release(allocator, &commands->streams);
+    quern__operations_release(&commands->operations, allocator);
+}
+
+/* Commands may follow at the sync point from those of a stream that creates and relates (relate_stage.h): there
+ * is room for a jump to them behind it. No other stream goes on at the end of a block, so a jump may stand
+ * where only the recorder's own could stand otherwise. */
+static inline void leave_tail(quern_commands *commands)
+{
+    const quern__stream *open = commands->open;
+    if (QUERN__LIKELY((open->traits & QUERN__TRAIT_UNRELATED) != 0) || open->create_count == 0) return;
+    const bool fits = quern__left_bytes(commands) >= sizeof(quern__run);
+    commands->next = fits ? commands->next + sizeof(quern__run) : commands->end;
+}
+
+void quern__commands_close(quern_commands *commands)
+{
+    quern__run_close(commands);
+    if (commands->open != NULL) leave_tail(commands);
+    commands->open = NULL;
+    if (QUERN__UNLIKELY(commands->accumulator != NULL))
+        quern__commands_close(&commands->accumulator->recorder);
+}
+
+void quern__commands_begin(quern_commands *commands, const quern__origin *origin)
+{
+    quern__commands_close(commands);
+    commands->origin = *origin;
+    commands->holder = quern__this_thread();
+}
+
+void quern__commands_end(quern_commands *commands)
+{
+    quern__commands_close(commands);
+    commands->holder = NULL;
+}
+
+static void destroy_item_values(const quern__operation *operation, char *item)
+{
+    char *living = item + operation->living_offset_bytes;
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        if (!living[i]) continue;
+        quern__type_destroy(operand->type, item + operand->offset_bytes, 1);
+        living[i] = 0;
+    }
+}
+
+void quern__stream_destroy_values(const quern__stream *stream)
+{
+    if ((stream->traits & QUERN__TRAIT_NO_OWNED) != 0) return;
+    quern__run *run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count; i++) {
+        if (i > 0) run = quern__run_next(run);
+        if (!run->operation->has_destroy) continue;
+        for (uint32_t k = 0; k < run->item_count; k++)
+            destroy_item_values(run->operation, (char *)quern__run_item(run, k));
+    }
+}
+
+void quern__commands_reset(quern_commands *commands)
+{
+    quern__commands_close(commands);
+    for (uint32_t i = 0; i < commands->streams.count; i++)
+        quern__stream_destroy_values(&commands->streams.items[i]);
+    commands->streams.count = 0;
+    commands->failed = QUERN_OK;
+    if (QUERN__UNLIKELY(commands->holds_prefabs)) quern__spawns_let_go(commands);
+    quern__blocks_rewind(commands);
+    if (commands->accumulator != NULL) quern__commands_reset(&commands->accumulator->recorder);
+}
+
+/* ----------------------------------------------------------------------------------------- checks */
+
+static inline quern_result check_holder(const quern_commands *commands, const char *function)
+{
+    return quern__record_is_held(commands) ? QUERN_OK : quern__record_fail_foreign(commands, function);
+}
+
+/* For the end of a command that failed. */
+static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, quern_result result,
+                                                const char *function)
+{
+    return quern__name_failure(result, function, commands->origin.name);
+}
+
+bool quern__record_is_ours(const quern_commands *commands, quern_entity entity)
+{
+    return commands->open != NULL && quern_entity_generation(entity) == commands->origin.serial &&
+           quern_entity_index(entity) < commands->open->create_count;
+}
+
+static quern_result fail_provisional(const quern_commands *commands, quern_entity entity,
+                                     const char *function)
+{
+    const char *name = commands->origin.name;
+    const char *reason = quern_entity_generation(entity) == commands->origin.serial
+                             ? "this callback has not created so many entities"
+                             : "it was made by another callback, or its sync point has passed";
+    return quern__violation(QUERN_ERROR_PROVISIONAL_ENTITY,
+                            "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s",
+                            function, name ? "system '" : "", name ? name : "a command", name ? "'" : "",
+                            quern_entity_index(entity), reason);
+}
+
+quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
+                                        const char *function)
+{
+    if (!quern_entity_is_provisional(entity))
+        return quern__entities_check(&commands->storage->entities, entity);
+    return quern__record_is_ours(commands, entity) ? QUERN_OK
+                                                   : fail_provisional(commands, entity, function);
+}
+
+/* The entity is not in the world; this callback may have created it. */
+static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
+{
+    const quern_result result = quern__record_check_entity(commands, entity, function);
+    if (result != QUERN_OK || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0) return result;
+    return quern__spawn_open(commands, entity, function);
+}
+
+/* What an item for the entity begins with. */
+static inline quern_result find_entity(quern_commands *commands, quern_entity entity, const char *function,
+                                       quern__item *out_head)
+{
+    const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
+    *out_head = (quern__item){.entity = entity, .location = record != NULL ? record->location : 0};
+    return QUERN__LIKELY(record != NULL) ? QUERN_OK : find_created(commands, entity, function);
+}
+
+typedef struct handle_check {
+    const quern_commands *commands;
+    const char *function;
+    quern_result result;
+} handle_check;
+
+static quern_entity check_handle(void *argument, quern_entity entity)
+{
+    handle_check *check = argument;
+    if (quern_entity_is_provisional(entity) && !quern__record_is_ours(check->commands, entity))
+        check->result = fail_provisional(check->commands, entity, check->function);
+    return entity;
+}
+
+/* The target of a source that lives or is ours. */
+static quern_result check_target(quern_commands *commands, quern_entity source, quern_entity target,
+                                 const char *function)
+{
+    quern__item ignored;
+    const quern_result result = find_entity(commands, target, function, &ignored);
+    if (result != QUERN_OK) return quern__name_failure(result, "the target", NULL);
+    if (!quern_entity_equal(source, target)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u would be its own target",
+                       quern_entity_index(source), quern_entity_generation(source));
+}
+
+quern_result quern__record_check_value(quern_commands *commands, const quern__operand *operand,
+                                       quern_entity entity, const void *value, const char *function)
+{
+    const quern__type *type = operand->type;
+    if (value == NULL || !type->has_entity_fields) return QUERN_OK;
+    if (operand->is_relation) {
+        quern_entity target;
+        memcpy(&target, value, sizeof target);
+        return check_target(commands, entity, target, function);
+    }
+    handle_check check = {.commands = commands, .function = function};
+    quern__type_visit_entities(type, value, check_handle, &check);
+    return check.result;
+}
+
+/* ------------------------------------------------------------------------------------ public calls */
+
+/* The i-th value that is given for the k-th component. */
+static inline const void *given_value(const quern__operation *operation, const void *const *columns,
+                                      uint32_t k, uint32_t i)
+{
+    assert(columns != NULL && operation->operands[k].offset_bytes != 0);
+    return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
+}
+
+static void give_values(const quern__operation *operation, char *item, const void *const *values,
+                        uint32_t i)
+{
+    quern__record_forget_living(operation, item);
+    for (uint32_t k = 0; k < operation->operand_count; k++)
+        if (operation->operands[k].offset_bytes != 0)
+            quern__record_give_value(operation, item, k, given_value(operation, values, k, i));
+}
+
+/* count creates; values[i] are the values of the i-th component, one after the other. */
+static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
+                                   const void *const *values, uint32_t count, quern_entity *out_entities,
+                                   const char *function)
+{
+    quern_result result = quern__places_prepare(commands, operation, count, function);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++) {
+        char *place = quern__place_find(commands, operation);
+        if (place == NULL) place = quern__place_open(commands, operation);
+        const quern_entity entity = quern__record_append_create(commands, operation, place);
+        give_values(operation, place, values, i);
+        if (out_entities != NULL) out_entities[i] = entity;
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_columns(quern_commands *commands, const quern__operation *operation,
+                                  const void *const *values, uint32_t count, const char *function)
+{
+    quern_result result = QUERN_OK;
+    if (!operation->has_entity_fields) return QUERN_OK;
+    for (uint32_t k = 0; k < operation->operand_count; k++) {
+        if (operation->operands[k].offset_bytes == 0) continue;
+        for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+            result = quern__record_check_value(commands, &operation->operands[k], quern_entity_null(),
+                                               given_value(operation, values, k, i), function);
+    }
+    return result;
+}
+
+static quern_result create_many(quern_commands *commands, const quern_component *components,
+                                const void *const *columns, uint32_t component_count, uint32_t count,
+                                quern_entity *out_entities, const char *function)
+{
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
+    const quern__operation *operation;
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK)
+        result = quern__operations_create(&commands->operations, &commands->storage->components,
+                                          &commands->storage->allocator, components, columns,
+                                          component_count, &operation);
+    if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
+    uint32_t created = commands->open != NULL ? commands->open->create_count : 0;
+    if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
+        result = quern__fail(QUERN_ERROR_LIMIT, "%s: a callback creates at most %u entities", function,
+                             QUERN_MAX_ENTITIES);
+    if (result == QUERN_OK) result = check_columns(commands, operation, columns, count, function);
+    if (result == QUERN_OK && count > 0)
+        result = record_creates(commands, operation, columns, count, out_entities, function);
+    return QUERN__UNLIKELY(result != QUERN_OK) ? fail_named(commands, result, function) : QUERN_OK;
+}
+
+quern_result quern_commands_create_many(quern_commands *commands, const quern_component *components,
+                                        const void *const *columns, uint32_t component_count,
+                                        uint32_t count, quern_entity *out_entities)
+{
+    return create_many(commands, components, columns, component_count, count, out_entities,
+                       "quern_commands_create_many");
+}
+
+/* Where a create goes that is like the last one and asks for nothing but copying. Its values stand there then,
+ * and it cannot fail any more. NULL: it is another, or its place takes preparing. */
+static inline char *give_known_values(const quern_commands *commands, const quern__operation *operation,
+                                      const quern_component *components, const void *const *values,
+                                      uint32_t count)
+{
+    if (operation == NULL || !operation->is_copied || operation->operand_count != count) return NULL;
+    char *place = quern__place_find(commands, operation);
+    if (place == NULL || commands->open->create_count >= QUERN_MAX_ENTITIES) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        const char *value = values[i];
+        if (operand->component.bits != components[i].bits) return NULL;
+        if (operand->offset_bytes == 0) {
+            if (value != NULL && operand->size_bytes > 0) return NULL;
+            continue;
+        }
+        if (value == NULL) return NULL;
+        quern__copy_new_value(place + operand->offset_bytes, value, operand->size_bytes);
+    }
+    return place;
+}
+
+quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
+                                        const void *const *values, uint32_t count)
+{
+    static const char function[] = "quern_commands_create_with";
+    char *place = NULL;
+    if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL &&
+                      quern__record_is_held(commands)))
+        place = give_known_values(commands, commands->operations.last_create, components, values, count);
+    if (QUERN__LIKELY(place != NULL))
+        return quern__record_append_create(commands, commands->operations.last_create, place);
+    quern_entity entity = quern_entity_null();
+    create_many(commands, components, values, count, 1, &entity, function);
+    return entity;
+}
+
+const char *quern_drop_reason_string(quern_drop_reason reason)
+{
+    static const char *const texts[] = {
+        [QUERN_DROP_DESTROYED] = "entity destroyed by an earlier command",
+        [QUERN_DROP_DEAD] = "entity gone before the sync point",
+        [QUERN_DROP_REFUSED] = "more than an entity, or the world, can have",
+        [QUERN_DROP_TARGET_DEAD] = "target gone before the command's turn",
+        [QUERN_DROP_CYCLE] = "target is the source, or below it, by then",
+        [QUERN_DROP_TARGET_IN_USE] = "sources that go on refuse the end of their target",
+        [QUERN_DROP_NAME_TAKEN] = "a sibling has the name by then",
+        [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component by then",
+    };
+    return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
+}
+
+quern_entity quern_commands_create(quern_commands *commands)
+{
+    quern_entity entity = quern_entity_null();
+    create_many(commands, NULL, NULL, 0, 1, &entity, "quern_commands_create");
+    return entity;
+}
+
+/* Where the entity is not one that lives, or nothing is ready for one more item. */
+static __attribute__((noinline)) quern_result destroy_carefully(quern_commands *commands,
+                                                                quern_entity entity)
+{
+    static const char function[] = "quern_commands_destroy";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    const quern__operation *operation = &quern__operation_destroy;
+    char *place = NULL;
+    quern__item head;
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    *quern__place_take(commands, operation, place) = head;
+    return QUERN_OK;
+}
+
+quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
+{
+    const quern__operation *operation = &quern__operation_destroy;
+    if (QUERN__UNLIKELY(commands == NULL || !quern__record_is_held(commands)))
+        return destroy_carefully(commands, entity);
+    const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
+    char *place = quern__place_find(commands, operation);
+    if (record == NULL || place == NULL) return destroy_carefully(commands, entity);
+    *quern__place_take(commands, operation, place) =
+        (quern__item){.entity = entity, .location = record->location};
+    return QUERN_OK;
+}
+
+/* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT,
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+static quern_result make_operation(quern_commands *commands, quern_component component,
+                                   quern__operation_variant variant, const quern__operation **out_operation)
+{
+    const quern__storage *storage = commands->storage;
+    quern_result result = quern__components_check(&storage->components, component);
+    if (result != QUERN_OK) return result;
+    result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                      quern__component_index(component), variant, out_operation);
+    return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__record_fail_memory(commands);
+}
+
+static inline quern_result find_operation(quern_commands *commands, quern_component component,
+                                          quern__operation_variant variant,
+                                          const quern__operation **out_operation)
+{
+    uint32_t place = quern__component_index(component) * QUERN__VARIANT_COUNT + (uint32_t)variant;
+    if (place < commands->operations.singles.count) {
+        *out_operation = commands->operations.singles.items[place];
+        if (*out_operation != NULL && (*out_operation)->operands[0].component.bits == component.bits)
+            return QUERN_OK;
+    }
+    return make_operation(commands, component, variant, out_operation);
+}
+
+/* The rest of `record` where the value may have handles in it: it is looked at before. */
+static __attribute__((noinline)) quern_result record_handles(quern_commands *commands,
+                                                             const quern__operation *operation,
+                                                             quern__item head, const void *value,
+                                                             const char *function)
+{
+    char *place = NULL;
+    quern_result result =
+        quern__record_check_value(commands, &operation->operands[0], head.entity, value, function);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (result != QUERN_OK) return fail_named(commands, result, function);
+    *quern__place_take(commands, operation, place) = head;
+    quern__record_give_value(operation, place, 0, value);
+    return QUERN_OK;
+}
+
+static inline quern_result record(quern_commands *commands, quern__operation_variant variant,
+                                  quern_entity entity, quern_component component, const void *value,
+                                  const char *function)
+{
+    const quern__operation *operation;
+    quern__item head;
+    char *place = NULL;
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
+    if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
+    if (result == QUERN_OK && operation->has_entity_fields && value != NULL)
+        return record_handles(commands, operation, head, value, function);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    *quern__place_take(commands, operation, place) = head;
+    if (value != NULL && operation->operands[0].offset_bytes != 0)
+        quern__record_give_value(operation, place, 0, value);
+    return QUERN_OK;
+}
+
+quern_result quern_commands_add(quern_commands *commands, quern_entity entity, quern_component component,
+                                const void *value)
+{
+    if (commands == NULL) return quern__fail_null("quern_commands_add", "commands");
+    return record(commands, value != NULL ? QUERN__VARIANT_SET : QUERN__VARIANT_ADD, entity, component,
+                  value, "quern_commands_add");
+}
+
+quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)
+{
+    if (commands == NULL) return quern__fail_null("quern_commands_remove", "commands");
+    return record(commands, QUERN__VARIANT_REMOVE, entity, component, NULL, "quern_commands_remove");
+}
+
+/* What quern_commands_set is given NULL for: fine for a tag. */
+static quern_result set_nothing(quern_commands *commands, quern_entity entity, quern_component component)
+{
+    const quern__components *components = &commands->storage->components;
+    quern_result result = quern__components_check(components, component);
+    if (result == QUERN_OK &&
+        quern__components_type(components, quern__component_index(component))->size_bytes > 0)
+        result = quern__fail_null("quern_commands_set", "value");
+    if (result != QUERN_OK) return fail_named(commands, result, "quern_commands_set");
+    return record(commands, QUERN__VARIANT_ADD, entity, component, NULL, "quern_commands_set");
+}
+
+quern_result quern_commands_enable(quern_commands *commands, quern_entity entity, quern_component component,
+                                   bool enabled)
+{
+    static const char function[] = "quern_commands_enable";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    return record(commands, enabled ? QUERN__VARIANT_ENABLE : QUERN__VARIANT_DISABLE, entity, component,
+                  NULL, function);
+}
+
+quern_result quern_commands_set(quern_commands *commands, quern_entity entity, quern_component component,
+                                const void *value)
+{
+    if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
+    if (value == NULL) return set_nothing(commands, entity, component);
+    return record(commands, QUERN__VARIANT_SET, entity, component, value, "quern_commands_set");
+}
+
+/* value: the target, or NULL to unrelate. One function for both: relating is no command of the hot kind. */
+static __attribute__((noinline)) quern_result
+record_relation(quern_commands *commands, quern__operation_variant variant, quern_entity source,
+                quern_relation relation, const quern_entity *value, const char *function)
+{
+    quern__relation *ignored;
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    const quern_result result = quern__relation_check(commands->storage, relation, &ignored);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    return record(commands, variant, source, quern_relation_component(relation), value, function);
+}
+
+quern_result quern_commands_relate(quern_commands *commands, quern_entity source, quern_relation relation,
+                                   quern_entity target)
+{
+    return record_relation(commands, QUERN__VARIANT_SET, source, relation, &target,
+                           "quern_commands_relate");
+}
+
+quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source, quern_relation relation)
+{
+    return record_relation(commands, QUERN__VARIANT_REMOVE, source, relation, NULL,
+                           "quern_commands_unrelate");
+}
+
+quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity, const char *name)
+{
+    static const char function[] = "quern_commands_set_name";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    const quern__operation *operation = &quern__operation_name;
+    char *place = NULL;
+    quern__item head;
+    if (name == NULL) name = "";
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
+    if (result == QUERN_OK) result = quern__entity_check_name(name);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    quern__item *item = quern__place_take(commands, operation, place);
+    *item = head;
+    memcpy(item + 1, name, strlen(name) + 1);
+    return QUERN_OK;
+}

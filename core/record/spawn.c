@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/record/spawn.h"
+
+#include "core/record/give.h"
+
+#include <quern/prefab.h>
+
+/* ---------------------------------------------------------------------------------------------- kinds */
+
+void quern__spawns_release(quern_commands *commands)
+{
+    for (uint32_t i = 0; i < commands->spawns.count; i++)
+        quern__spawn_kind_release(commands, commands->spawns.items[i]);
+    quern__array_release(&commands->storage->allocator, &commands->spawns);
+    quern__array_release(&commands->storage->allocator, &commands->spawn_runs);
+}
+
+/* What creates of a group are given values for: all but the targets of other relations than that of
+ * parents, which may be members that come later. */
+typedef struct create_list {
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS + 1];
+    const void *values[QUERN_MAX_ENTITY_COMPONENTS + 1];
+    uint32_t count;
+} create_list;
+
+static void list_creates(const quern__storage *storage, const quern__prefab *prefab,
+                         const quern__prefab_group *group, create_list *out_list)
+{
+    const quern__prefab_column *column = prefab->columns.items + group->first_column;
+    const quern__prefab_column *end = column + group->column_count;
+    out_list->count = 0;
+    for (uint32_t i = 0; i < group->component_count; i++) {
+        const uint16_t index = prefab->component_indices.items[group->first_component + i];
+        const bool has_values = column < end && column->component_index == index;
+        const bool is_left_out = has_values && column->is_other_target;
+        const void *values = has_values ? column->values : NULL;
+        if (has_values) column++;
+        if (is_left_out) continue;
+        out_list->components[out_list->count] = quern__component_handle(&storage->components, index);
+        out_list->values[out_list->count++] = values;
+    }
+}
+
+/* Captured members may have tags that the world keeps, such as that of those that are off by their parent. */
+static quern_result find_create(quern_commands *commands, const create_list *list,
+                                const quern__operation **out_operation)
+{
+    commands->operations.is_free = true;
+    const quern_result result = quern__operations_create(
+        &commands->operations, &commands->storage->components, &commands->storage->allocator,
+        list->components, list->values, list->count, out_operation);
+    commands->operations.is_free = false;
+    return result;
+}
+
+/* Adds the bytes of `count` items of an open instance, each in a run of its own. */
+static void add_room(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+{
+    const uint32_t bytes = quern__run_bytes(operation);
+    kind->bytes += count * bytes;
+    if (kind->largest_bytes < bytes) kind->largest_bytes = bytes;
+}
+
+static void add_commands(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+{
+    add_room(kind, operation, count);
+    kind->command_count += (uint32_t)count * operation->command_count;
+}
+
+static quern_result fill_kind(quern_commands *commands, const quern__prefab *prefab,
+                              quern__spawn_kind *kind)
+{
+    const quern__storage *storage = commands->storage;
+    create_list list;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < kind->group_count && result == QUERN_OK; i++) {
+        list_creates(storage, prefab, &prefab->groups.items[i], &list);
+        result = find_create(commands, &list, &kind->operations[i]);
+        if (result == QUERN_OK) add_commands(kind, kind->operations[i], prefab->groups.items[i].width);
+    }
+    for (uint32_t i = 0; i < prefab->links.count && result == QUERN_OK; i++) {
+        const quern__relation *relation = prefab->links.items[i].relation;
+        const quern__operation *operation = NULL;
+        if (relation == storage->relations->parent) continue;
+        result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                          relation->component_index, QUERN__VARIANT_SET, &operation);
+        if (result == QUERN_OK) add_commands(kind, operation, 1);
+    }
+    if (prefab->name_count > 0) add_commands(kind, &quern__operation_name, prefab->name_count);
+    for (uint32_t i = 0; i < prefab->toggles.count && result == QUERN_OK; i++) {
+        const quern__operation *operation = NULL;
+        result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                          prefab->toggles.items[i].component_index, QUERN__VARIANT_DISABLE,
+                                          &operation);
+        if (result == QUERN_OK) add_commands(kind, operation, 1);
+    }
+    return result;
+}
+
+/* The prefab was destroyed, and its place is another's; NULL: there was none. */
+static void put_away(quern_commands *commands, quern__spawn_kind *kind)
+{
+    if (kind == NULL || !kind->is_held) {
+        quern__spawn_kind_release(commands, kind);
+        return;
+    }
+    kind->next_old = commands->old_spawns;
+    commands->old_spawns = kind;
+}
+
+/* Errors: OUT_OF_MEMORY. */
+static quern_result make_kind(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
+                              quern__spawn_kind **out_kind)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    const uint32_t index = (uint32_t)handle.bits, group_count = prefab->groups.count;
+    if (!quern__array_reserve(allocator, &commands->spawns, index + 1))
+        return quern__record_fail_memory(commands);
+    while (commands->spawns.count <= index)
+        commands->spawns.items[commands->spawns.count++] = NULL;
+    quern__spawn_kind *kind =
+        quern__allocate(allocator, sizeof *kind + (group_count + 1) * sizeof(const quern__operation *),
+                        _Alignof(quern__spawn_kind));
+    if (kind == NULL) return quern__record_fail_memory(commands);
+    *kind = (quern__spawn_kind){.handle = handle, .prefab = prefab, .group_count = group_count};
+    kind->operations[group_count] = NULL;
+    const quern_result result = fill_kind(commands, prefab, kind);
+    if (result != QUERN_OK) {
+        quern__spawn_kind_release(commands, kind);
+        return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__record_fail_memory(commands) : result;
+    }
+    put_away(commands, commands->spawns.items[index]);
+    commands->spawns.items[index] = *out_kind = kind;
+    return QUERN_OK;
+}
+
+static inline quern_result find_kind(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
+                                     quern__spawn_kind **out_kind)
+{
+    const uint32_t index = (uint32_t)handle.bits;
+    if (QUERN__LIKELY(index < commands->spawns.count && commands->spawns.items[index] != NULL &&
+                      commands->spawns.items[index]->handle.bits == handle.bits)) {
+        *out_kind = commands->spawns.items[index];
+        return QUERN_OK;
+    }
+    return make_kind(commands, handle, prefab, out_kind);
+}
+
+/* The root's create with a parent, made when one is asked for. It takes the place of the create without a
+ * parent, so it adds no command to kind->command_count: that counts folded instances, which have no parent. */
+static quern_result find_related_root(quern_commands *commands, const quern__prefab *prefab,
+                                      quern__spawn_kind *kind)
+{
+    static const quern_entity any;
+    const quern__storage *storage = commands->storage;
+    const quern__relation *parent = storage->relations->parent;
+    create_list list;
+    if (kind->operations[kind->group_count] != NULL) return QUERN_OK;
+    if (parent == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the world has no parents yet; call quern_world_parent before the frame");
+    list_creates(storage, prefab, &prefab->groups.items[0], &list);
+    list.components[list.count] = quern__component_handle(&storage->components, parent->component_index);
+    list.values[list.count++] = &any;
+    const quern_result result = find_create(commands, &list, &kind->operations[kind->group_count]);
+    if (result == QUERN_OK) add_room(kind, kind->operations[kind->group_count], 1);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ recording */
+
+static quern_entity member_handle(const quern__spawning *it, uint32_t member)
+{
+    return quern__entity_make(0, it->commands->origin.serial, it->first_number + member);
+}
+
+static char *open_place(quern_commands *commands, const quern__operation *operation)
+{
+    char *place = quern__place_find(commands, operation);
+    return QUERN__LIKELY(place != NULL) ? place : quern__place_open(commands, operation);
+}
+
+/* NULL where what was captured stays. */
+static const char *overridden_value(const quern__spawning *it, const quern__prefab_member *member,
+                                    uint32_t column)
+{
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        const quern__prefab_override *override = &it->overrides[i];
+        if (override->group == member->group && override->row == member->row && override->column == column)
+            return override->values;
+    }
+    return NULL;
+}
+
+/* The operand of each column comes after those of the columns before. */
+static void give_columns(const quern__spawning *it, const quern__prefab_member *member,
+                         const quern__operation *operation, char *item)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[member->group];
+    const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
+    uint32_t operand = 0;
+    quern__record_forget_living(operation, item);
+    for (uint32_t i = 0; i < group->column_count; i++, column++) {
+        if (column->is_other_target) continue;
+        while (operation->operands[operand].component_index != column->component_index)
+            operand++;
+        const char *value = column->values + (size_t)member->row * column->size_bytes;
+        if (it->override_count > 0) {
+            const char *other = overridden_value(it, member, i);
+            if (other != NULL) value = other;
+        }
+        if (QUERN__LIKELY(column->is_plain && !operation->has_destroy))
+            quern__copy_value(item + operation->operands[operand].offset_bytes, value, column->size_bytes);
+        else
+            quern__record_give_value(operation, item, operand, value);
+    }
+}
+
+/* Handles that named members name those of the instance; not in values that take the place of captured
+ * ones. */
+static void give_fields(const quern__spawning *it, const quern__prefab_member *member,
+                        const quern__operation *operation, char *item)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[member->group];
+    const quern__prefab_column *columns = it->prefab->columns.items + group->first_column;
+    const quern__prefab_field *field = it->prefab->fields.items + member->first_field;
+    uint32_t operand = 0;
+    for (const quern__prefab_field *end = field + member->field_count; field < end; field++) {
+        const quern__prefab_column *column = &columns[field->column];
+        if (column->is_other_target) continue;
+        if (it->override_count > 0 && overridden_value(it, member, field->column) != NULL) continue;
+        while (operation->operands[operand].component_index != column->component_index)
+            operand++;
+        const quern_entity handle = member_handle(it, field->member);
+        memcpy(item + operation->operands[operand].offset_bytes + field->offset_bytes, &handle,
+               sizeof handle);
+    }
+}
+
+static void record_create(const quern__spawning *it, uint32_t i)
+{
+    const quern__prefab_member *member = &it->prefab->members.items[i];
+    const bool has_parent = i == 0 && it->parent.bits != 0;
+    const quern__operation *operation =
+        it->kind->operations[has_parent ? it->kind->group_count : member->group];
+    char *place = open_place(it->commands, operation);
+    *quern__place_take(it->commands, operation, place) = (quern__item){.entity = member_handle(it, i)};
+    give_columns(it, member, operation, place);
+    if (member->field_count > 0) give_fields(it, member, operation, place);
+    if (has_parent)
+        memcpy(place + operation->operands[operation->operand_count - 1].offset_bytes, &it->parent,
+               sizeof it->parent);
+}
+
+/* All operations are there, since the kind is. */
+static void record_relates(const quern__spawning *it)
+{
+    quern_commands *commands = it->commands;
+    const quern__storage *storage = commands->storage;
+    for (uint32_t i = 0; i < it->prefab->links.count; i++) {
+        const quern__prefab_link *link = &it->prefab->links.items[i];
+        const quern__operation *operation = NULL;
+        if (link->relation == storage->relations->parent) continue;
+        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                 link->relation->component_index, QUERN__VARIANT_SET, &operation);
+        assert(operation != NULL);
+        const quern_entity target =
+            link->target != QUERN_NO_MEMBER ? member_handle(it, link->target) : link->outside;
+        char *place = open_place(commands, operation);
+        *quern__place_take(commands, operation, place) =
+            (quern__item){.entity = member_handle(it, link->source)};
+        memcpy(place + operation->operands[0].offset_bytes, &target, sizeof target);
+    }
+}
+
+static void record_names(const quern__spawning *it)
+{
+    const quern__operation *operation = &quern__operation_name;
+    for (uint32_t i = 0; i < it->prefab->members.count; i++) {
+        const uint32_t at = it->prefab->members.items[i].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = it->prefab->names.items + at;
+        char *place = open_place(it->commands, operation);
+        quern__item *item = quern__place_take(it->commands, operation, place);
+        *item = (quern__item){.entity = member_handle(it, i)};
+        memcpy(item + 1, name, strlen(name) + 1);
+    }
+}
+
+static void record_toggles(const quern__spawning *it)
+{
+    quern_commands *commands = it->commands;
+    const quern__storage *storage = commands->storage;
+    for (uint32_t i = 0; i < it->prefab->toggles.count; i++) {
+        const quern__prefab_toggle *toggle = &it->prefab->toggles.items[i];
+        const quern__operation *operation = NULL;
+        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                 toggle->component_index, QUERN__VARIANT_DISABLE, &operation);
+        assert(operation != NULL);
+        char *place = open_place(commands, operation);
+        *quern__place_take(commands, operation, place) =
+            (quern__item){.entity = member_handle(it, toggle->member)};
+    }
+}
+
+quern_result quern__spawn_record_open(const quern__spawning *it, const char *function)
+{
+    const quern_result result =
+        quern__places_prepare_mixed(it->commands, it->kind->bytes, it->kind->largest_bytes, function);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < it->prefab->members.count; i++)
+        record_create(it, i);
+    if (it->prefab->has_other_links) record_relates(it);
+    if (it->prefab->name_count > 0) record_names(it);
+    if (it->prefab->toggles.count > 0) record_toggles(it);
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- the calls */
+
+/* What a definition asks for. */
+static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, const char *function)
+{
+    quern_commands *commands = it->commands;
+    if (def->fill != NULL || def->fill_components[0].bits != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "a fill has no rows to write before the sync point; use overrides");
+    quern_result result =
+        quern__prefab_resolve(commands->storage, it->prefab, def, it->overrides, &it->override_count);
+    for (uint32_t i = 0; i < it->override_count && result == QUERN_OK; i++) {
+        const quern__prefab_override *override = &it->overrides[i];
+        const quern__prefab_group *group = &it->prefab->groups.items[override->group];
+        const quern__operand operand = {
+            .type = it->prefab->columns.items[group->first_column + override->column].type};
+        result =
+            quern__record_check_value(commands, &operand, quern_entity_null(), override->values, function);
+    }
+    it->parent = def->parent;
+    if (result != QUERN_OK || it->parent.bits == 0) return result;
+    result = find_related_root(commands, it->prefab, it->kind);
+    if (result != QUERN_OK) return result;
+    const quern__operation *root = it->kind->operations[it->kind->group_count];
+    return quern__record_check_value(commands, &root->operands[root->operand_count - 1],
+                                     quern_entity_null(), &it->parent, function);
+}
+
+static quern_result check_outside(const quern__spawning *it)
+{
+    for (uint32_t i = 0; i < it->prefab->links.count && it->prefab->has_outside; i++) {
+        const quern__prefab_link *link = &it->prefab->links.items[i];
+        if (link->target != QUERN_NO_MEMBER) continue;
+        const quern_result result = quern__entities_check(&it->commands->storage->entities, link->outside);
+        if (result != QUERN_OK) return quern__name_failure(result, "the target of a member", NULL);
+    }
+    return QUERN_OK;
+}
+
+static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const quern_spawn_def *def,
+                                 const char *function)
+{
+    quern_commands *commands = it->commands;
+    if (!quern__record_is_held(commands)) return quern__record_fail_foreign(commands, function);
+    quern__prefab *prefab = quern__prefabs_find(commands->storage, handle);
+    if (prefab == NULL) return quern__prefabs_fail(commands->storage, handle);
+    it->prefab = prefab;
+    quern_result result = find_kind(commands, handle, prefab, &it->kind);
+    if (result == QUERN_OK) result = check_outside(it);
+    if (result == QUERN_OK && def != NULL) result = check_def(it, def, function);
+    if (result != QUERN_OK) return result;
+    const uint32_t count = prefab->members.count;
+    it->first_number = commands->open != NULL ? commands->open->create_count : 0;
+    if (count > QUERN_MAX_ENTITIES - it->first_number)
+        return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
+    if (quern__spawn_can_fold(it)) return quern__spawn_record_folded(it, function);
+    result = quern__spawn_record_open(it, function);
+    if (result != QUERN_OK) return result;
+    assert(commands->open != NULL);
+    commands->open->create_count += count;
+    return QUERN_OK;
+}
+
+quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab, const quern_spawn_def *def,
+                                  quern_entity *out_root)
+{
+    static const char function[] = "quern_commands_spawn";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    quern__spawning it;
+    it.commands = commands;
+    it.parent = quern_entity_null();
+    it.override_count = 0;
+    it.first_number = 0;
+    const quern_result result = record_spawn(&it, prefab, def, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK))
+        return quern__name_failure(result, function, commands->origin.name);
+    if (out_root != NULL) *out_root = member_handle(&it, 0);
+    return QUERN_OK;
+}
+
+quern_entity quern_commands_spawned_member(const quern_commands *commands, quern_prefab prefab,
+                                           quern_entity root, uint32_t member)
+{
+    static const char function[] = "quern_commands_spawned_member";
+    if (commands == NULL) {
+        quern__fail_null(function, "commands");
+        return quern_entity_null();
+    }
+    const quern__prefab *found = quern__prefabs_find(commands->storage, prefab);
+    const quern_entity entity = {root.bits + member};
+    quern_result result = QUERN_OK;
+    if (found == NULL)
+        result = quern__prefabs_fail(commands->storage, prefab);
+    else if (member >= found->members.count)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "no member %u; the prefab has %u", member,
+                             found->members.count);
+    else if (!quern_entity_is_provisional(root) || !quern__record_is_ours(commands, root) ||
+             !quern__record_is_ours(commands, entity))
+        result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                             "the root is none that this callback has spawned by command");
+    if (result == QUERN_OK) return entity;
+    quern__name_failure(result, function, commands->origin.name);
+    return quern_entity_null();
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/record/give.h"
+#include "core/record/spawn.h"
+
+/* Of values of overrides in an item: more than that is recorded member by member. */
+enum { MOST_OVERRIDE_BYTES = 4096 };
+
+/* --------------------------------------------------------------------------------------------- forms */
+
+static const quern__prefab_column *column_of(const quern__prefab *prefab,
+                                             const quern__prefab_override *override)
+{
+    return &prefab->columns.items[prefab->groups.items[override->group].first_column + override->column];
+}
+
+void quern__spawn_kind_release(const quern_commands *commands, quern__spawn_kind *kind)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    if (kind == NULL) return;
+    for (quern__spawn_form *form = kind->forms, *next; form != NULL; form = next) {
+        next = form->next;
+        quern__operation_release(form->operation, allocator);
+        quern__release(allocator, form, sizeof *form, _Alignof(quern__spawn_form));
+    }
+    quern__release(allocator, kind,
+                   sizeof *kind + (kind->group_count + 1) * sizeof(const quern__operation *),
+                   _Alignof(quern__spawn_kind));
+}
+
+static bool has_overrides(const quern__spawn_form *form, const quern__spawning *it)
+{
+    if (form->override_count != it->override_count) return false;
+    for (uint32_t i = 0; i < it->override_count; i++)
+        if (form->overrides[i].group != it->overrides[i].group ||
+            form->overrides[i].row != it->overrides[i].row ||
+            form->overrides[i].column != it->overrides[i].column)
+            return false;
+    return true;
+}
+
+/* NULL: no memory. */
+static quern__spawn_form *add_form(const quern__spawning *it)
+{
+    const quern__storage *storage = it->commands->storage;
+    uint16_t components[QUERN_MAX_SPAWN_OVERRIDES];
+    quern__spawn_form *form =
+        quern__allocate(&storage->allocator, sizeof *form, _Alignof(quern__spawn_form));
+    if (form == NULL) return NULL;
+    *form = (quern__spawn_form){
+        .kind = it->kind, .next = it->kind->forms, .override_count = it->override_count};
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        form->overrides[i] = it->overrides[i];
+        components[i] = column_of(it->prefab, &it->overrides[i])->component_index;
+    }
+    form->operation = quern__operation_create_spawn(&storage->components, &storage->allocator, components,
+                                                    it->override_count, it->kind->command_count);
+    if (form->operation == NULL) {
+        quern__release(&storage->allocator, form, sizeof *form, _Alignof(quern__spawn_form));
+        return NULL;
+    }
+    form->operation->form = form;
+    it->kind->forms = form;
+    return form;
+}
+
+static inline quern__spawn_form *find_form(const quern__spawning *it)
+{
+    for (quern__spawn_form *form = it->kind->forms; form != NULL; form = form->next)
+        if (has_overrides(form, it)) return form;
+    return add_form(it);
+}
+
+/* ------------------------------------------------------------------------------------------- folding */
+
+bool quern__spawn_can_fold(const quern__spawning *it)
+{
+    size_t bytes = 0;
+    if (it->parent.bits != 0 || it->prefab->has_outside) return false;
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        const quern__type *type = column_of(it->prefab, &it->overrides[i])->type;
+        if (quern__hooks_any(&type->hooks) || type->has_entity_fields) return false;
+        bytes += type->size_bytes + type->alignment_bytes;
+    }
+    return bytes <= MOST_OVERRIDE_BYTES;
+}
+
+/* The prefab stays as long as its commands wait. */
+static inline void hold(const quern__spawning *it)
+{
+    if (QUERN__LIKELY(it->kind->is_held)) return;
+    it->kind->is_held = true;
+    it->commands->holds_prefabs = true;
+    quern__prefab_hold(it->kind->prefab);
+}
+
+void quern__spawns_let_go(quern_commands *commands)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    for (uint32_t i = 0; i < commands->spawns.count; i++) {
+        quern__spawn_kind *kind = commands->spawns.items[i];
+        if (kind == NULL || !kind->is_held) continue;
+        quern__prefab_let_go(kind->prefab, allocator);
+        kind->is_held = false;
+    }
+    for (quern__spawn_kind *kind = commands->old_spawns, *next; kind != NULL; kind = next) {
+        next = kind->next_old;
+        quern__prefab_let_go(kind->prefab, allocator);
+        quern__spawn_kind_release(commands, kind);
+    }
+    commands->old_spawns = NULL;
+    commands->holds_prefabs = false;
+}
+
+quern_result quern__spawn_record_folded(const quern__spawning *it, const char *function)
+{
+    quern_commands *commands = it->commands;
+    const quern__spawn_form *form = find_form(it);
+    if (form == NULL) return quern__record_fail_memory(commands);
+    const quern__operation *operation = form->operation;
+    const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
+    if (is_first) commands->spawn_runs.count = 0;
+    const uint32_t run_count = commands->spawn_runs.count;
+    if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_runs, run_count + 1))
+        return quern__record_fail_memory(commands);
+    char *place;
+    const quern_result result = quern__place_ready(commands, operation, function, &place);
+    if (result != QUERN_OK) return result;
+    quern__item *item = quern__place_take(commands, operation, place);
+    assert(commands->open != NULL);
+    *item = (quern__item){.entity = quern__entity_make(0, commands->origin.serial, it->first_number)};
+    for (uint32_t i = 0; i < it->override_count; i++)
+        quern__record_give_value(operation, place, i, it->overrides[i].values);
+    if (commands->run->item_count == 1)
+        commands->spawn_runs.items[commands->spawn_runs.count++] =
+            (quern__spawn_run){.run = commands->run, .first_number = it->first_number};
+    commands->open->create_count += it->prefab->members.count;
+    hold(it);
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- opening */
+
+/* The last run that begins with this create or an earlier one; NULL: there is none. */
+static const quern__spawn_run *find_run(const quern_commands *commands, uint32_t number)
+{
+    uint32_t begin = 0, end = commands->spawn_runs.count;
+    while (begin < end) {
+        const uint32_t middle = begin + (end - begin) / 2;
+        if (commands->spawn_runs.items[middle].first_number <= number)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin > 0 ? &commands->spawn_runs.items[begin - 1] : NULL;
+}
+
+static quern_result open_item(quern_commands *commands, const quern__operation *operation,
+                              quern__item *item, const char *function)
+{
+    const quern__spawn_form *form = operation->form;
+    quern__spawning it = {.commands = commands,
+                          .prefab = form->kind->prefab,
+                          .kind = form->kind,
+                          .override_count = form->override_count,
+                          .first_number = quern_entity_index(item->entity)};
+    for (uint32_t i = 0; i < form->override_count; i++) {
+        it.overrides[i] = form->overrides[i];
+        it.overrides[i].values = (const char *)item + operation->operands[i].offset_bytes;
+    }
+    const quern_result result = quern__spawn_record_open(&it, function);
+    if (result != QUERN_OK) return result;
+    item->entity = quern_entity_null();
+    commands->open->command_count -= operation->command_count; /* which counts twice otherwise */
+    commands->open->traits &= (uint8_t)~QUERN__TRAIT_TURNOVER; /* creates are no longer in their order */
+    return QUERN_OK;
+}
+
+quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, const char *function)
+{
+    const uint32_t number = quern_entity_index(entity);
+    const quern__spawn_run *found = find_run(commands, number);
+    if (found == NULL) return QUERN_OK;
+    const quern__operation *operation = found->run->operation;
+    const uint32_t i = (number - found->first_number) / quern__spawn_member_count(operation);
+    if (i >= found->run->item_count) return QUERN_OK; /* one that was created after them */
+    quern__item *item = quern__run_item(found->run, i);
+    return quern_entity_is_null(item->entity) ? QUERN_OK : open_item(commands, operation, item, function);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/relations/cascade.h"
+
+#include "core/relations/relate.h"
+#include "core/storage/storage.h"
+
+void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &cascade->slots);
+    quern__array_release(allocator, &cascade->loosened);
+    quern__array_release(allocator, &cascade->marks);
+    *cascade = (quern__cascade){0};
+}
+
+/* ------------------------------------------------------------------------------------------ who ends */
+
+static quern_result fail_memory(const quern__cascade *cascade)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "no memory for the list of entities that end together, %u so far",
+                       cascade->slots.count);
+}
+
+quern_result quern__cascade_begin(quern__cascade *cascade, const quern__storage *storage)
+{
+    const uint32_t words = storage->entities.slot_count / 64 + 1;
+    if (!quern__array_reserve(&storage->allocator, &cascade->marks, words)) return fail_memory(cascade);
+    if (cascade->marks.count < words)
+        memset(cascade->marks.items + cascade->marks.count, 0,
+               (words - cascade->marks.count) * sizeof *cascade->marks.items);
+    if (cascade->marks.count < words) cascade->marks.count = words;
+    return QUERN_OK;
+}
+
+/* False when there is no memory. */
+static inline bool append(quern__cascade *cascade, const quern_allocator *allocator, uint32_t slot)
+{
+    if (quern__cascade_has(cascade, slot)) return true;
+    if (!quern__array_reserve(allocator, &cascade->slots, cascade->slots.count + 1)) return false;
+    cascade->marks.items[slot / 64] |= 1ull << slot % 64;
+    cascade->slots.items[cascade->slots.count++] = slot;
+    return true;
+}
+
+quern_result quern__cascade_name(quern__cascade *cascade, const quern__storage *storage, uint32_t slot)
+{
+    if (!append(cascade, &storage->allocator, slot)) return fail_memory(cascade);
+    cascade->named_count = cascade->slots.count;
+    return QUERN_OK;
+}
+
+void quern__cascade_end(quern__cascade *cascade)
+{
+    for (uint32_t i = 0; i < cascade->slots.count; i++)
+        cascade->marks.items[cascade->slots.items[i] / 64] = 0;
+    cascade->slots.count = 0;
+    cascade->named_count = 0;
+    cascade->loosened.count = 0;
+}
+
+static bool append_children(quern__cascade *cascade, const quern_allocator *allocator,
+                            const quern__relation *relation, uint32_t slot)
+{
+    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
+         child = quern__links_at(&relation->links, child)->next)
+        if (!append(cascade, allocator, child)) return false;
+    return true;
+}
+
+static bool append_followers(quern__cascade *cascade, const quern__storage *storage)
+{
+    const quern__relations *relations = storage->relations;
+    for (uint32_t i = 0; i < cascade->slots.count; i++)
+        for (uint32_t k = 0; k < relations->list.count; k++) {
+            const quern__relation *relation = relations->list.items[k];
+            if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE &&
+                !append_children(cascade, &storage->allocator, relation, cascade->slots.items[i]))
+                return false;
+        }
+    return true;
+}
+
+static quern_result fail_in_use(const quern__storage *storage, const quern__relation *relation,
+                                uint32_t target, uint32_t source)
+{
+    const quern_entity used = quern__entity_of_slot(storage, target),
+                       user = quern__entity_of_slot(storage, source);
+    return quern__fail(QUERN_ERROR_TARGET_IN_USE,
+                       "entity %u:%u is the '%s' of %u:%u, a relation that keeps its targets: unrelate or "
+                       "destroy that first",
+                       quern_entity_index(used), quern_entity_generation(used),
+                       quern__relation_name(storage, relation), quern_entity_index(user),
+                       quern_entity_generation(user));
+}
+
+quern_result quern__cascade_list_loosened(quern__cascade *cascade, const quern__storage *storage,
+                                          quern__relation *relation, uint32_t source)
+{
+    if (!quern__array_reserve(&storage->allocator, &cascade->loosened, cascade->loosened.count + 1))
+        return fail_memory(cascade);
+    cascade->loosened.items[cascade->loosened.count++] = (quern__loosened){relation, source};
+    return QUERN_OK;
+}
+
+/* What becomes of the children of one that ends, where they do not end with it. */
+static quern_result settle_children(quern__cascade *cascade, const quern__storage *storage,
+                                    quern__relation *relation, uint32_t slot)
+{
+    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
+         child = quern__links_at(&relation->links, child)->next) {
+        if (quern__cascade_has(cascade, child)) continue;
+        if (relation->policy == QUERN_TARGET_REFUSES) return fail_in_use(storage, relation, slot, child);
+        quern_result result = quern__cascade_list_loosened(cascade, storage, relation, child);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__cascade_close(quern__cascade *cascade, const quern__storage *storage)
+{
+    const quern__relations *relations = storage->relations;
+    if (!append_followers(cascade, storage)) return fail_memory(cascade);
+    quern_result result = QUERN_OK;
+    for (uint32_t k = 0; k < relations->list.count; k++) {
+        quern__relation *relation = relations->list.items[k];
+        if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) continue;
+        for (uint32_t i = 0; i < cascade->slots.count && result == QUERN_OK; i++)
+            result = settle_children(cascade, storage, relation, cascade->slots.items[i]);
+    }
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------- the end of links */
+
+quern_result quern__cascade_reserve(quern__cascade *cascade, quern__storage *storage)
+{
+    quern_result result = QUERN_OK;
+    quern__changes_begin(storage);
+    for (uint32_t i = 0; i < cascade->loosened.count && result == QUERN_OK; i++) {
+        const quern__loosened *loosened = &cascade->loosened.items[i];
+        result = quern__changes_list(storage, loosened->relation, loosened->source, false, 0, cascade);
+    }
+    return result != QUERN_OK || cascade->loosened.count == 0 ? result : quern__changes_reserve(storage);
+}
+
+/* Takes one that ends from its target, unless that ends, too. */
+static void unlink_one(const quern__cascade *cascade, const quern__links *links, uint32_t slot)
+{
+    if (!quern__links_has_page(links, slot)) return;
+    const quern__kin *kin = quern__links_at(links, slot);
+    if (kin->target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, kin->target))
+        quern__links_unlink(links, slot);
+    quern__links_clear(links, slot);
+}
+
+void quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)
+{
+    for (uint32_t i = 0; i < cascade->loosened.count; i++) {
+        const quern__loosened *loosened = &cascade->loosened.items[i];
+        quern__links_unlink(&loosened->relation->links, loosened->source);
+    }
+    if (cascade->loosened.count > 0) quern__changes_apply(storage);
+}
+
+void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storage)
+{
+    quern__cascade_loosen(cascade, storage);
+    const quern__relations *relations = storage->relations;
+    for (uint32_t k = 0; k < relations->list.count; k++) {
+        const quern__links *links = &relations->list.items[k]->links;
+        for (uint32_t i = 0; i < cascade->slots.count; i++)
+            unlink_one(cascade, links, cascade->slots.items[i]);
+    }
+    for (uint32_t i = 0; i < cascade->slots.count && storage->names->count > 0; i++)
+        quern__names_drop(storage->names, cascade->slots.items[i]);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/relations/links.h"
+
+static void page_release(quern__links *links, const quern_allocator *allocator, uint32_t page)
+{
+    quern__link_pages_give(links->memory, allocator, links->pages.items[page]);
+    links->pages.items[page] = NULL;
+    links->held_count--;
+}
+
+void quern__links_release(quern__links *links, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < links->pages.count; i++)
+        if (links->pages.items[i] != NULL) page_release(links, allocator, i);
+    quern__array_release(allocator, &links->pages);
+    quern__links_stop_touching(links, allocator);
+    *links = (quern__links){0};
+}
+
+static bool reserve_touched(quern__links *links, const quern_allocator *allocator, uint32_t page_count)
+{
+    if (!quern__array_reserve(allocator, &links->touched, page_count)) return false;
+    while (links->touched.count < page_count)
+        links->touched.items[links->touched.count++] = ~UINT64_C(0);
+    return true;
+}
+
+/* For a page at least, so that there are items. */
+bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator)
+{
+    return reserve_touched(links, allocator, links->pages.count > 0 ? links->pages.count : 1);
+}
+
+void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &links->touched);
+    links->touched.items = NULL;
+    links->touched.count = links->touched.capacity = 0;
+}
+
+bool quern__links_add_page(quern__links *links, const quern_allocator *allocator, uint32_t slot)
+{
+    const uint32_t page = slot >> QUERN__LINK_PAGE_LOG2;
+    if (!quern__array_reserve(allocator, &links->pages, page + 1) ||
+        (links->touched.items != NULL && !reserve_touched(links, allocator, page + 1)))
+        return false;
+    quern__kin *added = quern__link_pages_take(links->memory, allocator);
+    if (added == NULL) return false;
+    for (uint32_t i = 0; i < QUERN__LINK_PAGE_SLOTS; i++)
+        added[i] = quern__no_kin;
+    while (links->pages.count <= page)
+        links->pages.items[links->pages.count++] = NULL;
+    links->pages.items[page] = added;
+    if (links->touched.items != NULL) links->touched.items[page] = ~UINT64_C(0);
+    links->held_count++;
+    return true;
+}
+
+/* Whether the entities are in slots one after the other. */
+static bool are_neighbours(const quern_entity *entities, uint32_t count)
+{
+    const uint32_t first = quern_entity_index(entities[0]);
+    for (uint32_t i = 1; i < count; i++)
+        if (quern_entity_index(entities[i]) != first + i) return false;
+    return true;
+}
+
+_Static_assert(sizeof(quern__kin) == 4 * sizeof(uint64_t), "links are words in pairs");
+
+/* Slots of neighbours are numbers and the first of the slots, which is added to two words at a time: what
+ * comes out fits a word, so nothing is carried over. */
+static inline void put_neighbours(quern__kin *restrict links, const quern__kin *restrict kin,
+                                  const quern__kin *restrict bases, uint32_t count, uint32_t first)
+{
+    const uint64_t both = (uint64_t)first << 32 | first;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t words[4], adds[4];
+        memcpy(words, &kin[i], sizeof words);
+        memcpy(adds, &bases[i], sizeof adds);
+        for (uint32_t k = 0; k < 4; k++)
+            words[k] += adds[k] & both;
+        memcpy(&links[i], words, sizeof words);
+    }
+}
+
+static inline uint32_t slot_of(const quern_entity *entities, uint32_t number)
+{
+    return number != QUERN__SLOT_NONE ? quern_entity_index(entities[number]) : QUERN__SLOT_NONE;
+}
+
+static void put_strangers(const quern__links *links, const quern__kin *kin, uint32_t count,
+                          const quern_entity *entities)
+{
+    for (uint32_t i = 0; i < count; i++)
+        *quern__links_at(links, quern_entity_index(entities[i])) =
+            (quern__kin){.target = slot_of(entities, kin[i].target),
+                         .first = slot_of(entities, kin[i].first),
+                         .last = slot_of(entities, kin[i].last),
+                         .next = slot_of(entities, kin[i].next),
+                         .previous = slot_of(entities, kin[i].previous),
+                         .count = kin[i].count,
+                         .level = kin[i].level};
+}
+
+void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
+                            uint32_t kin_count, const quern_entity *entities, uint32_t tree_count)
+{
+    const bool is_row = are_neighbours(entities, kin_count * tree_count);
+    for (uint32_t i = 0; i < tree_count; i++, entities += kin_count) {
+        const uint32_t first = quern_entity_index(entities[0]), last = first + kin_count - 1;
+        if (is_row && first >> QUERN__LINK_PAGE_LOG2 == last >> QUERN__LINK_PAGE_LOG2)
+            put_neighbours(quern__links_at(links, first), kin, bases, kin_count, first);
+        else
+            put_strangers(links, kin, kin_count, entities);
+        for (uint32_t k = 0; links->touched.items != NULL && k < kin_count; k++)
+            quern__links_touch(links, quern_entity_index(entities[k]));
+    }
+    links->version++;
+}
+
+void quern__links_place(quern__links *links, uint32_t source, uint32_t before)
+{
+    const uint32_t target = quern__links_at(links, source)->target;
+    if (before == source) return;
+    quern__links_unlink(links, source);
+    quern__links_link(links, source, target, before);
+}
+
+bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t below)
+{
+    const uint32_t level = quern__links_level(links, slot);
+    while (below != slot && below != QUERN__SLOT_NONE) {
+        const quern__kin *kin = quern__links_find(links, below);
+        /* the last level has several depths */
+        if (kin == NULL || (kin->level <= level && kin->level < QUERN_MAX_RELATION_LEVEL)) return false;
+        below = kin->target;
+    }
+    return below == slot;
+}
+
+static bool is_page_unused(const quern__kin *page)
+{
+    for (uint32_t i = 0; i < QUERN__LINK_PAGE_SLOTS; i++)
+        if (page[i].target != QUERN__SLOT_NONE || page[i].count > 0) return false;
+    return true;
+}
+
+void quern__links_trim(quern__links *links, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < links->pages.count; i++) {
+        if (links->pages.items[i] == NULL || !is_page_unused(links->pages.items[i])) continue;
+        page_release(links, allocator, i);
+    }
+}

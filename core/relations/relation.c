@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/relations/relation_internal.h"
+
+#include "core/storage/move_plan.h"
+#include "core/storage/storage.h"
+
+const quern_relation_def quern__parent_def = {
+    .name = "parent", .on_target_destroyed = QUERN_TARGET_DESTROYS_SOURCE, .levels = true, .ordered = true};
+
+static void relation_release(quern__relation *relation, const quern_allocator *allocator)
+{
+    quern__links_release(&relation->links, allocator);
+    quern__release(allocator, relation, sizeof *relation, _Alignof(quern__relation));
+}
+
+/* What calls keep for the next ones. */
+static void release_scratch(quern__relations *relations, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &relations->level_changes);
+    memset(&relations->level_changes, 0, sizeof relations->level_changes);
+    quern__array_release(allocator, &relations->relinkings);
+    memset(&relations->relinkings, 0, sizeof relations->relinkings);
+    quern__array_release(allocator, &relations->touched);
+    memset(&relations->touched, 0, sizeof relations->touched);
+    quern__map_release(&relations->moved, allocator);
+    relations->moved = (quern__map){0};
+    quern__cascade_release(&relations->cascade, allocator);
+}
+
+void quern__relations_release(quern__relations *relations, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < relations->list.count; i++)
+        relation_release(relations->list.items[i], allocator);
+    quern__array_release(allocator, &relations->list);
+    quern__link_pages_release(&relations->link_pages, allocator);
+    release_scratch(relations, allocator);
+}
+
+/* ------------------------------------------------------------------------------------- registering */
+
+static quern_result check_def(const quern_relation_def *def)
+{
+    quern_result result = quern__check_name(def->name, "relation");
+    if (result != QUERN_OK) return result;
+    if ((unsigned)def->on_target_destroyed <= QUERN_TARGET_REFUSES) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "relation '%s': on_target_destroyed is %d, which is none of quern_target_policy",
+                       def->name, (int)def->on_target_destroyed);
+}
+
+static bool is_defined_so(const quern__relation *relation, const quern_relation_def *def)
+{
+    return relation->policy == def->on_target_destroyed && relation->has_levels == def->levels &&
+           relation->is_ordered == def->ordered;
+}
+
+/* The name is taken: fine when it is by the same relation. */
+static quern_result settle_known(const quern__storage *storage, quern_component known,
+                                 const quern_relation_def *def, quern__relation **out_relation)
+{
+    quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
+    if (relation == NULL)
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                           "relation '%s': a component has this name, and a relation is a component, too",
+                           def->name);
+    if (!is_defined_so(relation, def))
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                           "relation '%s' is registered with another policy, levels or order", def->name);
+    *out_relation = relation;
+    return QUERN_OK;
+}
+
+/* The component of the target, then a tag for each level. */
+static quern_result add_components(quern__storage *storage, const quern_relation_def *def,
+                                   quern__relation *relation)
+{
+    const quern__managed managed = {.relation = relation};
+    quern_component_def component = {.name = def->name,
+                                     .size_bytes = sizeof(quern_entity),
+                                     .alignment_bytes = _Alignof(quern_entity),
+                                     .type_name = "quern_entity",
+                                     .fields = {{.name = "target", .type = QUERN_FIELD_ENTITY}}};
+    quern_result result =
+        quern__components_add_managed(&storage->components, &storage->allocator, &component, &managed);
+    for (uint32_t level = 1; result == QUERN_OK && def->levels && level < QUERN__LEVEL_COUNT; level++) {
+        char name[QUERN_MAX_NAME_BYTES + 1] = "";
+        quern__append(name, sizeof name, "level %u of %s", level, def->name);
+        const quern__managed tag = {.relation = relation, .level = level, .is_hidden = true};
+        result = quern__components_add_managed(&storage->components, &storage->allocator,
+                                               &(quern_component_def){.name = name}, &tag);
+    }
+    return result;
+}
+
+static quern_result relation_create(quern__storage *storage, const quern_relation_def *def,
+                                    quern__relation **out_relation)
+{
+    quern__relations *relations = storage->relations;
+    const uint32_t component_count = storage->components.list.count;
+    quern__relation *relation =
+        quern__allocate(&storage->allocator, sizeof *relation, _Alignof(quern__relation));
+    if (relation == NULL ||
+        !quern__array_reserve(&storage->allocator, &relations->list, relations->list.count + 1)) {
+        quern__release(&storage->allocator, relation, sizeof *relation, _Alignof(quern__relation));
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory to register it", def->name);
+    }
+    *relation = (quern__relation){.index = relations->list.count,
+                                  .component_index = component_count,
+                                  .policy = def->on_target_destroyed,
+                                  .has_levels = def->levels,
+                                  .is_ordered = def->ordered,
+                                  .links = {.memory = &relations->link_pages}};
+    quern_result result = QUERN_OK;
+    if (relations->touches && !quern__links_start_touching(&relation->links, &storage->allocator))
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory for marks", def->name);
+    if (result == QUERN_OK) result = add_components(storage, def, relation);
+    if (result != QUERN_OK) {
+        quern__components_drop_last(&storage->components, &storage->allocator, component_count);
+        relation_release(relation, &storage->allocator);
+        return result;
+    }
+    relations->list.items[relations->list.count++] = relation;
+    storage->has_attachments = true;
+    *out_relation = relation;
+    return QUERN_OK;
+}
+
+quern_result quern__relation_register(quern__storage *storage, const quern_relation_def *def,
+                                      quern__relation **out_relation)
+{
+    quern_result result = check_def(def);
+    if (result != QUERN_OK) return result;
+    const quern_component known = quern__components_find(&storage->components, def->name);
+    if (!quern_component_is_null(known)) return settle_known(storage, known, def, out_relation);
+    result = relation_create(storage, def, out_relation);
+    /* the hierarchy is the one that names know from the start, whoever registers it */
+    if (result == QUERN_OK && strcmp(def->name, quern__parent_def.name) == 0 &&
+        is_defined_so(*out_relation, &quern__parent_def))
+        storage->relations->parent = *out_relation;
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------- finding */
+
+quern__relation *quern__relation_find(const quern__storage *storage, const char *name)
+{
+    const quern_component known = quern__components_find(&storage->components, name);
+    return quern__relation_of(storage, (quern_relation){known.bits});
+}
+
+quern__relation *quern__relation_of(const quern__storage *storage, quern_relation relation)
+{
+    const uint32_t index =
+        quern__components_distance(&storage->components, quern_relation_component(relation));
+    if (index >= storage->components.list.count) return NULL;
+    const quern__managed *managed = &storage->components.list.items[index]->managed;
+    return managed->level == 0 ? managed->relation : NULL;
+}
+
+quern_result quern__relation_check(const quern__storage *storage, quern_relation relation,
+                                   quern__relation **out_relation)
+{
+    *out_relation = quern__relation_of(storage, relation);
+    if (QUERN__LIKELY(*out_relation != NULL)) return QUERN_OK;
+    if (relation.bits == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the relation handle is null: register the relation first");
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "relation handle %#x is none of this world (tag %u); relations are registered in "
+                       "each world",
+                       relation.bits, storage->components.first_bits >> 24);
+}
+
+quern_relation quern__relation_handle(const quern__storage *storage, const quern__relation *relation)
+{
+    return (quern_relation){quern__component_handle(&storage->components, relation->component_index).bits};
+}
+
+const char *quern__relation_name(const quern__storage *storage, const quern__relation *relation)
+{
+    return quern__components_type(&storage->components, relation->component_index)->name;
+}
+
+uint32_t quern__relation_level(const quern__relation *relation, const quern__archetype *archetype)
+{
+    for (uint32_t level = 1; relation->has_levels && level < QUERN__LEVEL_COUNT; level++)
+        if (quern__archetype_has(archetype, quern__relation_tag(relation, level))) return level;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- plans */
+
+static bool is_of(const quern__relation *relation, uint32_t component_index)
+{
+    return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
+}
+
+/* The source's set with the relation's components as wanted. Returns its size. */
+static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, bool has_target,
+                         uint32_t level, uint16_t *out_indices)
+{
+    uint32_t count = 0, i = 0;
+    for (; i < source->component_count && source->component_indices[i] < relation->component_index; i++)
+        out_indices[count++] = source->component_indices[i];
+    if (has_target) out_indices[count++] = (uint16_t)relation->component_index;
+    if (level > 0) out_indices[count++] = (uint16_t)quern__relation_tag(relation, level);
+    for (; i < source->component_count; i++)
+        if (!is_of(relation, source->component_indices[i]))
+            out_indices[count++] = source->component_indices[i];
+    return count;
+}
+
+quern_result quern__relation_find_plan(quern__storage *storage, quern__relation *relation,
+                                       quern__archetype *source, bool has_target, uint32_t level,
+                                       const quern__move_plan **out_plan)
+{
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
+    const uint32_t count = make_set(relation, source, has_target, level, set);
+    quern__archetype *target;
+    quern_result result = quern__storage_archetype(storage, set, count, &target);
+    if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
+    if (result != QUERN_OK) return result;
+    const uint64_t key = quern__plan_key(source, has_target, level);
+    relation->plans[key % QUERN__RELATION_PLANS] = (quern__known_plan){.plan = *out_plan, .key = key};
+    return QUERN_OK;
+}
+
+/* Plans name archetypes by number, and go with them. */
+static void forget_plans(quern__storage *storage, const quern__archetype *archetype)
+{
+    (void)archetype;
+    const quern__relations *relations = storage->relations;
+    for (uint32_t i = 0; i < relations->list.count; i++)
+        memset(relations->list.items[i]->plans, 0, sizeof relations->list.items[i]->plans);
+}
+
+void quern__relations_init(quern__relations *relations, quern__storage *storage)
+{
+    *relations = (quern__relations){.listener = {.removed = forget_plans}};
+    storage->relations = relations;
+    quern__storage_listen(storage, &relations->listener);
+}
+
+void quern__relations_trim(quern__storage *storage)
+{
+    quern__relations *relations = storage->relations;
+    for (uint32_t i = 0; i < relations->list.count; i++)
+        quern__links_trim(&relations->list.items[i]->links, &storage->allocator);
+    release_scratch(relations, &storage->allocator);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/listener.h"
+
+#include "core/storage/storage.h"
+
+/* The archetype has got a listener, or lost one. */
+static void note_listeners(quern__archetype *archetype)
+{
+    archetype->is_quick = archetype->is_plain;
+    for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (listener->needs_room) archetype->is_quick = false;
+    if (!archetype->is_quick) memset(archetype->edges, 0, sizeof archetype->edges);
+    quern__archetype_note_watched(archetype);
+}
+
+void quern__row_listener_add(quern__row_listener *listener)
+{
+    quern__row_listener **place = &listener->archetype->first_listener;
+    while (*place != NULL && (*place)->position < listener->position)
+        place = &(*place)->next;
+    listener->next = *place;
+    *place = listener;
+    note_listeners(listener->archetype);
+}
+
+void quern__row_listener_remove(quern__row_listener *listener)
+{
+    quern__row_listener **place = &listener->archetype->first_listener;
+    while (*place != listener)
+        place = &(*place)->next;
+    *place = listener->next;
+    note_listeners(listener->archetype);
+}
+
+void quern__row_listeners_release(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    while (archetype->first_listener != NULL) {
+        quern__row_listener *listener = archetype->first_listener;
+        archetype->first_listener = listener->next;
+        listener->events->release(listener, allocator);
+    }
+}
+
+bool quern__row_listeners_call_hooks(const quern__archetype *archetype)
+{
+    for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (listener->needs_room && listener->calls_hooks) return true;
+    return false;
+}

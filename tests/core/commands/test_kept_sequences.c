@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/world/world_commands.h"
+#include "core/calls/world_commands.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded, optimised */
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 #include "tests/support/random.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 /* Random programs that relate, unrelate and destroy by commands: as in a model that does one command after
  * another, and the same at every thread count, with passes fused or not, in any order that is open. */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: stress */
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"

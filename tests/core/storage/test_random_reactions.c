@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 /* Random programs of calls and sync points, and what reactions are told of them: as in a model that compares
  * who matched before each change with who does so afterwards, at every number of threads. */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: optimised */
 /* Pages of records that are given back and come back, against a model that keeps all slots for ever. */
 
 #include "core/storage/entity.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: optimised */
 /* Random programs of all immediate calls, between which entities are related, unrelated, placed, created with
  * targets and destroyed, compared with the naive model; with memory, and while it runs out. */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 #include "sched/jobs/jobs_internal.h"
 #include "tests/sched/jobs/board.h"
 #include "tests/support/failing_allocator.h"

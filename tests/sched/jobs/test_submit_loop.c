@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 #include "tests/sched/jobs/counted_items.h"
 
 TestSuite(submit_loop, .timeout = 120);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 #include "sched/observe/hardware_internal.h"
 
 #include "sched/frame/schedule_internal.h"

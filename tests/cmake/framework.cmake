@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# What test programs link as a framework, target quern_test_framework, and how ctest starts them.
+
+# Criterion cannot start under ThreadSanitizer, and packages of it exist for the host alone, so those builds have
+# a small stand-in for it. The build for ThreadSanitizer has the threaded tests alone, and none of them reads JSON.
+if(QUERN_TEST_STANDIN OR QUERN_SANITIZE STREQUAL "thread")
+  add_library(quern_test_framework STATIC support/standin/standin.c)
+  quern_configure_target(quern_test_framework)
+  target_include_directories(quern_test_framework SYSTEM PUBLIC support/standin)
+else()
+  find_path(QUERN_CRITERION_INCLUDE criterion/criterion.h)
+  find_library(QUERN_CRITERION_LIBRARY criterion)
+  if(NOT QUERN_CRITERION_INCLUDE OR NOT QUERN_CRITERION_LIBRARY)
+    message(FATAL_ERROR "The tests need Criterion. Install the package libcriterion-dev (Debian, Ubuntu), "
+                        "or configure with -DQUERN_BUILD_TESTS=OFF.")
+  endif()
+  find_path(QUERN_CJSON_INCLUDE cjson/cJSON.h)
+  find_library(QUERN_CJSON_LIBRARY cjson)
+  if(NOT QUERN_CJSON_INCLUDE OR NOT QUERN_CJSON_LIBRARY)
+    message(FATAL_ERROR "The tests need cJSON. Install the package libcjson-dev (Debian, Ubuntu), "
+                        "or configure with -DQUERN_BUILD_TESTS=OFF.")
+  endif()
+  add_library(quern_test_framework INTERFACE)
+  target_include_directories(quern_test_framework SYSTEM INTERFACE ${QUERN_CRITERION_INCLUDE})
+  target_link_libraries(quern_test_framework INTERFACE ${QUERN_CRITERION_LIBRARY})
+endif()
+if(NOT QUERN_SANITIZE STREQUAL "thread")
+  target_include_directories(quern_test_framework SYSTEM INTERFACE ${QUERN_CJSON_INCLUDE})
+  target_link_libraries(quern_test_framework INTERFACE ${QUERN_CJSON_LIBRARY})
+endif()
+
+set(quern_test_environment
+    ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1
+    UBSAN_OPTIONS=print_stacktrace=1
+    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1)
+
+# The thread sanitizer of older compilers finds no room for its shadow where the kernel randomises
+# addresses widely; so without randomising, where that is allowed.
+set(quern_test_launcher "")
+if(QUERN_SANITIZE STREQUAL "thread")
+  find_program(QUERN_SETARCH setarch)
+  mark_as_advanced(QUERN_SETARCH)
+  if(QUERN_SETARCH)
+    execute_process(COMMAND ${QUERN_SETARCH} -R true RESULT_VARIABLE setarch_result OUTPUT_QUIET ERROR_QUIET)
+    if(setarch_result EQUAL 0)
+      set(quern_test_launcher ${QUERN_SETARCH} -R)
+    endif()
+  endif()
+endif()

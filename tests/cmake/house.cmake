@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# Public headers, rules of the sources, what builds of the library are like, and the models of the job system.
+
+# ------------------------------------------------------------------------------------------- headers
+
+# Every public header compiles on its own, as C11 and, where there is a compiler for it, as C++17 and C++20.
+include(CheckLanguage)
+check_language(CXX)
+if(CMAKE_CXX_COMPILER)
+  enable_language(CXX)
+  set(header_suffixes c cpp)
+else()
+  set(header_suffixes c)
+endif()
+set(quern_kit_headers include/quern/kit/grid.h include/quern/kit/json.h include/quern/kit/transform.h)
+foreach(header IN LISTS quern_public_headers quern_kit_headers ITEMS include/quern/bench.h)
+  string(REPLACE "include/" "" header ${header})
+  foreach(suffix IN LISTS header_suffixes)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${header}.${suffix})
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include <${header}>\n#include <${header}>\n")
+    list(APPEND header_sources ${source})
+  endforeach()
+endforeach()
+add_library(quern_headers OBJECT ${header_sources})
+quern_configure_target(quern_headers)
+set_target_properties(quern_headers PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
+target_include_directories(quern_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/kit/include)
+
+if(CMAKE_CXX_COMPILER)
+  foreach(standard 17 20)
+    add_executable(headers_cpp${standard} headers.cpp)
+    quern_configure_target(headers_cpp${standard})
+    set_target_properties(headers_cpp${standard} PROPERTIES CXX_STANDARD ${standard} CXX_EXTENSIONS OFF)
+    target_link_libraries(headers_cpp${standard} PRIVATE quern_static)
+    add_test(NAME headers_cpp${standard} COMMAND headers_cpp${standard})
+  endforeach()
+endif()
+
+add_test(NAME types_are_refused
+         COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DC_COMPILER=${CMAKE_C_COMPILER}
+                 -DCXX_COMPILER=${CMAKE_CXX_COMPILER} -DBUILD=${CMAKE_CURRENT_BINARY_DIR} -P
+                 ${CMAKE_CURRENT_SOURCE_DIR}/docs/refused.cmake)
+
+add_test(NAME loops_are_vectorised
+         COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DCOMPILER=${CMAKE_C_COMPILER}
+                 -DCOMPILER_ID=${CMAKE_C_COMPILER_ID} -DBUILD=${CMAKE_CURRENT_BINARY_DIR} -P
+                 ${CMAKE_CURRENT_SOURCE_DIR}/docs/loops.cmake)
+
+# ------------------------------------------------------------------------------------------- sources
+
+# Which room of the library may know which, where structure changes, what atomic operations say, and unique names.
+foreach(name check_includes test_check_includes check_changes test_check_changes check_atomics test_check_atomics
+             check_names test_check_names)
+  add_test(NAME layering_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.sh)
+endforeach()
+add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/check_symbols.sh
+                                             ${PROJECT_BINARY_DIR} ${CMAKE_NM})
+add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/test_check_symbols.sh
+                                                  ${CMAKE_C_COMPILER})
+
+# The script that makes mutants finds each kind of them.
+find_program(QUERN_PYTHON python3)
+mark_as_advanced(QUERN_PYTHON)
+if(QUERN_PYTHON)
+  add_test(NAME test_mutate COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/mutation/test_mutate.py)
+endif()
+
+# -------------------------------------------------------------------------------------------- builds
+
+# Large static objects cost every program that links the library. The address sanitizer has no mapped pages.
+find_program(QUERN_NM nm)
+mark_as_advanced(QUERN_NM)
+if(QUERN_NM AND NOT QUERN_SANITIZE)
+  add_test(NAME static_data COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_static_data.sh $<TARGET_FILE:quern_static>)
+  set_tests_properties(static_data PROPERTIES LABELS optimised)
+endif()
+
+# The library on other platforms, where the compiler can build for them: preset i686 has all tests for 32 bits. They
+# build the whole library in folders of their own, so one build does that: the one without checks.
+if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT QUERN_CHECKS)
+  foreach(kind 32bit portable musl)
+    add_test(NAME library_${kind}
+             COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_build.sh ${kind} ${PROJECT_SOURCE_DIR}
+                     ${CMAKE_C_COMPILER} $<TARGET_FILE:swarm> ${CMAKE_CURRENT_BINARY_DIR}/library_${kind}
+                     ${CMAKE_COMMAND})
+    set_tests_properties(library_${kind} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2 TIMEOUT 600 LABELS optimised)
+  endforeach()
+  add_executable(load_shared platform/load_shared.c)
+  quern_configure_target(load_shared)
+  target_include_directories(load_shared PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(load_shared PRIVATE ${CMAKE_DL_LIBS})
+  add_test(NAME load_shared COMMAND load_shared $<TARGET_FILE:quern_shared>)
+  set_tests_properties(load_shared PROPERTIES LABELS optimised)
+endif()
+
+# A user's program is built without sanitizers, so it cannot link a library that has them.
+if(QUERN_INSTALL AND NOT QUERN_SANITIZE)
+  add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/test_install.sh ${CMAKE_COMMAND}
+                                ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  set_tests_properties(install PROPERTIES LABELS optimised)
+endif()
+
+# -------------------------------------------------------------------------------------------- models
+
+# The models are for a model checker, which is optional; builds without sanitizers compile them, so that they
+# keep up with the sources that they include.
+if(NOT QUERN_SANITIZE)
+  file(GLOB quern_model_sources CONFIGURE_DEPENDS models/*.c)
+  add_library(quern_models OBJECT ${quern_model_sources})
+  quern_configure_target(quern_models)
+  # Not optimised: only then do compilers guess at calls that no model makes. Unused is what a model does without.
+  target_compile_options(quern_models PRIVATE -O0 -Wno-unused-function)
+  target_include_directories(quern_models PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  find_program(QUERN_GENMC genmc)
+  mark_as_advanced(QUERN_GENMC)
+  if(QUERN_GENMC)
+    add_test(NAME models COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/models/run_models.sh quick)
+    set_tests_properties(models PROPERTIES TIMEOUT 1800 COST 10)
+  endif()
+endif()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# Documents show programs that compile and outputs that the programs print.
+
+# quern_add_page_test(NAME SCRIPT DOCUMENT ARGUMENT ...): docs/SCRIPT.cmake compares the document with the arguments.
+function(quern_add_page_test name script document)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${PROJECT_SOURCE_DIR}/${document} ${ARGN} -P
+                                ${CMAKE_CURRENT_SOURCE_DIR}/docs/${script}.cmake)
+endfunction()
+
+# Whole programs.
+quern_add_page_test(readme_quotes_hello quote README.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/hello.c)
+foreach(example counter fork graph loop submit_loop host_threads window)
+  quern_add_page_test(docs_quote_jobs_${example} quote docs/jobs.md
+                      -DSOURCE=${PROJECT_SOURCE_DIR}/examples/jobs/${example}.c)
+endforeach()
+
+# quern_add_quotes(TEST PAGE SOURCE ...): each block of C in docs/PAGE.md stands in one of the files or folders.
+function(quern_add_quotes test page)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
+  list(JOIN ARGN "\\;" sources)
+  quern_add_page_test(${page}_page_${test} quote_parts docs/${page}.md "-DSOURCE=${sources}")
+endfunction()
+quern_add_quotes(quotes_example archives examples/saves.c)
+quern_add_quotes(quotes_example changes examples/changes.c)
+quern_add_quotes(quotes_example commands examples/commands.c examples/turret.c)
+quern_add_quotes(quotes_example events examples/events.c)
+quern_add_quotes(quotes_example history examples/delta.c)
+quern_add_quotes(quotes_commands internals core/record core/playback)
+quern_add_quotes(quotes_examples jobs examples/jobs examples/stream)
+quern_add_quotes(quotes_example kit examples/crane.c examples/near.c)
+quern_add_quotes(quotes_example profiling examples/watch.c)
+quern_add_quotes(quotes_game queries examples/keep/game)
+quern_add_quotes(quotes_example reactions examples/reactions.c)
+quern_add_quotes(quotes_example reflection examples/inspect.c)
+quern_add_quotes(quotes_example replays examples/rollback.c)
+
+# quern_add_output(EXAMPLE PAGE): docs/PAGE.md shows the whole output of the example.
+function(quern_add_output example page)
+  if(TARGET quern_${example})
+    quern_add_page_test(docs_quote_${example} output docs/${page}.md -DPROGRAM=$<TARGET_FILE:quern_${example}>)
+    quern_guard_test(docs_quote_${example})
+  endif()
+endfunction()
+quern_add_output(crane kit)
+quern_add_output(delta history)
+quern_add_output(explain passes)
+quern_add_output(near kit)
+quern_add_output(rollback replays)
+
+quern_add_page_test(internals_page_names_functions functions docs/internals.md -DROOT=${PROJECT_SOURCE_DIR})

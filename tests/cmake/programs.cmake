@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# Examples and benchmarks, run as users run them.
+
+# quern_add_example(NAME ARGUMENTS EXPECTED ...): runs the program of target quern_NAME with the arguments, a list.
+function(quern_add_example name arguments)
+  quern_add_program_test(${name} quern_${name} ${quern_test_launcher} $<TARGET_FILE:quern_${name}> ${arguments})
+  quern_expect(${name} ${ARGN})
+endfunction()
+
+quern_add_example(hello "" "stands at 1000\n")
+quern_add_example(saves "" "carried 2 entities. 'tower' comes first\n")
+quern_add_example(changes_example "" "frame 2\n  tree 2: 7\nframe 3\n  tree 2: 6\n  tree 4: 20\n$")
+quern_add_example(events_example ""
+                  "^frame 1: 10 hits, 9 left\nframe 2: 10 hits, 8 left\nframe 3: 10 hits, 7 left\n")
+quern_add_example(commands_example "" "extinguish: 33 dropped, entity destroyed by an earlier command\n")
+quern_add_example(turret "" "frame 2: 19 enemies destroyed, 620 hits in vain\n$")
+quern_add_example(inspect "" "cannot hold '11'" "\nguard:\n" "mood = angry\n" "x = 2.5\n" "target = /gate\n$")
+quern_add_example(watch ${CMAKE_CURRENT_BINARY_DIR}/watch.json "frame 299: " "\nspawn " "\nfall "
+                  "\n[1-9][0-9]* events traced\n")
+quern_add_example(
+  stream "1;2"
+  "piece 5 is left out: cannot be read: "
+  "piece 18 is left out: ends after 3000 bytes\n"
+  "piece 22 is left out: ends after 0 bytes\n"
+  "piece 31 is left out: block 7 is damaged\n"
+  "50 pieces streamed, 4 left out. 16384 entities, as they were written\n$")
+quern_add_example(jobs_counter "" "size 828, on worker 0\n")
+quern_add_example(jobs_fork "" "^0 out of order\n")
+quern_add_example(jobs_graph "" "^at rest after 48 steps\n")
+quern_add_example(jobs_loop "" "^249999750000\n")
+quern_add_example(jobs_submit_loop "" "^found enough\n")
+quern_add_example(jobs_host_threads "" "^1000 items\n")
+quern_add_example(jobs_window "" "^100 pictures\n")
+foreach(threads 1 2 3 8)
+  quern_add_program_test(rollback_${threads} quern_rollback ${quern_test_launcher}
+                         $<TARGET_FILE:quern_rollback> ${threads})
+endforeach()
+
+quern_add_program_test(swarm swarm ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_swarm.sh ${quern_test_launcher}
+                       $<TARGET_FILE:swarm>)
+quern_add_program_test(keep keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep.sh
+                       ${PROJECT_SOURCE_DIR}/examples/keep/levels ${quern_test_launcher}
+                       $<TARGET_FILE:keep_headless>)
+if(NOT QUERN_SANITIZE STREQUAL "thread")
+  quern_add_program_test(keep_files keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_files.sh
+                         $<TARGET_FILE:keep_headless>)
+endif()
+
+# All workloads at one place of their data; the thread sanitizer has nothing to find on one thread. So many
+# passes are enough for a profile, which is gathered in one frame of 16.
+set(quern_bench_choice --placements 1 --warm-up 1 --threads 1,2)
+if(QUERN_SANITIZE STREQUAL "thread")
+  set(quern_bench_choice --placements 1 --warm-up 0 --threads 2)
+endif()
+set(quern_few_passes --repeat 1 --passes 20)
+quern_add_program_test(
+  bench quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --entities 1000
+  ${quern_few_passes} ${quern_bench_choice})
+
+quern_add_program_test(
+  bench_forecast quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --workload frame7 --entities 1000
+  ${quern_few_passes} --threads 1,2 --forecast 4,8 --trace ${CMAKE_CURRENT_BINARY_DIR}/bench_trace.json)
+quern_expect(bench_forecast "limited by\n +1 " "\n +2 " "\n +4 " "\n +8 ")
+
+quern_add_program_test(
+  bench_profile quern_bench ${quern_test_launcher} $<TARGET_FILE:quern_bench> --workload frame7 --entities 20000
+  ${quern_few_passes} --threads 2 --profile --counters)
+quern_expect(bench_profile "Profile of frame7, 20000 entities, 2 threads, quern\nframe " "\nsum_bits " "\n1  ")
+
+quern_add_program_test(
+  grid quern_bench_grid ${quern_test_launcher} $<TARGET_FILE:quern_bench_grid> --workload *_3x16_33 --entities 1000
+  ${quern_few_passes} --warm-up 0 --threads 1,2)
+
+quern_add_program_test(own_bench quern_own_bench ${quern_test_launcher} $<TARGET_FILE:quern_own_bench> --entities
+                       1000 --repeat 2 --threads 1,2 --frames)
+quern_add_program_test(
+  own_bench_watched quern_own_bench ${quern_test_launcher} $<TARGET_FILE:quern_own_bench> --entities 1000
+  --repeat 1 --threads 1,2 --forecast 4 --trace ${CMAKE_CURRENT_BINARY_DIR}/own_bench_trace.json)
+quern_expect(own_bench_watched "limited by\n +1 " "\n +2 " "\n +4 ")
+if(TEST own_bench_watched)
+  set_property(TEST own_bench_watched APPEND PROPERTY FAIL_REGULAR_EXPRESSION "has no events")
+endif()
+
+# The report of the benchmark, in a browser; left out where there is none, and said so.
+if(NOT QUERN_SANITIZE STREQUAL "thread")
+  quern_add_program_test(bench_report quern_bench ${CMAKE_CURRENT_SOURCE_DIR}/bench/test_report.sh
+                         ${CMAKE_CURRENT_SOURCE_DIR}/bench/results.jsonl $<TARGET_FILE:quern_bench>)
+  if(TEST bench_report)
+    set_tests_properties(bench_report PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
+  endif()
+endif()

@@ -49,6 +49,16 @@ static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
                             type->name);
 }
 
+/* Gives the flag, from number *index on, whose state an entity's object lists, and sets *index behind it. False:
+ * there is none. */
+static inline bool quern__json_next_list(uint32_t *index, quern_flag_info *out_flag)
+{
+    while (*index < quern_component_flag_count())
+        if (quern_component_flag_get_info((*index)++, out_flag) == QUERN_OK && out_flag->list_name != NULL)
+            return true;
+    return false;
+}
+
 /* ----------------------------------------------------------------------------------------- parsing */
 
 typedef enum quern__json_kind {

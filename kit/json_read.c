@@ -118,34 +118,66 @@ static quern_result load_component(loader *from, quern_entity entity, const quer
                     : load_new(from, entity, component, &type, item);
 }
 
-static quern_result load_disabled(loader *from, quern_entity entity, const quern__json_item *components,
-                                  const quern__json_item *item)
+/* Puts the component that an element of the flag's list names into the state that the flag allows. */
+static quern_result load_listed(loader *from, quern_entity entity, const quern_flag_info *flag,
+                                const quern__json_item *components, const quern__json_item *item)
 {
     const char *name = item->kind == QUERN__JSON_STRING ? item->text : "";
     const quern_component component = quern_component_find(from->reader.world, name);
     quern_type_info type;
     if (quern__json_member(components, name) == NULL)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "'disabled' names '%.63s', which is no component of it", name);
+                                "'%s' names '%.63s', which is no component of it", flag->list_name, name);
     if (quern_component_is_null(component)) return QUERN_OK; /* it was left out */
     const quern_result result = quern_component_get_info(from->reader.world, component, &type);
     if (result != QUERN_OK) return result;
-    if (!type.can_disable)
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' cannot be disabled", name);
-    return from->commands != NULL ? quern_commands_enable(from->commands, entity, component, false)
-                                  : QUERN_OK;
+    if (!quern_type_has_flag(&type, flag))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' %s", name, flag->without);
+    return from->commands != NULL ? flag->list(from->commands, entity, component) : QUERN_OK;
 }
 
-/* Refuses, or lists as left out, the members of an object that are not among the names, which end with NULL. */
+static quern_result load_lists(loader *from, quern_entity entity, const quern__json_item *object,
+                               const quern__json_item *components)
+{
+    quern_flag_info flag;
+    for (uint32_t i = 0; quern__json_next_list(&i, &flag);) {
+        const quern__json_item *list = quern__json_member(object, flag.list_name), *item;
+        if (list == NULL) continue;
+        for (item = quern__json_first(list); item != NULL; item = quern__json_next(list, item)) {
+            const quern_result result = load_listed(from, entity, &flag, components, item);
+            if (result != QUERN_OK) return result;
+        }
+    }
+    return QUERN_OK;
+}
+
+static bool is_entity_list(const char *key)
+{
+    quern_flag_info flag;
+    for (uint32_t i = 0; quern__json_next_list(&i, &flag);)
+        if (strcmp(flag.list_name, key) == 0) return true;
+    return false;
+}
+
+static bool is_root_member(const char *key)
+{
+    return strcmp(key, "quern") == 0 || strcmp(key, "components") == 0 || strcmp(key, "resources") == 0 ||
+           strcmp(key, "entities") == 0;
+}
+
+static bool is_entity_member(const char *key)
+{
+    return strcmp(key, "id") == 0 || strcmp(key, "name") == 0 || strcmp(key, "components") == 0 ||
+           strcmp(key, "children") == 0 || is_entity_list(key);
+}
+
+/* Refuses, or lists as left out, the members of an object that have no meaning there. */
 static quern_result check_members(const loader *from, const quern__json_item *object, const char *what,
-                                  const char *const *names)
+                                  bool (*is_member)(const char *key))
 {
     const quern__json_item *item = quern__json_first(object);
     for (; item != NULL; item = quern__json_next(object, item)) {
-        uint32_t i = 0;
-        while (names[i] != NULL && strcmp(names[i], item->key) != 0)
-            i++;
-        if (names[i] != NULL) continue;
+        if (is_member(item->key)) continue;
         const quern_result result =
             quern__json_unknown(&from->reader, QUERN_ERROR_INVALID_ARGUMENT, what, item->key, NULL);
         if (result != QUERN_OK) return result;
@@ -153,26 +185,31 @@ static quern_result check_members(const loader *from, const quern__json_item *ob
     return QUERN_OK;
 }
 
+static quern_result check_lists(const quern__json_item *object)
+{
+    quern_flag_info flag;
+    for (uint32_t i = 0; quern__json_next_list(&i, &flag);) {
+        const quern__json_item *list = quern__json_member(object, flag.list_name);
+        if (list != NULL && list->kind != QUERN__JSON_ARRAY)
+            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "an entity may have an array '%s'",
+                                    flag.list_name);
+    }
+    return QUERN_OK;
+}
+
 static quern_result load_entity(loader *from, quern_entity entity, const quern__json_item *object)
 {
-    static const char *const members[] = {"id", "name", "components", "disabled", "children", NULL};
     const quern__json_item *components = quern__json_member(object, "components"), *item;
-    const quern__json_item *disabled = quern__json_member(object, "disabled");
-    if (!quern__json_is(components, QUERN__JSON_OBJECT) ||
-        (disabled != NULL && disabled->kind != QUERN__JSON_ARRAY))
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "an entity has an object 'components', and may have an array 'disabled'");
-    quern_result result = check_members(from, object, "member of an entity", members);
+    if (!quern__json_is(components, QUERN__JSON_OBJECT))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "an entity has an object 'components'");
+    quern_result result = check_lists(object);
+    if (result == QUERN_OK) result = check_members(from, object, "member of an entity", is_entity_member);
     if (result != QUERN_OK) return result;
     for (item = quern__json_first(components); item != NULL; item = quern__json_next(components, item)) {
         result = load_component(from, entity, item);
         if (result != QUERN_OK) return result;
     }
-    for (item = quern__json_first(disabled); item != NULL; item = quern__json_next(disabled, item)) {
-        result = load_disabled(from, entity, components, item);
-        if (result != QUERN_OK) return result;
-    }
-    return QUERN_OK;
+    return load_lists(from, entity, object, components);
 }
 
 /* Puts the entity before what is wrong with it. */
@@ -482,7 +519,6 @@ static quern_result register_own(loader *from)
 
 static quern_result check_world(loader *from, const quern__json_item *root)
 {
-    static const char *const members[] = {"quern", "components", "resources", "entities", NULL};
     const quern__json_item *version = quern__json_member(root, "quern");
     from->entities = quern__json_member(root, "entities");
     uint64_t number;
@@ -494,7 +530,7 @@ static quern_result check_world(loader *from, const quern__json_item *root)
             QUERN_ERROR_INVALID_ARGUMENT, "the JSON has version %.*s; this library reads %d",
             (int)(version->bytes < 32 ? version->bytes : 32), version->text, QUERN__JSON_VERSION);
     from->count = from->entities->count;
-    quern_result result = check_members(from, root, "member", members);
+    quern_result result = check_members(from, root, "member", is_root_member);
     if (result == QUERN_OK) result = reserve_lists(from);
     if (result == QUERN_OK) result = list_ids(from);
     if (result == QUERN_OK) result = register_own(from);

@@ -293,13 +293,18 @@ static quern_result print_any(writer *to, const quern_type_info *type, const voi
 
 /* ---------------------------------------------------------------------------------------- entities */
 
-static void print_disabled(writer *to, quern_entity entity, const quern_component *components,
-                           uint32_t count)
+/* The components that are in the state that the flag allows. */
+static void print_list(writer *to, quern_entity entity, const quern_flag_info *flag,
+                       const quern_component *components, uint32_t count)
 {
     bool has_any = false;
     for (uint32_t i = 0; i < count; i++) {
-        if (quern_entity_is_enabled(to->world, entity, components[i])) continue;
-        print(to, has_any ? ", " : ", \"disabled\": [");
+        if (!flag->is_listed(to->world, entity, components[i])) continue;
+        print(to, ", ");
+        if (!has_any) {
+            print_string(to, flag->list_name, strlen(flag->list_name));
+            print(to, ": [");
+        }
         has_any = true;
         const char *name = quern_component_name(to->world, components[i]);
         print_string(to, name, strlen(name));
@@ -354,7 +359,9 @@ static quern_result print_entity(writer *to, quern_entity entity)
         if (result != QUERN_OK) return result;
     }
     print(to, "}");
-    print_disabled(to, entity, components, count);
+    quern_flag_info flag;
+    for (uint32_t i = 0; quern__json_next_list(&i, &flag);)
+        print_list(to, entity, &flag, components, count);
     return QUERN_OK;
 }
 

@@ -105,12 +105,11 @@ typedef enum quern__archived_role {
     QUERN__ROLE_COUNT
 } quern__archived_role;
 
+/* What is true of a component by its role. The other bits are its flags: archive_bit of QUERN__COLUMN_FLAGS. */
 typedef enum quern__archived_flag {
-    QUERN__ARCHIVED_CAN_DISABLE = 1,
     QUERN__ARCHIVED_HAS_LEVELS = 2,
     QUERN__ARCHIVED_IS_ORDERED = 4,
-    QUERN__ARCHIVED_HAS_HOOKS =
-        8 /* a VALUE whose values own something: only archetypes without rows have it */
+    QUERN__ARCHIVED_HAS_HOOKS = 8 /* a VALUE whose values own something: only in archetypes without rows */
 } quern__archived_flag;
 
 typedef struct quern__type_section {
@@ -144,8 +143,9 @@ typedef struct quern__archetype_section {
 typedef struct quern__rows_section {
     uint32_t row_count;
     uint32_t zero;
-    /* follows: handles; a column for each type with a size; for each type that can be disabled a 64-bit
-     * count of rows where it is, and, unless that is 0, a bit for each row in 64-bit words */
+    /* follows: handles; a column for each type with a size; for each flag with a plane (QUERN__COLUMN_FLAGS), and
+     * each type with the flag, a 64-bit count of rows with the bit, and, unless that is 0, a bit for each row in
+     * 64-bit words */
 } quern__rows_section;
 
 typedef struct quern__links_section {

@@ -109,7 +109,7 @@ static quern_result take_set_type(quern__image *image, quern__archived_set *set,
     image->type_numbers.items[image->type_numbers.count++] = number;
     set->type_count++;
     set->values_bytes += type->type.size_bytes;
-    set->plane_count += (type->flags & QUERN__ARCHIVED_CAN_DISABLE) != 0;
+    set->plane_count += quern__column_flags_plane_count(type->type.flags);
     if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && set->row_count > 0)
         return quern__image_fail("it has values of a component with hooks");
     if (type->component_index == QUERN__NO_COMPONENT || insert(set, type->component_index)) return QUERN_OK;
@@ -216,9 +216,9 @@ static quern_result take_column(const quern__image *image, const quern__archived
     return quern__conversion_check(&type->conversion, values, count);
 }
 
-/* The bits of rows in which a component is disabled. */
+/* The bits that the rows of a section have for a component with the flag. */
 static quern_result take_plane(const quern__image *image, const quern__archived_type *type,
-                               quern__parser *payload, uint32_t row_count)
+                               const quern__column_flag *flag, quern__parser *payload, uint32_t row_count)
 {
     uint64_t count, words[QUERN__PLANE_ROW_WORDS] = {0};
     uint32_t found = 0;
@@ -228,15 +228,14 @@ static quern_result take_plane(const quern__image *image, const quern__archived_
     for (uint32_t i = 0; i < QUERN__PLANE_ROW_WORDS; i++)
         found += (uint32_t)__builtin_popcountll(words[i]);
     if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
-        return quern__image_fail("it disables components of rows that are not there");
+        return quern__image_fail("it has bits of rows that are not there");
     const uint32_t index = type->component_index;
     if (index == QUERN__NO_COMPONENT ||
-        quern__components_can_disable(&image->world->storage.components, index))
+        quern__components_has_flag(&image->world->storage.components, index, flag->bit))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "entities of the archive have '%s' disabled, which this world registered without "
-                       "can_disable",
-                       type->type.name);
+                       "entities of the archive have '%s' %s, which this world registered without %s",
+                       type->type.name, flag->list_name, flag->name);
 }
 
 quern_result quern__image_take_rows(quern__image *image, quern__parser *payload)
@@ -259,9 +258,10 @@ quern_result quern__image_take_rows(quern__image *image, quern__parser *payload)
         if (values == NULL) return quern__image_fail("its rows are cut off");
         result = take_column(image, set, i, handles, values, count);
     }
-    for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++)
-        if ((quern__image_type(image, set, i)->flags & QUERN__ARCHIVED_CAN_DISABLE) != 0)
-            result = take_plane(image, quern__image_type(image, set, i), payload, count);
+    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+        for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++)
+            if ((quern__image_type(image, set, i)->type.flags & flag->bit) != 0)
+                result = take_plane(image, quern__image_type(image, set, i), flag, payload, count);
     if (result == QUERN_OK && !quern__parse_is_done(payload))
         result = quern__image_fail("its rows have not the size that follows from their types");
     return result;

@@ -285,6 +285,7 @@ quern_result quern__image_take_type(quern__image *image, quern__parser *payload)
                                    .policy = (quern_target_policy)section.policy,
                                    .component_index = QUERN__NO_COMPONENT};
     quern_result result = parse_type(payload, &section, allocator, &type->type);
+    type->type.flags = quern__column_flags_from_archive(section.flags);
     if (result == QUERN_OK) result = settle_type(image, type);
     image->types.items[image->types.count++] = type;
     return result;

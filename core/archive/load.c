@@ -206,12 +206,10 @@ static void put_columns(const loading *load, const row_piece *piece)
     }
 }
 
-static void put_plane(const loading *load, const row_piece *piece, uint32_t component_index,
-                      const char *words)
+static void put_plane(const row_piece *piece, quern__plane which, const char *words)
 {
     const quern__archetype *archetype = piece->set->archetype;
-    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, component_index);
-    (void)load;
+    const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
     for (uint32_t i = 0; i < piece->count; i++) {
         uint64_t word;
         memcpy(&word, words + (piece->first + i) / 64 * sizeof word, sizeof word);
@@ -220,21 +218,27 @@ static void put_plane(const loading *load, const row_piece *piece, uint32_t comp
     }
 }
 
-/* planes: what follows the columns. */
-static void put_planes(const loading *load, const row_piece *piece, const char *planes)
+/* Puts the bits that the rows have for one component. at: the count of bits. Returns the end of the bits. */
+static const char *put_archived_plane(const row_piece *piece, quern__plane which, const char *at)
+{
+    uint64_t count;
+    memcpy(&count, at, sizeof count);
+    at += sizeof count;
+    if (count == 0) return at;
+    if (which.id != QUERN__NO_COMPONENT) put_plane(piece, which, at);
+    return at + quern__archived_plane_bytes(piece->row_count);
+}
+
+/* at: the end of the columns. */
+static void put_planes(const loading *load, const row_piece *piece, const char *at)
 {
     const quern__archived_set *set = piece->set;
-    for (uint32_t i = 0; i < set->type_count; i++) {
-        const quern__archived_type *type = quern__image_type(load->image, set, i);
-        uint64_t count;
-        if ((type->flags & QUERN__ARCHIVED_CAN_DISABLE) == 0) continue;
-        memcpy(&count, planes, sizeof count);
-        planes += sizeof count;
-        if (count == 0) continue;
-        if (type->component_index != QUERN__NO_COMPONENT)
-            put_plane(load, piece, type->component_index, planes);
-        planes += quern__archived_plane_bytes(piece->row_count);
-    }
+    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+        for (uint32_t i = 0; i < set->type_count; i++) {
+            const quern__archived_type *type = quern__image_type(load->image, set, i);
+            if ((type->type.flags & flag->bit) != 0)
+                at = put_archived_plane(piece, (quern__plane){flag->plane, type->component_index}, at);
+        }
 }
 
 static void put_handles(const loading *load, const row_piece *piece)

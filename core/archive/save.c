@@ -96,7 +96,7 @@ quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uin
     if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
-    set->plane_count += component->can_disable;
+    set->plane_count += quern__column_flags_plane_count(component->type.flags);
     return QUERN_OK;
 }
 
@@ -129,7 +129,7 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
     const quern__component *component = saving->world->storage.components.list.items[index];
     const quern__relation *relation = component->managed.relation;
     const uint32_t disabled = saving->world->storage.disabled_index;
-    quern__type_section section = {.flags = component->can_disable ? QUERN__ARCHIVED_CAN_DISABLE : 0};
+    quern__type_section section = {.flags = quern__column_flags_to_archive(component->type.flags)};
     if (relation != NULL && component->managed.level > 0) {
         section.role = QUERN__ROLE_LEVEL;
         section.relation = saving->numbers[relation->component_index];
@@ -276,11 +276,11 @@ char *quern__saving_rows(quern__saving *saving, const quern__saved_set *set, uin
 }
 
 /* Rows `first` to first + count - 1 of a plane, in words that begin with the first. */
-static char *put_plane(char *at, const quern__archetype *archetype, uint32_t component_index, uint32_t slot,
+static char *put_plane(char *at, const quern__archetype *archetype, quern__plane which, uint32_t slot,
                        uint32_t first, uint32_t count)
 {
     const quern__planes *planes = archetype->planes;
-    const uint32_t plane = quern__planes_find(planes, QUERN__PLANE_DISABLED, component_index);
+    const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
     const uint64_t *source = quern__plane_words(planes, plane, slot);
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;
     for (uint32_t i = 0; i < count && quern__plane_count(planes, plane, slot) > 0; i++) {
@@ -306,9 +306,11 @@ static void save_rows(quern__saving *saving, const quern__saved_set *set, const 
         if (place.offset_bytes != 0)
             at = quern__put(at, quern__place_value(place, location), (size_t)count * place.size_bytes);
     }
-    for (uint32_t i = 0; i < set->component_count; i++)
-        if (quern__components_can_disable(components, set->component_indices[i]))
-            at = put_plane(at, archetype, set->component_indices[i], slot, first, count);
+    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+        for (uint32_t i = 0; i < set->component_count; i++)
+            if (quern__components_has_flag(components, set->component_indices[i], flag->bit))
+                at = put_plane(at, archetype, (quern__plane){flag->plane, set->component_indices[i]}, slot,
+                               first, count);
     quern__section_end(&saving->writer, at);
 }
 

@@ -304,15 +304,16 @@ static char *put_column(selecting *it, char *at, uint32_t index, const uint32_t 
     return at;
 }
 
-static char *put_plane(const selecting *it, char *at, uint32_t index, const uint32_t *places,
+static char *put_plane(const selecting *it, char *at, quern__plane which, const uint32_t *places,
                        uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;
     for (uint32_t i = 0; i < count; i++) {
         const quern__record *record = record_of(it, places[i]);
-        if (quern__row_is_enabled(quern__storage_archetype_of(storage, record), record->location, index))
-            continue;
+        const quern__planes *planes = quern__storage_archetype_of(storage, record)->planes;
+        const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
+        if (!quern__plane_test(planes, plane, record->location)) continue;
         words[i / 64] |= UINT64_C(1) << i % 64;
         found++;
     }
@@ -330,9 +331,11 @@ static void save_rows(selecting *it, const quern__saved_set *set, const uint32_t
     }
     for (uint32_t i = 0; i < set->component_count; i++)
         at = put_column(it, at, set->component_indices[i], places, count);
-    for (uint32_t i = 0; i < set->component_count; i++)
-        if (quern__components_can_disable(components, set->component_indices[i]))
-            at = put_plane(it, at, set->component_indices[i], places, count);
+    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+        for (uint32_t i = 0; i < set->component_count; i++)
+            if (quern__components_has_flag(components, set->component_indices[i], flag->bit))
+                at = put_plane(it, at, (quern__plane){flag->plane, set->component_indices[i]}, places,
+                               count);
     quern__section_end(&it->saving.writer, at);
 }
 

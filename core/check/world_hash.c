@@ -54,17 +54,17 @@ static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_
     return hash;
 }
 
-/* A world where nothing is disabled has the hash that it would have if nothing could be. */
-static uint64_t hash_disabled(const quern__storage *storage, const quern__archetype *archetype,
-                              uint32_t slot, uint64_t hash)
+/* A world where no row has a bit has the hash that it would have without the flags. */
+static uint64_t hash_row_flags(const quern__storage *storage, const quern__archetype *archetype,
+                               uint32_t slot, uint64_t hash)
 {
     const quern__planes *planes = archetype->planes;
     for (uint32_t i = 0; planes != NULL && i < planes->count; i++) {
-        if (planes->list[i].kind != QUERN__PLANE_DISABLED) break; /* they are the first */
+        if (!quern__plane_is_of_component(planes->list[i].kind)) break; /* they are the first */
         if (quern__plane_count(planes, i, slot) == 0) continue;
         const quern__type *type = quern__components_type(&storage->components, planes->list[i].id);
         const uint64_t *words = quern__plane_words(planes, i, slot);
-        hash = quern__hash_word(hash, quern__hash_string(type->name));
+        hash = quern__hash_word(hash, quern__hash_string(type->name) + planes->list[i].kind);
         for (uint32_t word = 0; word * 64 < archetype->slots[slot].row_count; word++)
             hash = quern__hash_word(hash, words[word]);
     }
@@ -131,7 +131,7 @@ uint64_t quern_world_hash(const quern_world *world)
         hash = hash_names(storage, archetype, hash);
         for (uint32_t k = 0; k < archetype->chunk_count; k++) {
             hash = hash_rows(archetype, &archetype->slots[k], hash, first_handle_high);
-            hash = hash_disabled(storage, archetype, k, hash);
+            hash = hash_row_flags(storage, archetype, k, hash);
         }
     }
     hash = hash_relations(storage, hash);

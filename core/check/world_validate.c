@@ -63,20 +63,22 @@ static quern_result validate_plane(const quern__archetype *archetype, uint32_t i
     return QUERN_OK;
 }
 
-/* Those of components are the first, in the order of components. */
+/* The planes of components are the first: by flag, then in the order of components. */
 static quern_result validate_plane_list(const quern__storage *storage, const quern__archetype *archetype)
 {
     const quern__planes *planes = archetype->planes;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < archetype->component_count; i++) {
-        const uint32_t index = archetype->component_indices[i];
-        if (!quern__components_can_disable(&storage->components, index)) continue;
-        REQUIRE(quern__planes_find(planes, QUERN__PLANE_DISABLED, index) == count,
-                "the plane of component %u of archetype %u is not number %u", index, archetype->index,
-                count);
-        count++;
-    }
-    REQUIRE(planes == NULL || planes->count == count || planes->list[count].kind != QUERN__PLANE_DISABLED,
+    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+        for (uint32_t i = 0; i < archetype->component_count; i++) {
+            const uint32_t index = archetype->component_indices[i];
+            if (!quern__components_has_flag(&storage->components, index, flag->bit)) continue;
+            REQUIRE(quern__planes_find(planes, flag->plane, index) == count,
+                    "the plane of component %u of archetype %u is not number %u", index, archetype->index,
+                    count);
+            count++;
+        }
+    REQUIRE(planes == NULL || planes->count == count ||
+                !quern__plane_is_of_component(planes->list[count].kind),
             "archetype %u has a plane of a component that it lacks", archetype->index);
     return QUERN_OK;
 }
@@ -123,7 +125,7 @@ static quern_result validate_row_versions(const quern__storage *storage, const q
     uint32_t count = 0;
     for (uint32_t i = 0; i < archetype->component_count && archetype->versions.items != NULL; i++) {
         const uint32_t index = archetype->component_indices[i];
-        if (!quern__components_has_row_changes(&storage->components, index)) continue;
+        if (!quern__components_has_flag(&storage->components, index, QUERN__FLAG_ROW_CHANGES)) continue;
         REQUIRE(versions != NULL && count < versions->lane_count &&
                     versions->lanes[count].component_index == index,
                 "changes of component %u are not known by row in archetype %u", index, archetype->index);

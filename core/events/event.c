@@ -80,7 +80,7 @@ static quern_result channel_create(quern_world *world, const quern_event_def *de
         channel_release(channel, allocator);
         return result;
     }
-    channel->type.is_hidden = def->is_hidden;
+    channel->type.flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
     channel->stride_bytes = def->size_bytes > 0 ? def->size_bytes : 1;
     channel->run_bytes = QUERN__EVENT_RUN_BYTES / channel->stride_bytes * channel->stride_bytes;
     channel->limit_bytes = def->limit_bytes > 0 ? def->limit_bytes : QUERN_EVENT_LIMIT_BYTES;

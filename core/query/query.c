@@ -39,7 +39,7 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
                            "term %u ('%s') has enabled %d, which is none of quern_term_enabled", i, name,
                            (int)term->enabled);
     if (term->enabled != QUERN_IF_DISABLED) return QUERN_OK;
-    if (!quern__components_can_disable(&storage->components, index))
+    if (!quern__components_has_flag(&storage->components, index, QUERN__FLAG_CAN_DISABLE))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u asks for '%s' disabled, which cannot be: register it with can_disable",
                            i, name);
@@ -55,13 +55,15 @@ static bool is_row_term(const quern__storage *storage, const quern_term *term)
 {
     return term->match == QUERN_MATCH_ALL && term->reach == QUERN_REACH_ROW &&
            term->enabled != QUERN_IF_EITHER &&
-           quern__components_can_disable(&storage->components, quern__component_index(term->component));
+           quern__components_has_flag(&storage->components, quern__component_index(term->component),
+                                      QUERN__FLAG_CAN_DISABLE);
 }
 
 static bool is_row_filter(const quern__storage *storage, const quern_term *term)
 {
     return term->changed &&
-           quern__components_has_row_changes(&storage->components, quern__component_index(term->component));
+           quern__components_has_flag(&storage->components, quern__component_index(term->component),
+                                      QUERN__FLAG_ROW_CHANGES);
 }
 
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)

@@ -10,14 +10,19 @@
 
 static quern_type_info info_of(const quern__type *type)
 {
-    return (quern_type_info){.name = type->name,
-                             .type_name = type->type_name,
-                             .size_bytes = type->size_bytes,
-                             .alignment_bytes = type->alignment_bytes,
-                             .fields = type->fields,
-                             .field_count = type->field_count,
-                             .hooks = type->hooks,
-                             .is_hidden = type->is_hidden};
+    quern_type_info info = {.name = type->name,
+                            .type_name = type->type_name,
+                            .size_bytes = type->size_bytes,
+                            .alignment_bytes = type->alignment_bytes,
+                            .fields = type->fields,
+                            .field_count = type->field_count,
+                            .hooks = type->hooks};
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        const bool is_set = (type->flags & flag->bit) != 0;
+        memcpy((char *)&info + flag->info_offset_bytes, &is_set, sizeof is_set);
+    }
+    return info;
 }
 
 /* Whether a list has an item of that number; if not, why. */
@@ -64,8 +69,6 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
     if (result != QUERN_OK) return result;
     const quern__component *known = world->storage.components.list.items[quern__component_index(component)];
     *out_info = info_of(&known->type);
-    out_info->can_disable = known->can_disable;
-    out_info->row_changes = known->row_changes;
     out_info->is_managed = known->is_managed;
     out_info->is_relation = known->managed.relation != NULL && known->managed.level == 0;
     out_info->is_hidden |= known->managed.is_hidden;

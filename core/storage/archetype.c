@@ -137,13 +137,15 @@ static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_cou
 static quern_result add_planes(quern__archetype *archetype, const quern_allocator *allocator,
                                const quern__components *components)
 {
+    const quern__column_flag *flag = NULL;
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++) {
-        const uint32_t index = archetype->component_indices[i];
-        if (quern__components_can_disable(components, index))
-            result = quern__archetype_add_plane(archetype, allocator,
-                                                (quern__plane){QUERN__PLANE_DISABLED, index});
-    }
+    while ((flag = quern__column_flags_next_plane(flag)) != NULL)
+        for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++) {
+            const uint32_t index = archetype->component_indices[i];
+            if (quern__components_has_flag(components, index, flag->bit))
+                result =
+                    quern__archetype_add_plane(archetype, allocator, (quern__plane){flag->plane, index});
+        }
     return result;
 }
 
@@ -162,7 +164,7 @@ static uint32_t list_lanes(const quern__archetype *archetype, const quern__compo
     uint32_t count = 0;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const uint32_t index = archetype->component_indices[i];
-        if (quern__components_has_row_changes(components, index))
+        if (quern__components_has_flag(components, index, QUERN__FLAG_ROW_CHANGES))
             out_lanes[count++] = (quern__row_lane){index, quern__archetype_version_index(archetype, index)};
     }
     return count;

@@ -29,7 +29,7 @@ quern_component quern__components_find(const quern__components *components, cons
 
 quern_result quern__components_check_can_disable(const quern__components *components, uint32_t index)
 {
-    if (quern__components_can_disable(components, index)) return QUERN_OK;
+    if (quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "component '%s' cannot be disabled: it was registered without can_disable",
                        quern__components_type(components, index)->name);
@@ -49,6 +49,30 @@ void quern__components_release(quern__components *components, const quern_alloca
     quern__array_release(allocator, &components->list);
 }
 
+static uint8_t flags_of(const quern_component_def *def)
+{
+    uint8_t flags = 0;
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        bool is_set;
+        memcpy(&is_set, (const char *)def + flag->def_offset_bytes, sizeof is_set);
+        if (is_set) flags |= flag->bit;
+    }
+    return flags;
+}
+
+static quern_result check_same_flags(const quern__type *known, uint8_t flags)
+{
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        if (flag->is_layout && ((known->flags ^ flags) & flag->bit) != 0)
+            return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                               "component '%s' is registered as one that %s (%s)", known->name,
+                               (known->flags & flag->bit) != 0 ? flag->with : flag->without, flag->name);
+    }
+    return QUERN_OK;
+}
+
 /* The name is taken: fine when the layout is the same, and then nothing is kept of the newcomer. */
 static quern_result settle_known(const quern__components *components, quern_component known,
                                  const quern__component *newcomer, quern_component *out_component)
@@ -59,15 +83,8 @@ static quern_result settle_known(const quern__components *components, quern_comp
                            "component '%s' is one that the world keeps itself, for a relation or the like; "
                            "take another name",
                            type->name);
-    if (quern__components_can_disable(components, quern__component_index(known)) != newcomer->can_disable)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "component '%s' is registered as one that %s be disabled (can_disable)",
-                           type->name, newcomer->can_disable ? "cannot" : "can");
-    if (quern__components_has_row_changes(components, quern__component_index(known)) !=
-        newcomer->row_changes)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "component '%s' is registered as one whose changes are %s (row_changes)",
-                           type->name, newcomer->row_changes ? "known by chunk" : "known by row");
+    const quern_result result = check_same_flags(type, newcomer->type.flags);
+    if (result != QUERN_OK) return result;
     if (!quern__type_same_layout(type, &newcomer->type))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "component '%s' is registered with another layout (%u bytes aligned to %u, "
@@ -99,8 +116,7 @@ static quern_result append(quern__components *components, const quern_allocator 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
                          const quern_component_def *def, uint32_t filter_count)
 {
-    *component = (quern__component){
-        .can_disable = def->can_disable, .row_changes = def->row_changes, .filter_count = filter_count};
+    *component = (quern__component){.filter_count = filter_count};
     if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,
@@ -118,7 +134,7 @@ static quern_result init(quern__component *component, const quern_allocator *all
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%s' has %u bytes, which is not a multiple of its alignment %u",
                            def->name, def->size_bytes, def->alignment_bytes);
-    component->type.is_hidden = def->is_hidden;
+    component->type.flags = flags_of(def);
     return result;
 }
 

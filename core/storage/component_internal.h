@@ -33,8 +33,6 @@ typedef struct quern__component {
     QUERN__ARRAY(uint32_t) archetypes;
     uint32_t filter_count; /* queries that ask whether it has changed, and the history, which asks of all */
     uint32_t ref_count;    /* getters that serve refs */
-    bool can_disable;      /* archetypes with it have a plane of its own */
-    bool row_changes;      /* those of them that keep change versions have a lane of its own */
     bool is_managed;
     quern__managed managed; /* zero, unless is_managed */
     quern__hands hands;
@@ -95,16 +93,11 @@ static inline const quern__type *quern__components_type(const quern__components 
     return &components->list.items[index]->type;
 }
 
-/* For a component that has been checked. */
-static inline bool quern__components_can_disable(const quern__components *components, uint32_t index)
+/* Whether a component that has been checked was registered with a flag (QUERN__FLAG_...). */
+static inline bool quern__components_has_flag(const quern__components *components, uint32_t index,
+                                              uint32_t flag)
 {
-    return components->list.items[index]->can_disable;
-}
-
-/* For a component that has been checked. */
-static inline bool quern__components_has_row_changes(const quern__components *components, uint32_t index)
-{
-    return components->list.items[index]->row_changes;
+    return (quern__components_type(components, index)->flags & flag) != 0;
 }
 
 /* INVALID_ARGUMENT for a component that has been checked and cannot be disabled. */

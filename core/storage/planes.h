@@ -25,7 +25,8 @@
 
 #include "core/storage/chunk.h"
 
-/* What a bit says of a row. */
+/* What a bit says of a row. The kinds of components, one for each row of QUERN__COLUMN_FLAGS with a plane, are
+ * before those of reactions. */
 typedef enum quern__plane_kind {
     QUERN__PLANE_DISABLED, /* the component is disabled; id: its index */
     QUERN__PLANE_ADDED,    /* the entity has come to what a reaction matches; id: the reaction's index */
@@ -56,6 +57,12 @@ _Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_e
 #define QUERN__NO_PLANE UINT32_MAX
 
 /* ------------------------------------------------------------------------------------ which planes */
+
+/* Whether the id of a plane is the index of a component. */
+static inline bool quern__plane_is_of_component(quern__plane_kind kind)
+{
+    return kind < QUERN__PLANE_ADDED;
+}
 
 /* Adds a plane without bits, which must not be there yet; the first one brings *planes into being. The
  * others keep their bits. False, with nothing changed, when there is no memory. */

@@ -7,6 +7,7 @@
  * Everything that is done to a value goes through here, so plain bytes and hooks live side by side. */
 
 #include "core/base/base_internal.h"
+#include "core/storage/column_flags.h"
 
 #include <quern/component.h>
 
@@ -19,7 +20,7 @@ typedef struct quern__type {
     uint32_t field_count;
     size_t fields_bytes; /* of the block */
     bool has_entity_fields;
-    bool is_hidden;                           /* tools should not show it */
+    uint8_t flags;                            /* QUERN__FLAG_; of a resource or event IS_HIDDEN alone */
     char type_name[QUERN_MAX_NAME_BYTES + 1]; /* of the C type; "": not known */
 } quern__type;
 

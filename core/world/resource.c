@@ -68,7 +68,7 @@ static quern_result init_type(quern__type *type, const quern_allocator *allocato
     const quern_result result =
         quern__type_init(type, allocator, "resource", def->name, def->type_name, def->size_bytes,
                          alignment_bytes, &def->hooks, def->fields);
-    if (result == QUERN_OK) type->is_hidden = def->is_hidden;
+    if (result == QUERN_OK) type->flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
     return result;
 }
 

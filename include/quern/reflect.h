@@ -37,6 +37,7 @@
  * not call it. */
 
 #include <quern/base.h>
+#include <quern/commands.h>
 #include <quern/component.h>
 #include <quern/event.h>
 #include <quern/id.h>
@@ -67,6 +68,33 @@ typedef struct quern_type_info {
     bool is_managed;           /**< The world keeps it itself; only that of a relation can be set. */
     bool is_hidden;            /**< Tools should not show it: told so, or a mark of the world's own. */
 } quern_type_info;
+
+/** A flag of component types: the member of this name of quern_component_def and of quern_type_info. */
+typedef struct quern_flag_info {
+    const char *name;           /**< Such as "can_disable". */
+    const char *with;           /**< What a type with the flag does or is: "can be disabled". */
+    const char *without;        /**< What a type without the flag does or is: "cannot be disabled". */
+    uint32_t info_offset_bytes; /**< Of the member, a bool, in quern_type_info. */
+    /** Name, in the JSON of an entity (quern_json_write_world), of the list of its components that are in the state
+     * that the flag allows, such as "disabled". NULL, as the two functions: entities have no state of the flag. */
+    const char *list_name;
+    /** Whether the component of the entity is in the state. Threads: as quern_entity_is_enabled. */
+    bool (*is_listed)(const quern_world *world, quern_entity entity, quern_component component);
+    /** Records the command that puts the component into the state. Errors: as quern_commands_enable. */
+    quern_result (*list)(quern_commands *commands, quern_entity entity, quern_component component);
+} quern_flag_info;
+
+/** Returns how many flags component types have. The number is the same for all worlds. */
+QUERN_API uint32_t quern_component_flag_count(void);
+
+/** Tells about the flag of that number. Errors: INVALID_ARGUMENT (no such number). */
+QUERN_API quern_result quern_component_flag_get_info(uint32_t index, quern_flag_info *out_info);
+
+/** Returns whether a type has a flag. */
+static inline bool quern_type_has_flag(const quern_type_info *type, const quern_flag_info *flag)
+{
+    return *(const bool *)((const char *)type + flag->info_offset_bytes);
+}
 
 /** Returns how many component types the world has, with those that it keeps itself; 0 with a message. */
 QUERN_API uint32_t quern_component_count(const quern_world *world);

@@ -59,8 +59,8 @@ typedef enum quern__replay_type_kind {
     QUERN__REPLAY_RESOURCE
 } quern__replay_type_kind;
 
+/* The other bits are flags of the component: replay_bit of QUERN__COLUMN_FLAGS. */
 typedef enum quern__replay_type_flag {
-    QUERN__REPLAY_CAN_DISABLE = 1,
     QUERN__REPLAY_IS_RELATION = 2 /* its component, or the tag of a level */
 } quern__replay_type_flag;
 

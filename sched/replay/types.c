@@ -15,7 +15,7 @@ static uint32_t flags_of(const quern_world *world, uint32_t kind, uint32_t index
 {
     if (kind != QUERN__REPLAY_COMPONENT) return 0;
     const quern__component *component = world->storage.components.list.items[index];
-    return (component->can_disable ? QUERN__REPLAY_CAN_DISABLE : 0u) |
+    return quern__column_flags_to_replay(component->type.flags) |
            (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u);
 }
 

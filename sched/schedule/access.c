@@ -19,9 +19,9 @@ static void add_terms(quern__access *access, const quern_world *world, const que
             continue;
         }
         uint32_t index = quern__component_index(def->terms[i].component);
-        const bool is_read =
-            def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed ||
-            (def->terms[i].match != QUERN_MATCH_NONE && quern__components_can_disable(components, index));
+        const bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed ||
+                             (def->terms[i].match != QUERN_MATCH_NONE &&
+                              quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE));
         if (is_read) quern__bitset_add(access->reads, index);
         if (def->terms[i].access == QUERN_WRITE) quern__bitset_add(access->writes, index);
     }

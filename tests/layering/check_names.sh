@@ -6,8 +6,9 @@
 # names both places, when two files of include/quern, core, sched and kit have the same name, or define the same
 # struct, union, enum, typedef, enumerator or macro. Static functions may share a name.
 #
-# Not duplicates: a typedef and a tag of one name for the same type, the same typedef of an incomplete type in
-# several headers, and alternatives of one macro in one file (#if and #else).
+# Not duplicates: a macro call in an enum, which stands for the enumerators of a table; a typedef and a tag of one
+# name for the same type, the same typedef of an incomplete type in several headers, and alternatives of one macro
+# in one file (#if and #else).
 set -eu
 
 root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
@@ -69,7 +70,7 @@ function read_token(token) {
     if (enum_depth == depth) {
         if (token == "(" || token == ")") parentheses += token == "(" ? 1 : -1
         else if (token == "," && parentheses == 0) expects_enumerator = 1
-        else if (expects_enumerator) {
+        else if (expects_enumerator && parentheses == 0 && line !~ /^ *[(]/) {
             define("enumerator", token)
             expects_enumerator = 0
         }

@@ -44,6 +44,7 @@ twice 'typedef ARRAY(int) part;' 'typedef int part(const char *text, int (*call)
 twice 'enum part { A };' 'typedef enum part { B } part;' '2: enum part'
 twice 'enum { A = 1, PART };' 'enum { B = (1, 2), C = sizeof(int), PART = 3 };' '2: enumerator PART'
 twice 'typedef enum kind { A, PART } kind;' 'static void f(void) { enum { PART }; }' '2: enumerator PART'
+twice 'enum { PART };' 'enum { LIST(A, B) PART };' '2: enumerator PART'
 twice '#define PART 1' '#define PART(a) a' '2: macro PART'
 twice '#define PART 1' 'enum { PART };' '2: enumerator PART'
 
@@ -71,5 +72,8 @@ static void run(const struct part *it) { use("struct part {", '{', sizeof(struct
 #define LONG(a) \
     enum { A }
 int after = SIZE;
+#define ROWS(ROW) ROW(A) ROW(B)
+enum { ROWS(FIRST) COUNT };
+enum { ROWS(SECOND) END = 0 };
 C
 expect good ""

@@ -69,6 +69,62 @@ Test(list, components_tell_all_that_they_were_registered_with)
     cr_assert(!info.can_disable && !info.row_changes && !info.is_hidden);
 }
 
+Test(list, flags_are_listed_and_found_in_types)
+{
+    static const char *const lists[] = {"disabled", NULL, NULL};
+    static const char *const names[] = {"can_disable", "row_changes", "is_hidden"};
+    quern_component with[3];
+    must(quern_component_register(world, &(quern_component_def){.name = "a", .can_disable = true},
+                                  &with[0]));
+    must(quern_component_register(world, &(quern_component_def){.name = "b", .row_changes = true},
+                                  &with[1]));
+    must(quern_component_register(world, &(quern_component_def){.name = "c", .is_hidden = true}, &with[2]));
+    cr_assert_eq(quern_component_flag_count(), 3u);
+    for (uint32_t i = 0; i < quern_component_flag_count(); i++) {
+        quern_flag_info flag;
+        must(quern_component_flag_get_info(i, &flag));
+        cr_assert_str_eq(flag.name, names[i]);
+        cr_assert(flag.with != NULL && flag.without != NULL);
+        for (uint32_t k = 0; k < 3; k++) {
+            const quern_type_info info = info_of(with[k]);
+            cr_assert_eq(quern_type_has_flag(&info, &flag), i == k, "flag %u of type %u", i, k);
+        }
+        cr_assert((flag.list_name != NULL) == (lists[i] != NULL));
+        cr_assert((flag.list_name != NULL) == (flag.is_listed != NULL && flag.list != NULL));
+        if (flag.list_name != NULL) cr_assert_str_eq(flag.list_name, lists[i]);
+    }
+}
+
+Test(list, flags_beyond_the_last_are_refused)
+{
+    quern_flag_info flag;
+    cr_assert_eq(quern_component_flag_get_info(3, &flag), QUERN_ERROR_INVALID_ARGUMENT);
+    cr_assert_str_eq(quern_error_message(),
+                     "quern_component_flag_get_info: number 3; component types have 3 flags");
+    cr_assert_eq(quern_component_flag_get_info(0, NULL), QUERN_ERROR_NULL_ARGUMENT);
+}
+
+/* What is_listed tells is what list has recorded. */
+Test(list, flags_with_a_list_read_and_change_the_state_of_an_entity)
+{
+    const quern_component_def def = {.name = "toggle", .can_disable = true};
+    quern_component toggle;
+    quern_entity entity;
+    quern_flag_info flag;
+    must(quern_component_register(world, &def, &toggle));
+    must(quern_entity_create(world, &entity));
+    must(quern_entity_add(world, entity, toggle, NULL));
+    for (uint32_t i = 0; i < quern_component_flag_count(); i++) {
+        must(quern_component_flag_get_info(i, &flag));
+        if (flag.list_name == NULL) continue;
+        cr_assert_not(flag.is_listed(world, entity, toggle));
+        must(flag.list(quern_world_commands(world), entity, toggle));
+        must(quern_world_flush(world));
+        cr_assert(flag.is_listed(world, entity, toggle));
+    }
+    cr_assert_not(quern_entity_is_enabled(world, entity, toggle));
+}
+
 Test(list, components_that_the_world_keeps_are_told_apart)
 {
     const quern_relation parent = quern_world_parent(world);

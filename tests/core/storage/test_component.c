@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/archive/archive_format.h"
+#include "core/storage/planes.h"
 #include "core/world/world_internal.h"
+#include "sched/replay/replay_format.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -159,6 +162,46 @@ Test(component, another_layout_under_the_same_name_is_refused)
     cr_assert_not_null(strstr(quern_error_message(), "position"));
 }
 
+/* No two flags share a bit, in memory or in files, nor a flag and a role of a type. */
+Test(component, flags_have_bits_of_their_own)
+{
+    uint32_t bits = 0, planes = 0, replay_bits = QUERN__REPLAY_IS_RELATION;
+    uint32_t archive_bits =
+        QUERN__ARCHIVED_HAS_LEVELS | QUERN__ARCHIVED_IS_ORDERED | QUERN__ARCHIVED_HAS_HOOKS;
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        cr_assert((bits & flag->bit) == 0 && (archive_bits & flag->archive_bit) == 0 &&
+                      (replay_bits & flag->replay_bit) == 0,
+                  "%s", flag->name);
+        bits |= flag->bit;
+        archive_bits |= flag->archive_bit;
+        replay_bits |= flag->replay_bit;
+        cr_assert((flag->archive_bit != 0) == (flag->list_name != NULL), "%s", flag->name);
+        if (flag->archive_bit == 0) continue;
+        cr_assert(quern__plane_is_of_component(flag->plane) && (planes >> flag->plane & 1) == 0, "%s",
+                  flag->name);
+        planes |= 1u << flag->plane;
+    }
+}
+
+Test(component, flags_of_the_layout_are_named_where_they_differ)
+{
+    quern_component_def def = def_of("toggle", 0, 1);
+    must(try_register(def));
+    def.row_changes = true;
+    cr_assert_eq(try_register(def), QUERN_ERROR_LAYOUT_MISMATCH);
+    cr_assert(strstr(quern_error_message(), "'toggle' is registered as one that has changes by chunk "
+                                            "(row_changes)") != NULL);
+    def = def_of("toggle", 0, 1);
+    def.can_disable = true;
+    cr_assert_eq(try_register(def), QUERN_ERROR_LAYOUT_MISMATCH);
+    cr_assert(strstr(quern_error_message(), "'toggle' is registered as one that cannot be disabled "
+                                            "(can_disable)") != NULL);
+    def = def_of("toggle", 0, 1);
+    def.is_hidden = true;
+    must(try_register(def));
+}
+
 Test(component, alignments_are_powers_of_two_up_to_64)
 {
     char name[16];
@@ -282,7 +325,7 @@ Test(component, what_fields_mean_is_copied)
     def.fields[1].values = moods, def.is_hidden = true;
     must_register(def);
     cr_assert_str_eq(fields[0].unit, "m/s", "what fields mean is no part of the layout");
-    cr_assert_not(type->is_hidden);
+    cr_assert_not(type->flags);
 }
 
 Test(component, what_fields_cannot_mean_is_refused)

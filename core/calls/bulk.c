@@ -6,6 +6,7 @@
 #include <quern/bulk.h>
 
 #include "core/calls/calls_internal.h"
+#include "core/calls/fill.h"
 #include "core/query/matching.h"
 #include "core/relations/naming.h"
 #include "core/storage/change.h"
@@ -19,20 +20,6 @@ typedef struct new_rows {
     uint32_t count;
     uint32_t number; /* of the first one, within the call */
 } new_rows;
-
-static void fill_column(const quern_world *world, const new_rows *rows, quern_component component,
-                        const void *column)
-{
-    uint32_t index = quern__component_index(component);
-    void *targets = quern__storage_value(rows->archetype, rows->first, index);
-    if (targets == NULL) return;
-    const quern__type *type = quern__components_type(&world->storage.components, index);
-    if (column != NULL)
-        quern__type_copy(type, targets, (const char *)column + (size_t)rows->number * type->size_bytes,
-                         rows->count);
-    else
-        quern__type_construct(type, targets, rows->count);
-}
 
 /* What a create does with each run of new rows. */
 typedef struct bulk_create {
@@ -73,8 +60,15 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
 static void create_run(quern_world *world, const bulk_create *create, const new_rows *rows,
                        quern_entity *out_entities)
 {
-    for (uint32_t i = 0; i < create->component_count; i++)
-        fill_column(world, rows, create->components[i], create->columns ? create->columns[i] : NULL);
+    for (uint32_t i = 0; i < create->component_count; i++) {
+        const uint32_t index = quern__component_index(create->components[i]);
+        const char *values = create->columns != NULL ? create->columns[i] : NULL;
+        if (values != NULL)
+            values += (size_t)rows->number *
+                      quern__components_type(&world->storage.components, index)->size_bytes;
+        quern__fill_component(world, rows->archetype, rows->first, create->components[i], values,
+                              rows->count);
+    }
     if (create->fill != NULL) call_fill(world, create, rows);
     if (out_entities == NULL) return;
     const quern_entity *handles = quern__archetype_entities(rows->archetype, quern__chunk_of(rows->first)) +

@@ -135,7 +135,7 @@ QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create
             quern__copy_value(quern__row_value(column, row), value, column.size_bytes);
         else
             quern__fill_component(world, place->archetype, quern__row_location(row), list->components[i],
-                                  value);
+                                  value, 1);
     }
 }
 
@@ -253,7 +253,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
     for (uint32_t i = 0; i < count; i++) {
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
         quern__fill_component(world, archetype, quern__row_location(row), components[i],
-                              values ? values[i] : NULL);
+                              values ? values[i] : NULL, 1);
         if (relation == NULL) continue;
         assert(values != NULL); /* a relation without a value has been refused */
         const quern_entity target = target_of(values[i]);

@@ -158,7 +158,7 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     if (result != QUERN_OK) return result;
     uint32_t count;
     uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
-    quern__fill_component(world, plan->target, location, component, value);
+    quern__fill_component(world, plan->target, location, component, value, 1);
     quern__row_move(storage, entity, record, plan, location);
     return QUERN_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/sched/history/many.h"
+#include "tests/core/history/many.h"
 #include "tests/support/failing_allocator.h"
 
 #include <quern/bulk.h>

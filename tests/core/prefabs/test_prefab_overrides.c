@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/core/world/prefab_scene.h"
+#include "tests/core/prefabs/prefab_scene.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/sched/history/many.h"
+#include "tests/core/history/many.h"
 #include "tests/support/failing_allocator.h"
 
 #include "core/base/hash.h"

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Sync points keep the edit sequences of earlier ones, as long as they hold (core/commands/sequence.h). */
+/* Sync points keep the edit sequences of earlier ones, as long as they hold (core/playback/sequence.h). */
 
 enum { TAGS = 11, WIDE_BYTES = 9000 };
 

@@ -62,7 +62,7 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
     uint32_t count = 0;
     for (uint32_t i = storage->archetypes.count; i-- > 1;) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        archetype->is_removed = archetype->chunk_count == 0 && !quern__watches_have_copies(archetype);
+        archetype->is_removed = archetype->chunk_count == 0 && !quern__has_removed_copies(archetype);
         if (!archetype->is_removed) continue;
         *out_first = i;
         count++;
@@ -176,7 +176,7 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
         if (storage->numbered.items[list[i]->number] != list[i]) quern__storage_enter(storage, list[i]);
         quern__storage_link(storage, list[i]);
     }
-    quern__reactions_order_watches(storage);
+    quern__reactions_sort_subscriptions(storage);
     if (count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
     quern__structure_changed(storage);
 }
@@ -189,7 +189,7 @@ enum { PATIENCE = 8 };
 
 static bool is_left(quern__archetype *archetype, uint64_t now)
 {
-    if (archetype->chunk_count > 0 || quern__watches_have_copies(archetype)) {
+    if (archetype->chunk_count > 0 || quern__has_removed_copies(archetype)) {
         archetype->empty_since = 0;
         return false;
     }

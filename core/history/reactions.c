@@ -1,63 +1,66 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What reactions are still to be told. Bits of rows are with the planes of archetypes; here are the flags
- * of reactions and watches, and copies of what went. */
+/* Saving and restoring what is pending for reactions: the flags of reactions and subscriptions, and copies of removed
+ * rows. Bits of rows are saved with the planes of archetypes. */
 
 #include "core/history/history_internal.h"
 #include "core/history/waiting.h"
 
-/* Of a watch; copies follow, block by block. */
-typedef struct saved_watch {
-    uint32_t number; /* of its reaction */
-    uint32_t archetype;
+/* The saved form of a subscription. The blocks of its copies follow. */
+typedef struct saved_subscription {
+    uint32_t number;    /* of the reaction */
+    uint32_t archetype; /* index */
     uint32_t copy_count;
     uint32_t is_pending;
-} saved_watch;
+} saved_subscription;
 
-static quern_result check_watch(const quern__watch *watch)
+static quern_result check_subscription(const quern__subscription *subscription)
 {
-    if (watch->handed_count == 0 && (watch->removed.count == 0 || !watch->removed.calls_hooks))
+    if (subscription->taken_block_count == 0 &&
+        (subscription->removed.count == 0 || !subscription->removed.calls_hooks))
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "reactions are to be told of entities that went, whose values have hooks and cannot be "
-        "kept twice: run them first (quern_world_react, or a frame)");
+        "removed entities are pending for reactions, and their values have hooks, so that they cannot be "
+        "copied into the history: run the reactions first (quern_world_react, or a frame)");
 }
 
 quern_result quern__reactions_check_saved(const quern__storage *storage)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        for (const quern__watch *watch = quern__first_watch(storage->archetypes.items[i]);
-             watch != NULL && result == QUERN_OK; watch = quern__next_watch(watch))
-            result = check_watch(watch);
+        for (const quern__subscription *subscription =
+                 quern__first_subscription(storage->archetypes.items[i]);
+             subscription != NULL && result == QUERN_OK;
+             subscription = quern__next_subscription(subscription))
+            result = check_subscription(subscription);
     return result;
 }
 
 /* ------------------------------------------------------------------------------------------- putting */
 
-static void put_watch(const quern__watch *watch, quern__tape *tape)
+static void put_subscription(const quern__subscription *subscription, quern__tape *tape)
 {
-    const quern__removed *removed = &watch->removed;
-    const saved_watch saved = {.number = watch->reaction->number,
-                               .archetype = watch->archetype->index,
-                               .copy_count = removed->count,
-                               .is_pending = watch->is_pending};
+    const quern__removed *removed = &subscription->removed;
+    const saved_subscription saved = {.number = subscription->reaction->number,
+                                      .archetype = subscription->archetype->index,
+                                      .copy_count = removed->count,
+                                      .is_pending = subscription->is_pending};
     quern__tape_put(tape, &saved, sizeof saved);
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
         quern__tape_put(tape, removed->blocks.items[i], removed->block_bytes);
 }
 
-static uint32_t watch_count(const quern__storage *storage)
+static uint32_t subscription_count(const quern__storage *storage)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < storage->reactions->list.count; i++)
         if (storage->reactions->list.items[i] != NULL)
-            count += storage->reactions->list.items[i]->watches.count;
+            count += storage->reactions->list.items[i]->subscriptions.count;
     return count;
 }
 
-/* Of each reaction: 0 where the number is free, 2 where it is pending, otherwise 1. */
+/* Writes for each number of a reaction: 0 if it is free, 1 if its reaction is not pending, 2 if it is. */
 void quern__reactions_put(const quern__storage *storage, quern__tape *tape)
 {
     const quern__reactions *reactions = storage->reactions;
@@ -67,11 +70,12 @@ void quern__reactions_put(const quern__storage *storage, quern__tape *tape)
         const uint8_t state = (uint8_t)(reaction == NULL ? 0 : 1 + reaction->is_pending);
         quern__tape_put(tape, &state, sizeof state);
     }
-    quern__tape_put_word(tape, watch_count(storage));
+    quern__tape_put_word(tape, subscription_count(storage));
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        for (const quern__watch *watch = quern__first_watch(storage->archetypes.items[i]); watch != NULL;
-             watch = quern__next_watch(watch))
-            put_watch(watch, tape);
+        for (const quern__subscription *subscription =
+                 quern__first_subscription(storage->archetypes.items[i]);
+             subscription != NULL; subscription = quern__next_subscription(subscription))
+            put_subscription(subscription, tape);
 }
 
 /* ----------------------------------------------------------------------------------------- making room */
@@ -93,10 +97,11 @@ static quern_result check_reactions(const quern__storage *storage, quern__tape *
         "saved: add all systems before the first save");
 }
 
-static quern__watch *watch_of(const quern__storage *storage, const quern__archetype *archetype,
-                              const saved_watch *saved)
+static quern__subscription *subscription_of(const quern__storage *storage,
+                                            const quern__archetype *archetype,
+                                            const saved_subscription *saved)
 {
-    return quern__watch_of(archetype, storage->reactions->list.items[saved->number]);
+    return quern__find_subscription(archetype, storage->reactions->list.items[saved->number]);
 }
 
 quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
@@ -105,10 +110,10 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
     const quern_result result = check_reactions(storage, tape);
     if (result != QUERN_OK) return result;
     for (uint64_t left = quern__tape_take_word(tape); left > 0; left--) {
-        saved_watch saved;
+        saved_subscription saved;
         quern__tape_take(tape, &saved, sizeof saved);
-        quern__watch *watch = watch_of(storage, archetypes[saved.archetype], &saved);
-        quern__removed *removed = &watch->removed;
+        quern__subscription *subscription = subscription_of(storage, archetypes[saved.archetype], &saved);
+        quern__removed *removed = &subscription->removed;
         if (saved.copy_count == 0) continue;
         if (!quern__removed_hold(removed, &storage->allocator, saved.copy_count))
             return quern__history_fail_memory("copies for reactions");
@@ -120,14 +125,15 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
 
 /* ------------------------------------------------------------------------------------------- taking */
 
-static void take_watch(const quern__storage *storage, quern__tape *tape)
+static void take_subscription(const quern__storage *storage, quern__tape *tape)
 {
-    saved_watch saved;
+    saved_subscription saved;
     quern__tape_take(tape, &saved, sizeof saved);
-    quern__watch *watch = watch_of(storage, storage->archetypes.items[saved.archetype], &saved);
-    quern__removed *removed = &watch->removed;
+    quern__subscription *subscription =
+        subscription_of(storage, storage->archetypes.items[saved.archetype], &saved);
+    quern__removed *removed = &subscription->removed;
     quern__removed_clear(removed);
-    watch->is_pending = saved.is_pending != 0;
+    subscription->is_pending = saved.is_pending != 0;
     removed->count = saved.copy_count;
     removed->change = 0; /* no change has this number */
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
@@ -147,5 +153,5 @@ void quern__reactions_take(quern__storage *storage, quern__tape *tape)
         reactions->is_pending |= state == 2;
     }
     for (uint64_t left = quern__tape_take_word(tape); left > 0; left--)
-        take_watch(storage, tape);
+        take_subscription(storage, tape);
 }

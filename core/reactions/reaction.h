@@ -3,29 +3,31 @@
 #ifndef QUERN_CORE_REACTIONS_REACTION_H
 #define QUERN_CORE_REACTIONS_REACTION_H
 
-/* Reactions: who wants to know which entities came to the archetypes that it matches, which were given
- * values there, and which went. A reaction has a *watch* in each of these archetypes, from their beginning:
+/* Reactions: systems that are shown which entities entered the archetypes that the system matches, which were given
+ * values there, and which left. A reaction has a subscription in each of these archetypes, from the archetype's
+ * creation on:
  *
- *   plane ADDED   a bit for each row: the entity came, and the reaction has not been told yet
- *   plane SET     the entity was given a value that the reaction looks at; never where ADDED is set
- *   copies        of rows that went: handle, and values of the terms with access (core/reactions/removed.h)
+ *   plane ADDED   a bit per row: the entity entered, and the reaction has not been shown it yet
+ *   plane SET     a bit per row: the entity was given a value that the reaction reads; never set where ADDED is set
+ *   copies        rows that left: handle, and values of the terms with access (core/reactions/removed.h)
  *
- * each of them if the reaction asks for that kind. Bits follow their rows (core/storage/planes.h), so what
- * is pending for an entity is known wherever it goes, and an archetype's rows are in order without sorting.
+ * A subscription has only the parts for the kinds that its reaction asks for. Bits move with their rows
+ * (core/storage/planes.h), so what is pending for an entity is known wherever it moves, and the rows of an archetype are
+ * in order without sorting.
  *
- * What counts is what a change adds up to. A row that moves between two archetypes with a watch of the
- * reaction keeps its bits; one that comes from elsewhere gets ADDED; one that goes elsewhere is copied, or,
- * where ADDED is set, forgotten: nobody was told that it came. A sync point moves each entity at most once,
- * so what its commands undo again is not seen.
+ * Only the net effect of a change counts. A row that moves between two archetypes with subscriptions of one reaction
+ * keeps its bits. A row from an archetype without one gets ADDED. A row to an archetype without one is copied, unless
+ * ADDED is set: then it is forgotten, as the reaction was never shown that it entered. A sync point moves each entity
+ * at most once, so commands that cancel each other out are not seen.
  *
- * Threads. The listeners bear those of core/storage/change.h. All else belongs to one thread that has the
- * storage to itself. Flags that several threads raise are written relaxed: whoever looks has waited for
- * them.
+ * Threads. The listener functions may run on the threads that core/storage/change.h allows. Everything else belongs to
+ * one thread that has the storage to itself. Several threads may raise a flag at a time, with relaxed order: the thread
+ * that reads flags has waited for them.
  *
- * Failure. A listener must not fail, so memory for copies is reserved before a change begins, for each
- * archetype that rows are going to leave (quern__leaving_reserve in core/storage/change.h).
+ * Failure. A listener must not fail, so memory for copies is reserved before a change begins, for each archetype that
+ * rows may leave (quern__leaving_reserve in core/storage/change.h).
  *
- * A watch is a row listener of its archetype (core/storage/listener.h): storage calls it, and knows nothing of
+ * A subscription is a row listener of its archetype (core/storage/listener.h): storage calls it and knows nothing of
  * reactions. */
 
 #include "core/base/array.h"
@@ -37,157 +39,158 @@
 
 struct quern__storage;
 
-/* What a reaction has in one archetype that it matches. */
-typedef struct quern__watch {
-    quern__row_listener listener; /* first; its position is the reaction's number */
+/* The share of a reaction in one archetype that it matches. */
+typedef struct quern__subscription {
+    quern__row_listener listener; /* first member; its position is the reaction's number */
     struct quern__reaction *reaction;
-    quern__archetype *archetype; /* the listener's */
-    bool is_pending;             /* some bit may be set */
-    uint32_t handed_count;       /* blocks that were taken and are not done with */
-    quern__removed removed;      /* what went, if the reaction asks for that */
-    quern_view_column *columns;  /* of a view of a block: one for each term */
-} quern__watch;
+    quern__archetype *archetype; /* the same as listener.archetype */
+    bool is_pending;             /* some bit of its planes may be set */
+    uint32_t taken_block_count;  /* blocks in reaction->taken that were not given back yet */
+    quern__removed removed;      /* copies of rows that left; empty unless the reaction asks for REMOVED */
+    quern_view_column *columns;  /* of a view of a block of copies: one per term */
+} quern__subscription;
 
-/* Rows of one chunk to which the same happened. */
+/* Rows of one chunk for which one kind of change is pending. */
 typedef struct quern__taken_rows {
     quern__archetype *archetype;
-    uint32_t slot;            /* the chunk's, in the archetype */
-    uint32_t first_word;      /* in quern__taken.words: a bit for each row that the chunk may have */
-    uint32_t count;           /* of bits that are set, at least 1 */
-    quern_reaction_kind kind; /* ADDED or SET */
+    uint32_t slot;            /* index of the chunk in the archetype */
+    uint32_t first_word;      /* in quern__taken.words: a bit per row that the chunk may have */
+    uint32_t count;           /* number of set bits, at least 1 */
+    quern_reaction_kind kind; /* QUERN_ON_ADDED or QUERN_ON_SET */
 } quern__taken_rows;
 
-/* Copies of rows that went from one archetype. A view of them has its entities, columns and values from
- * here; it has no versions. */
+/* Copies of rows that left one archetype. A view of them takes entities, columns and values from here; it has no
+ * change versions. */
 typedef struct quern__taken_block {
-    quern__watch *watch;
-    char *memory;                     /* a view's chunk */
-    const quern_entity *entities;     /* stale handles of those that were destroyed */
-    const quern_view_column *columns; /* one for each term */
-    uint32_t count;                   /* of rows, at least 1 */
+    quern__subscription *subscription;
+    char *memory;                     /* base address of the view's columns */
+    const quern_entity *entities;     /* handles; stale if the entity was destroyed */
+    const quern_view_column *columns; /* one per term */
+    uint32_t count;                   /* rows, at least 1 */
 } quern__taken_block;
 
-/* What a reaction is told at a time. */
+/* Everything that one run of a reaction is shown. */
 typedef struct quern__taken {
-    QUERN__ARRAY(quern__taken_block) removed; /* by archetype; within one, see removed.h */
-    QUERN__ARRAY(quern__taken_rows) rows;     /* by archetype, chunk and kind: ADDED before SET */
-    QUERN__ARRAY(uint64_t) words;
+    QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype; within one as in removed.h */
+    QUERN__ARRAY(quern__taken_rows) rows;     /* ordered by archetype, chunk and kind: ADDED before SET */
+    QUERN__ARRAY(uint64_t) words;             /* bits of the rows */
 } quern__taken;
 
 typedef bool quern__matches_function(const struct quern_query *query, const quern__archetype *archetype);
 
 typedef struct quern__reaction_def {
-    uint32_t kinds;          /* quern_reaction_kind, or-ed */
-    const quern_term *terms; /* checked; they tell which values are looked at. Not kept */
+    uint32_t kinds;          /* bits of quern_reaction_kind */
+    const quern_term *terms; /* valid terms; copied. Those with access decide which values count as read */
     uint32_t term_count;
-    quern__matches_function *matches; /* whether an archetype matches: always the same for one archetype */
-    const struct quern_query *query;  /* its argument, which must outlive the reaction */
+    quern__matches_function *matches; /* whether an archetype matches; must not change for an archetype */
+    const struct quern_query *query;  /* argument of `matches`; must outlive the reaction */
 } quern__reaction_def;
 
 typedef struct quern__reaction {
     struct quern__reactions *registry;
-    uint32_t number; /* of its planes; when it is gone, another's */
-    uint32_t kinds;  /* quern_reaction_kind, or-ed */
-    bool is_pending; /* there is something to take */
+    uint32_t number; /* index in the registry and id of its planes; reused after the reaction is removed */
+    uint32_t kinds;  /* bits of quern_reaction_kind */
+    bool is_pending; /* some subscription has bits or copies that were not taken */
     uint32_t term_count;
     quern__matches_function *matches;
     const struct quern_query *query;
-    QUERN__ARRAY(quern__watch *) watches; /* in the order of archetypes */
+    QUERN__ARRAY(quern__subscription *) subscriptions; /* in the order of archetypes */
     quern__taken taken;
     quern_term terms[];
 } quern__reaction;
 
-/* All reactions of a storage. */
+/* The registry of a storage's reactions. */
 typedef struct quern__reactions {
-    QUERN__ARRAY(quern__reaction *) list; /* by number; NULL: the number is free */
-    uint32_t count;                       /* of reactions */
-    uint32_t removed_count;               /* of those that ask for REMOVED */
-    bool is_pending;                      /* for some reaction there may be something to take */
-    bool orders_by_row;                   /* copies of the change under way, which is a sync point's */
-    quern__archetype_listener listener;   /* gives new archetypes their watches */
+    QUERN__ARRAY(quern__reaction *) list; /* by number; NULL: a free number */
+    uint32_t count;                       /* reactions in the list */
+    uint32_t removed_count;               /* reactions that ask for REMOVED */
+    bool is_pending;                      /* some reaction is pending */
+    bool orders_by_row; /* a sync point is applied: copies are ordered by row, see removed.h */
+    quern__archetype_listener listener; /* gives new archetypes their subscriptions */
 } quern__reactions;
 
 /* --------------------------------------------------------------------------------------- the registry */
 
-/* Initialises the registry of a storage, which carries its address from now on. */
+/* Initialises the registry and registers it with the storage. */
 void quern__reactions_init(quern__reactions *reactions, struct quern__storage *storage);
 
 /* Removes all reactions. */
 void quern__reactions_release(struct quern__storage *storage);
 
-/* From now on the reaction has a watch wherever it matches. With PRESENT, rows that are there count as
- * ADDED. Errors: INVALID_ARGUMENT (REMOVED, and a type that the terms have access to can be destroyed but
- * not copied), OUT_OF_MEMORY; then nothing has changed. */
+/* Adds a reaction and subscribes it to all archetypes that it matches, now and later. With PRESENT, all rows that exist
+ * count as ADDED. Errors: INVALID_ARGUMENT (the reaction asks for REMOVED, and a type that its terms have access to has a
+ * destroy hook but no copy hook), OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__reaction_add(struct quern__storage *storage, const quern__reaction_def *def,
                                  quern__reaction **out_reaction);
 
-/* Forgets all that is pending, too. NULL is allowed. */
+/* Removes a reaction with everything that is pending for it. reaction may be NULL. */
 void quern__reaction_remove(struct quern__storage *storage, quern__reaction *reaction);
 
-/* Takes archetypes that are is_removed out of all lists. They have no copies. */
+/* Removes the subscriptions of archetypes with is_removed from the lists of reactions. Precondition: these have no
+ * copies. */
 void quern__reactions_forget_removed(struct quern__storage *storage);
 
-/* Archetypes have other places in the order: watches follow. */
-void quern__reactions_order_watches(struct quern__storage *storage);
+/* Sorts the subscriptions of all reactions after the order of archetypes has changed. */
+void quern__reactions_sort_subscriptions(struct quern__storage *storage);
 
-/* Gives back what is kept for copies to come. */
+/* Releases the memory that is reserved for copies and not in use. */
 void quern__reactions_trim(struct quern__storage *storage);
 
-/* Whether copies of the archetype's rows are still to be shown to somebody: then it must stay. */
-bool quern__watches_have_copies(const quern__archetype *archetype);
+/* Whether some reaction has copies of rows of the archetype, pending or taken. Such an archetype must not be removed. */
+bool quern__has_removed_copies(const quern__archetype *archetype);
 
-/* The events of watches, by which they are told from listeners of other rooms. */
-extern const quern__row_events quern__watch_events;
+/* The functions of all subscriptions. A row listener is a subscription exactly if its events are these. */
+extern const quern__row_events quern__subscription_events;
 
-/* The first watch from this listener of an archetype on, or NULL. */
-static inline quern__watch *quern__watch_from(quern__row_listener *listener)
+/* Returns the first subscription in a list of row listeners, or NULL. */
+static inline quern__subscription *quern__subscription_from(quern__row_listener *listener)
 {
-    while (listener != NULL && listener->events != &quern__watch_events)
+    while (listener != NULL && listener->events != &quern__subscription_events)
         listener = listener->next;
-    return (quern__watch *)listener;
+    return (quern__subscription *)listener;
 }
 
-/* All watches of an archetype, by their reactions' numbers. */
-static inline quern__watch *quern__first_watch(const quern__archetype *archetype)
+/* Iterate the subscriptions of an archetype in the order of their reactions' numbers; NULL at the end. */
+static inline quern__subscription *quern__first_subscription(const quern__archetype *archetype)
 {
-    return quern__watch_from(archetype->first_listener);
+    return quern__subscription_from(archetype->first_listener);
 }
 
-static inline quern__watch *quern__next_watch(const quern__watch *watch)
+static inline quern__subscription *quern__next_subscription(const quern__subscription *subscription)
 {
-    return quern__watch_from(watch->listener.next);
+    return quern__subscription_from(subscription->listener.next);
 }
 
-/* The watch of the reaction in an archetype, or NULL. */
-static inline quern__watch *quern__watch_of(const quern__archetype *archetype,
-                                            const quern__reaction *reaction)
+/* Returns the subscription of the reaction in an archetype, or NULL if it does not match the archetype. */
+static inline quern__subscription *quern__find_subscription(const quern__archetype *archetype,
+                                                            const quern__reaction *reaction)
 {
-    quern__watch *watch = quern__first_watch(archetype);
-    while (watch != NULL && watch->reaction != reaction)
-        watch = quern__next_watch(watch);
-    return watch;
+    quern__subscription *subscription = quern__first_subscription(archetype);
+    while (subscription != NULL && subscription->reaction != reaction)
+        subscription = quern__next_subscription(subscription);
+    return subscription;
 }
 
 /* ------------------------------------------------------------------------------------- what is pending */
 
-/* Whether quern__reaction_take may find something for some reaction of the storage: all that a sync point
- * asks where nothing happened. The reactions of one schedule have flags of their own. */
+/* Whether some reaction of the storage is pending: the only check of a sync point after which nothing is pending. A
+ * schedule has flags of its own for its reactions. */
 static inline bool quern__reactions_are_pending(const quern__reactions *reactions)
 {
     return reactions->is_pending;
 }
 
-/* Moves what is pending for the reaction to reaction->taken, which is valid until the structure changes;
- * what was taken before is done with. Errors: OUT_OF_MEMORY; then all of it is still pending. */
+/* Moves everything that is pending for the reaction to reaction->taken, where it is valid until the structure of the
+ * storage changes. Finishes what was taken before. Errors: OUT_OF_MEMORY; then everything is still pending. */
 quern_result quern__reaction_take(struct quern__storage *storage, quern__reaction *reaction);
 
-/* What was taken has been seen: destroys the copies, and keeps their memory for others. */
-void quern__reaction_done(struct quern__storage *storage, quern__reaction *reaction);
+/* Finishes what was taken, after the reaction has seen it: destroys the copies and keeps their memory for later ones. */
+void quern__reaction_finish(struct quern__storage *storage, quern__reaction *reaction);
 
-/* What was taken is pending again. The structure has not changed since. */
+/* Makes everything that was taken pending again. Precondition: the structure has not changed since. */
 void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *reaction);
 
-/* Forgets what is pending for the reaction. */
+/* Forgets everything that is pending for the reaction. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);
 
 #endif

@@ -104,14 +104,14 @@ static uint64_t *keys_of(const quern__removed *removed, char *block)
     return (uint64_t *)(void *)(block + removed->keys_offset_bytes);
 }
 
-/* Where a copy has its key. */
+/* Returns the address of the key of a copy. */
 static uint64_t *key_at(const quern__removed *removed, uint32_t number)
 {
     return keys_of(removed, removed->blocks.items[number / removed->block_rows]) +
            number % removed->block_rows;
 }
 
-/* Rows that fit one block. */
+/* Copies rows that fit the rest of one block. */
 static void copy_values(const quern__removed *removed, char *block, uint32_t row, uintptr_t first,
                         uint32_t count)
 {
@@ -133,7 +133,7 @@ static void copy_values(const quern__removed *removed, char *block, uint32_t row
 
 void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row)
 {
-    /* relaxed: whoever looks at copies has waited for the threads that make them */
+    /* Relaxed: a thread that reads copies has waited for the threads that make them. */
     uint32_t number = __atomic_fetch_add(&removed->count, count, __ATOMIC_RELAXED);
     assert(number + count <= removed->blocks.count * removed->block_rows);
     uint64_t row_in_all = (uint64_t)quern__chunk_of(first)->index * removed->archetype->row_capacity +
@@ -164,28 +164,30 @@ static bool is_sorted(const quern__removed *removed)
     return true;
 }
 
-/* Whether a copy goes on where the one before it ended, so that nothing can come between them. */
+/* Whether the key of a copy follows the key of the copy before it directly, so that no other key can be between. */
 static bool is_next(const quern__removed *removed, uint32_t number)
 {
     return *key_at(removed, number) == *key_at(removed, number - 1) + 1;
 }
 
-/* The first number of each run of neighbours, with its key. items NULL: only counts them. */
-static uint32_t list_runs(const quern__removed *removed, quern__sort_item *items)
+/* Lists each sequence of copies with consecutive keys: key and number of its first copy. Returns the number of
+ * sequences. items may be NULL to count only. */
+static uint32_t list_sequences(const quern__removed *removed, quern__sort_item *items)
 {
-    uint32_t run_count = 0;
+    uint32_t sequence_count = 0;
     for (uint32_t i = 0; i < removed->count; i++) {
         if (i > 0 && is_next(removed, i)) continue;
         if (items != NULL)
-            items[run_count] =
+            items[sequence_count] =
                 (quern__sort_item){.key = *key_at(removed, i), .pointer = (void *)(uintptr_t)i};
-        run_count++;
+        sequence_count++;
     }
-    return run_count;
+    return sequence_count;
 }
 
-/* The copies of this one's run from here on that have room in the rows left of a block on either side. */
-static uint32_t count_neighbours(const quern__removed *removed, uint32_t from, uint32_t to)
+/* Returns how many copies from number `from` on have consecutive keys and fit both the rest of their block and the rest
+ * of the block of number `to`. */
+static uint32_t count_consecutive(const quern__removed *removed, uint32_t from, uint32_t to)
 {
     const uint32_t rows = removed->block_rows;
     const uint32_t from_left = rows - from % rows, to_left = rows - to % rows;
@@ -213,16 +215,16 @@ static void move_copies(const quern__removed *removed, char *to, uint32_t to_row
     }
 }
 
-/* Moves all copies, run by run in the order of the list, to other blocks. */
-static void move_runs(const quern__removed *removed, char *const *blocks, const quern__sort_item *runs,
-                      uint32_t run_count)
+/* Moves all copies to other blocks, sequence by sequence in the order of the list. */
+static void move_sequences(const quern__removed *removed, char *const *blocks,
+                           const quern__sort_item *sequences, uint32_t sequence_count)
 {
     const uint32_t rows = removed->block_rows;
     uint32_t to = 0;
-    for (uint32_t i = 0; i < run_count; i++) {
-        uint32_t from = (uint32_t)(uintptr_t)runs[i].pointer, count;
+    for (uint32_t i = 0; i < sequence_count; i++) {
+        uint32_t from = (uint32_t)(uintptr_t)sequences[i].pointer, count;
         do {
-            count = count_neighbours(removed, from, to);
+            count = count_consecutive(removed, from, to);
             move_copies(removed, blocks[to / rows], to % rows, removed->blocks.items[from / rows],
                         from % rows, count);
             from += count;
@@ -231,7 +233,7 @@ static void move_runs(const quern__removed *removed, char *const *blocks, const 
     }
 }
 
-/* Fills a list with as many blocks as have copies. False when there is no memory. */
+/* Allocates as many blocks as have copies. Returns false, with nothing allocated, without memory. */
 static bool allocate_blocks(const quern__removed *removed, const quern_allocator *allocator, char **blocks)
 {
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
@@ -245,11 +247,11 @@ static bool allocate_blocks(const quern__removed *removed, const quern_allocator
 }
 
 static void sort_into(quern__removed *removed, const quern_allocator *allocator, char **blocks,
-                      quern__sort_item *runs, uint32_t run_count)
+                      quern__sort_item *sequences, uint32_t sequence_count)
 {
-    list_runs(removed, runs);
-    quern__sort(runs, runs + run_count, run_count);
-    move_runs(removed, blocks, runs, run_count);
+    list_sequences(removed, sequences);
+    quern__sort(sequences, sequences + sequence_count, sequence_count);
+    move_sequences(removed, blocks, sequences, sequence_count);
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
         release_block(removed, allocator, removed->blocks.items[i]);
         removed->blocks.items[i] = blocks[i];
@@ -259,14 +261,15 @@ static void sort_into(quern__removed *removed, const quern_allocator *allocator,
 bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator)
 {
     if (is_sorted(removed)) return true;
-    const uint32_t run_count = list_runs(removed, NULL);
-    const size_t runs_bytes = 2 * (size_t)run_count * sizeof(quern__sort_item);
+    const uint32_t sequence_count = list_sequences(removed, NULL);
+    const size_t sequences_bytes = 2 * (size_t)sequence_count * sizeof(quern__sort_item);
     const size_t blocks_bytes = quern__removed_used_blocks(removed) * sizeof(char *);
-    quern__sort_item *runs = quern__allocate(allocator, runs_bytes, REMOVED_ALIGNMENT_BYTES);
+    quern__sort_item *sequences = quern__allocate(allocator, sequences_bytes, REMOVED_ALIGNMENT_BYTES);
     char **blocks = quern__allocate(allocator, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
-    const bool has_memory = runs != NULL && blocks != NULL && allocate_blocks(removed, allocator, blocks);
-    if (has_memory) sort_into(removed, allocator, blocks, runs, run_count);
-    quern__release(allocator, runs, runs_bytes, REMOVED_ALIGNMENT_BYTES);
+    const bool has_memory =
+        sequences != NULL && blocks != NULL && allocate_blocks(removed, allocator, blocks);
+    if (has_memory) sort_into(removed, allocator, blocks, sequences, sequence_count);
+    quern__release(allocator, sequences, sequences_bytes, REMOVED_ALIGNMENT_BYTES);
     quern__release(allocator, blocks, blocks_bytes, REMOVED_ALIGNMENT_BYTES);
     return has_memory;
 }

@@ -191,7 +191,7 @@ void quern__reacting_finish(const quern__plan *plan, const quern__segment *segme
     for (uint32_t i = segment->first; i < segment->end; i++) {
         const quern__system *system = plan->order.items[i];
         if (has_run)
-            quern__reaction_done(system->query.storage, system->reaction);
+            quern__reaction_finish(system->query.storage, system->reaction);
         else
             quern__reaction_put_back(system->query.storage, system->reaction);
     }

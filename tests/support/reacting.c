@@ -40,7 +40,7 @@ static reacting_row *append(reacting *it)
 
 static void list_removed(reacting *it, const quern__taken_block *block)
 {
-    const quern__archetype *archetype = block->watch->archetype;
+    const quern__archetype *archetype = block->subscription->archetype;
     cr_assert_gt(block->count, 0u);
     for (uint32_t i = 0; i < block->count; i++) {
         reacting_row *row = append(it);
@@ -88,8 +88,8 @@ void reacting_look(reacting *it)
     cr_assert_not(it->reaction->is_pending);
     const quern__taken *taken = &it->reaction->taken;
     for (uint32_t i = 0; i < taken->removed.count; i++) {
-        cr_assert(i == 0 || taken->removed.items[i].watch->archetype->index >=
-                                taken->removed.items[i - 1].watch->archetype->index);
+        cr_assert(i == 0 || taken->removed.items[i].subscription->archetype->index >=
+                                taken->removed.items[i - 1].subscription->archetype->index);
         list_removed(it, &taken->removed.items[i]);
     }
     for (uint32_t i = 0; i < taken->rows.count; i++) {
@@ -100,7 +100,7 @@ void reacting_look(reacting *it)
 
 void reacting_done(reacting *it)
 {
-    quern__reaction_done(it->query->storage, it->reaction);
+    quern__reaction_finish(it->query->storage, it->reaction);
 }
 
 const reacting_row *reacting_find(const reacting *it, quern_reaction_kind kind, quern_entity entity)

@@ -734,7 +734,7 @@ static void expect_again(uint32_t count)
 
 static uint32_t block_count(uint32_t i)
 {
-    return told.reaction->watches.items[i]->removed.blocks.count;
+    return told.reaction->subscriptions.items[i]->removed.blocks.count;
 }
 
 Test(reaction, what_is_put_back_is_told_of_again)
@@ -781,9 +781,9 @@ Test(reaction, as_many_blocks_are_kept_as_were_used_last)
     create_gone();
     destroy_gone(0, GONE - 20);
     expect(GONE - 20);
-    cr_assert(block_count(0) == 0 && told.reaction->watches.items[0]->handed_count >= 2);
+    cr_assert(block_count(0) == 0 && told.reaction->subscriptions.items[0]->taken_block_count >= 2);
     reacting_done(&told);
-    cr_assert(block_count(0) >= 2 && told.reaction->watches.items[0]->handed_count == 0);
+    cr_assert(block_count(0) >= 2 && told.reaction->subscriptions.items[0]->taken_block_count == 0);
     const uint64_t calls = failing_allocator_call_count(memory);
     destroy_gone(GONE - 20, 10);
     expect(10);
@@ -804,7 +804,7 @@ Test(reaction, what_is_dropped_leaves_no_copies_and_no_other_reaction)
     cr_assert_not(told.reaction->is_pending);
     cr_assert(quern__reactions_are_pending(world->storage.reactions), "the other one still is");
     expect(0);
-    cr_assert_eq(told.reaction->watches.items[0]->removed.count, 0);
+    cr_assert_eq(told.reaction->subscriptions.items[0]->removed.count, 0);
     reacting_look(&beside);
     cr_assert_eq(beside.count, 20u, "those that came and went before a look were never told of");
     reacting_done(&beside);
@@ -827,7 +827,7 @@ Test(reaction, an_archetype_stays_until_those_that_left_it_were_seen)
     uint32_t count;
     must(quern_world_remove_empty_archetypes(world, &count));
     cr_assert_eq(count, 1u);
-    cr_assert_eq(told.reaction->watches.count, 0u);
+    cr_assert_eq(told.reaction->subscriptions.count, 0u);
     expect_one(QUERN_ON_ADDED, create(1));
     close_world();
 }
@@ -949,7 +949,7 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
         fill_world(makes_tree);
         if (record != NULL) record();
         reacting_look(&values);
-        quern__reaction_done(&world->storage, values.reaction);
+        quern__reaction_finish(&world->storage, values.reaction);
         quern__reaction_drop(&world->storage, told.reaction);
         const uint64_t hash = quern_world_hash(world);
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
@@ -966,7 +966,7 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
         while (quern__reaction_take(&world->storage, values.reaction) != QUERN_OK)
             failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 2);
         failing_allocator_heal(memory);
-        quern__reaction_done(&world->storage, values.reaction);
+        quern__reaction_finish(&world->storage, values.reaction);
         reacting_look(&told);
         cr_assert_eq(told.count, expected_count, "%u of %u rows", told.count, expected_count);
         reacting_end(&values);
@@ -1042,7 +1042,7 @@ Test(reaction_memory, an_archetype_that_is_new)
         has_failed = quern_entity_add(world, entity, other, NULL) != QUERN_OK;
         failing_allocator_heal(memory);
         assert_valid(world);
-        cr_assert_eq(told.reaction->watches.count, world->storage.archetypes.count - 1);
+        cr_assert_eq(told.reaction->subscriptions.count, world->storage.archetypes.count - 1);
     }
     cr_assert_gt(n, 5u);
     expect(0);

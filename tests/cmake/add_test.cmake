@@ -14,8 +14,8 @@
 set(quern_known_labels threaded optimised stress)
 
 # These begin first, so that none is left alone at the end.
-set(quern_long_tests bench test_determinism test_event_flow test_levels test_bulk test_reaction bench_report grid
-                     swarm test_sync keep)
+set(quern_long_tests bench test_bulk_random test_frame_failure test_determinism test_event_flow test_graph_nested
+                     stress_jobs test_levels test_reaction_memory bench_report grid swarm test_sync keep)
 
 # Criterion passes a test whose process finds a leak at its end; so what sanitizers print counts as well.
 function(quern_guard_test name)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_CORE_CALLS_ARCHETYPES_SCENE_H
+#define QUERN_TESTS_CORE_CALLS_ARCHETYPES_SCENE_H
+
+/* Worlds with many archetypes, some of them without rows, for tests of trimming. */
+
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+#include <quern/bulk.h>
+
+#include <stdio.h>
+
+enum { MANY = 3000, CROWD = 60000, TAG_COUNT = 12, SET_COUNT = 1 << TAG_COUNT };
+
+static failing_allocator *allocator;
+static quern_world *world;
+static quern_component number, point, wide; /* uint64_t, vec3, 64 bytes */
+static quern_component tags[TAG_COUNT];
+static quern_entity entities[CROWD];
+
+static uint32_t empty_archetype_checks_per_sync; /* of the world to be opened */
+
+static inline void open_bare(void)
+{
+    allocator = failing_allocator_create();
+    quern_world_def def = {.allocator = failing_allocator_interface(allocator),
+                           .empty_archetype_checks_per_sync = empty_archetype_checks_per_sync};
+    quern_result result = quern_world_create(&def, &world);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    number = setup_component(world, "number", 8, 8);
+    point = setup_component(world, "point", sizeof(vec3), 4);
+    wide = setup_component(world, "wide", 64, 8);
+    for (uint32_t i = 0; i < TAG_COUNT; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "tag%u", i);
+        tags[i] = setup_tag(world, name);
+    }
+}
+
+/* The end of each test: an assertion after it, in .fini, would not fail it. */
+static inline void close_bare(void)
+{
+    assert_valid(world);
+    quern_world_destroy(world);
+    failing_allocator_close(allocator);
+}
+
+static inline void must_stay_valid(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    assert_valid(world);
+}
+
+static inline quern_entity create_with(quern_component first, quern_component second, uint64_t value)
+{
+    quern_component components[] = {number, first, second};
+    const void *values[] = {&value, NULL, NULL};
+    quern_entity entity;
+    uint32_t count = quern_component_is_null(first) ? 1 : quern_component_is_null(second) ? 2 : 3;
+    quern_result result = quern_entity_create_with(world, components, values, count, &entity);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    return entity;
+}
+
+static const quern_component none;
+
+static inline uint64_t number_of(quern_entity entity)
+{
+    const uint64_t *value = quern_entity_get(world, entity, number);
+    cr_assert_not_null(value);
+    return *value;
+}
+
+static inline quern_world_stats stats(void)
+{
+    return stats_of_world(world);
+}
+
+static inline quern_archetype_stats stats_of(uint32_t index)
+{
+    quern_archetype_stats found;
+    quern_result result = quern_world_get_archetype_stats(world, index, &found);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    return found;
+}
+
+/* Checks that nothing shows but what was meant to. Where no entity is left, records go too, and with them the
+ * order of handles to come. */
+static inline void trim(void)
+{
+    uint64_t before = quern_world_hash(world);
+    must_stay_valid(quern_world_trim(world));
+    if (stats().entity_count > 0) cr_assert_eq(quern_world_hash(world), before, "trim changed the world");
+    uint32_t all = stats().archetype_count;
+    for (uint32_t i = 0; i < all; i++)
+        cr_assert_eq(stats_of(i).held_count, stats_of(i).chunk_count, "archetype %u holds spare chunks", i);
+}
+
+static inline uint32_t count_empty(void)
+{
+    uint32_t count = 0, all = stats().archetype_count;
+    for (uint32_t i = 1; i < all; i++)
+        count += stats_of(i).entity_count == 0;
+    return count;
+}
+
+static inline uint32_t remove_empty(void)
+{
+    uint64_t before = quern_world_hash(world);
+    uint32_t expected = count_empty(), all = stats().archetype_count, count = 77777;
+    must_stay_valid(quern_world_remove_empty_archetypes(world, &count));
+    cr_assert_eq(quern_world_hash(world), before, "taking archetypes out changed the world");
+    cr_assert_eq(count, expected);
+    cr_assert_eq(stats().archetype_count, all - count);
+    cr_assert_eq(count_empty(), 0u);
+    return count;
+}
+
+/* More than two slabs. */
+static inline void create_crowd(void)
+{
+    static uint64_t numbers[CROWD];
+    for (uint32_t i = 0; i < CROWD; i++)
+        numbers[i] = i;
+    quern_component components[] = {number, wide};
+    const void *columns[] = {numbers, NULL};
+    must_stay_valid(quern_entity_create_many(world, components, columns, 2, CROWD, entities));
+}
+
+/* Whether the archetype has exactly these components. */
+static inline bool is_of(uint32_t index, const quern_component *components, uint32_t count)
+{
+    quern_component found[8] = {{0}};
+    if (quern_world_archetype_components(world, index, found, 8) != count) return false;
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < count; j++)
+            same += quern_component_equal(components[i], found[j]);
+    return same == count;
+}
+
+/* The index of the archetype, or UINT32_MAX. */
+static inline uint32_t index_of(const quern_component *components, uint32_t count)
+{
+    for (uint32_t i = 0; i < stats().archetype_count; i++)
+        if (is_of(i, components, count)) return i;
+    return UINT32_MAX;
+}
+
+/* One entity of each of the sets {number, tags[i]}, i below count, numbered by i. */
+static inline void create_row_of_sets(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        entities[i] = create_with(tags[i], none, i);
+}
+
+enum { QUERY_COUNT = 5 };
+
+/* Those that look through the archetypes of one component, and those that look through all. */
+static inline void open_queries(quern_query *queries[QUERY_COUNT])
+{
+    quern_term terms[QUERY_COUNT][2] = {
+        {quern_term_read(number), quern_term_with(tags[2])},
+        {quern_term_read(number), quern_term_without(tags[1])},
+        {quern_term_without(tags[0]), quern_term_without(tags[2])},
+        {quern_term_optional(number, QUERN_READ), quern_term_optional(tags[1], QUERN_NO_ACCESS)},
+        {quern_term_any(tags[1], QUERN_NO_ACCESS), quern_term_any(tags[2], QUERN_NO_ACCESS)},
+    };
+    for (uint32_t i = 0; i < QUERY_COUNT; i++)
+        queries[i] = setup_query(world, terms[i], 2);
+}
+
+static inline void close_queries(quern_query *queries[QUERY_COUNT])
+{
+    for (uint32_t i = 0; i < QUERY_COUNT; i++)
+        quern_query_destroy(queries[i]);
+}
+
+static inline uint64_t count_walked(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += it.view.count;
+    cr_assert_eq(it.result, QUERN_OK);
+    return count;
+}
+
+/* All queries find what new ones find. */
+static inline void check_queries(quern_query *queries[QUERY_COUNT])
+{
+    quern_query *fresh[QUERY_COUNT];
+    open_queries(fresh);
+    for (uint32_t i = 0; i < QUERY_COUNT; i++) {
+        uint64_t expected = count_walked(fresh[i]);
+        cr_assert_eq(quern_query_count(queries[i]), expected, "query %u", i);
+        cr_assert_eq(count_walked(queries[i]), expected, "query %u", i);
+    }
+    close_queries(fresh);
+}
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+#include "tests/core/calls/archetypes_scene.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Archetypes without rows that are taken out beside schedules, and at sync points. */
+
+TestSuite(empty_archetypes_in_frames, .init = open_bare);
+
+/* --------------------------------------------------------------------------------------- schedules */
+
+/* Counts up, by its own number, every row it is shown. */
+static void count_up(quern_context *context, const quern_view *view)
+{
+    uint64_t *values = quern_view_write(view, 0);
+    const uint64_t *step = quern_context_user_data(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        values[i] = values[i] * 3 + *step;
+}
+
+static quern_system add_counter(quern_schedule *schedule, const char *name, quern_component tag,
+                                uint64_t *step)
+{
+    quern_system_def def = system_def(name, count_up);
+    def.terms[0] = quern_term_write(number);
+    def.terms[1] = quern_term_with(tag);
+    def.user_data = step;
+    return setup_system(schedule, &def);
+}
+
+/* Gives what is tagged with the first tag the second instead, and half of them back. */
+static void change_tags(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t *values = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        quern_component gone = tags[values[i] % 3], come = tags[3 + values[i] % 4];
+        quern_commands_remove(commands, view->entities[i], gone);
+        quern_commands_add(commands, view->entities[i], come, NULL);
+        if (values[i] % 5 == 0) quern_commands_remove(commands, view->entities[i], tags[values[i] % 7]);
+    }
+}
+
+static void tidy_up(quern_context *context)
+{
+    quern_world *own = quern_context_world(context);
+    const bool *is_on = quern_context_user_data(context);
+    if (!*is_on) return;
+    cr_assert_eq(quern_world_trim(own), QUERN_OK);
+    cr_assert_eq(quern_world_remove_empty_archetypes(own, NULL), QUERN_OK);
+}
+
+static uint64_t steps[7] = {1, 2, 3, 4, 5, 6, 7};
+
+/* Systems that meet only where an archetype has both of their tags, then one that changes tags. */
+static quern_schedule *open_schedule(bool *tidies_in_frame)
+{
+    static const char *const names[] = {"count0", "count1", "count2", "count3",
+                                        "count4", "count5", "count6"};
+    quern_schedule *schedule = setup_phases(world, 2);
+    for (uint32_t i = 0; i < 5; i++)
+        add_counter(schedule, names[i], tags[i], &steps[i]);
+    quern_system_def def = system_def("tidy", NULL);
+    def.begin = tidy_up;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    def.user_data = tidies_in_frame;
+    setup_system(schedule, &def);
+    for (uint32_t i = 5; i < 7; i++)
+        add_counter(schedule, names[i], tags[i], &steps[i]);
+    def = system_def("change", change_tags);
+    def.terms[0] = quern_term_read(number);
+    def.phase = 1;
+    setup_system(schedule, &def);
+    return schedule;
+}
+
+enum { FRAME_ROWS = 600, FRAME_COUNT = effort(40, 40, 12) };
+
+static void create_frame_rows(void)
+{
+    for (uint32_t i = 0; i < FRAME_ROWS; i++)
+        entities[i] = create_with(tags[i % 7], tags[(i + 1 + i % 3) % 7], i);
+}
+
+/* What all entities hold after some frames; values may depend on nothing but the frames. */
+static void run_frames(uint32_t thread_count, bool tidies_between, bool tidies_in_frame,
+                       uint64_t out_values[FRAME_ROWS])
+{
+    open_bare();
+    create_frame_rows();
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_schedule *schedule = open_schedule(&tidies_in_frame);
+    for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
+        if (tidies_between && frame % 3 != 0) remove_empty();
+        if (tidies_between && frame % 4 == 2) trim();
+        must_run(schedule, jobs);
+        assert_valid(world);
+    }
+    for (uint32_t i = 0; i < FRAME_ROWS; i++)
+        out_values[i] = number_of(entities[i]);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    close_bare();
+}
+
+Test(empty_archetypes_in_frames, frames_give_the_same_with_it_as_without)
+{
+    static uint64_t expected[FRAME_ROWS], found[FRAME_ROWS];
+    close_bare();
+    run_frames(0, false, false, expected);
+    for (uint32_t i = 0; i < POOL_COUNT; i++)
+        for (uint32_t kind = 1; kind < 8; kind += 1 + kind / 4) {
+            empty_archetype_checks_per_sync = (kind & 4) != 0 ? 1 + 7 * i : 0;
+            run_frames(pool_threads[i], kind & 1, kind & 2, found);
+            cr_assert_eq(memcmp(found, expected, sizeof found), 0, "%u threads, kind %u", pool_threads[i],
+                         kind);
+        }
+}
+
+/* The archetype that makes two systems conflict goes and comes back. */
+Test(empty_archetypes_in_frames, conflicts_are_seen_again)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system first = add_counter(schedule, "first", tags[0], &steps[0]);
+    quern_system second = add_counter(schedule, "second", tags[1], &steps[1]);
+    quern_entity alone = create_with(tags[0], none, 0), other = create_with(tags[1], none, 0);
+    must_run(schedule, NULL);
+    cr_assert_not(quern_schedule_has_edge(schedule, first, second));
+    for (uint32_t round = 0; round < 3; round++) {
+        quern_entity both = create_with(tags[0], tags[1], 1);
+        must_run(schedule, NULL);
+        cr_assert(quern_schedule_has_edge(schedule, first, second), "round %u", round);
+        cr_assert_eq(number_of(both), (1 * 3 + 1) * 3 + 2u);
+        must_stay_valid(quern_entity_destroy(world, both));
+        must_run(schedule, NULL);
+        cr_assert_eq(remove_empty(), 1u);
+        if (round == 1) must_run(schedule, NULL);
+    }
+    cr_assert_gt(number_of(alone), 0u);
+    cr_assert_gt(number_of(other), 0u);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* An archetype that nobody had before comes in the place of one that went. */
+Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system first = add_counter(schedule, "first", tags[0], &steps[0]);
+    quern_system second = add_counter(schedule, "second", tags[1], &steps[1]);
+    quern_system third = add_counter(schedule, "third", tags[2], &steps[2]);
+    create_row_of_sets(TAG_COUNT);
+    must_run(schedule, NULL);
+    must_stay_valid(quern_entity_destroy_many(world, entities, 3));
+    remove_empty();
+    quern_entity both = create_with(tags[1], tags[2], 1);
+    must_run(schedule, NULL);
+    cr_assert(quern_schedule_has_edge(schedule, second, third));
+    cr_assert_not(quern_schedule_has_edge(schedule, first, second));
+    cr_assert_eq(number_of(both), (1 * 3 + 2) * 3 + 3u);
+    quern_entity three = create_with(tags[0], tags[1], 1);
+    remove_empty();
+    must_run(schedule, NULL);
+    cr_assert(quern_schedule_has_edge(schedule, first, second));
+    cr_assert_eq(number_of(three), (1 * 3 + 1) * 3 + 2u);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* Two schedules on one world, one of which is destroyed: the world must not know its systems any more. */
+Test(empty_archetypes_in_frames, schedules_come_and_go)
+{
+    quern_schedule *kept = setup_schedule(world);
+    add_counter(kept, "kept", tags[0], &steps[0]);
+    for (uint32_t round = 0; round < 5; round++) {
+        quern_schedule *passing = setup_schedule(world);
+        add_counter(passing, "passing", tags[0], &steps[1]);
+        quern_entity entity = create_with(tags[0], tags[1 + round], 0);
+        if (round % 2 == 0) must_run(passing, NULL);
+        must_run(kept, NULL);
+        must_stay_valid(quern_entity_destroy(world, entity));
+        if (round % 3 == 0) remove_empty();
+        quern_schedule_destroy(passing);
+        remove_empty();
+        must_run(kept, NULL);
+    }
+    quern_schedule_destroy(kept);
+    close_bare();
+}
+
+/* ------------------------------------------------------------------------------- at sync points, a few */
+
+/* One sync point for each frame. */
+static quern_schedule *open_syncing(uint32_t per_sync)
+{
+    close_bare();
+    empty_archetype_checks_per_sync = per_sync;
+    open_bare();
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("idle", idle_run);
+    setup_system(schedule, &def);
+    return schedule;
+}
+
+/* How many frames it takes until so few archetypes are left. */
+static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
+{
+    for (uint32_t frame = 0; frame < 1000; frame++) {
+        if (stats().archetype_count <= archetype_count) return frame;
+        must_run(schedule, NULL);
+    }
+    return UINT32_MAX;
+}
+
+Test(empty_archetypes_in_frames, nothing_is_taken_out_unless_the_world_asks_for_it)
+{
+    quern_schedule *schedule = open_syncing(0);
+    create_row_of_sets(TAG_COUNT);
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT));
+    uint32_t count = stats().archetype_count;
+    for (uint32_t frame = 0; frame < 50; frame++)
+        must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, count);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+Test(empty_archetypes_in_frames, what_is_left_goes_at_later_sync_points_and_never_more_than_a_few_at_once)
+{
+    quern_schedule *schedule = open_syncing(3);
+    create_row_of_sets(TAG_COUNT);
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT - 2));
+    quern_term term = quern_term_read(number);
+    quern_query *query = setup_query(world, &term, 1);
+    uint64_t hash = quern_world_hash(world);
+    uint32_t before = stats().archetype_count;
+    for (uint32_t frame = 0; frame < 60; frame++) {
+        must_run(schedule, NULL);
+        uint32_t now = stats().archetype_count;
+        cr_assert(now <= before && before - now <= 3, "%u archetypes after %u", now, before);
+        cr_assert(frame >= 8 || now == before, "gone in frame %u", frame);
+        cr_assert_eq(quern_query_count(query), 2u);
+        cr_assert_eq(quern_world_hash(world), hash);
+        assert_valid(world);
+        before = now;
+    }
+    cr_assert_eq(before, 3u, "the one without components and two with entities");
+    quern_query_destroy(query);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+Test(empty_archetypes_in_frames, what_is_empty_for_a_few_sync_points_stays)
+{
+    quern_schedule *schedule = open_syncing(UINT32_MAX);
+    quern_entity entity = create_with(tags[0], none, 1);
+    uint32_t index = index_of((quern_component[]){number, tags[0]}, 2);
+    for (uint32_t round = 0; round < 10; round++) {
+        must_stay_valid(quern_entity_destroy(world, entity));
+        for (uint32_t frame = 0; frame < 7; frame++)
+            must_run(schedule, NULL);
+        cr_assert_eq(index_of((quern_component[]){number, tags[0]}, 2), index, "round %u", round);
+        entity = create_with(tags[0], none, 1);
+        must_run(schedule, NULL);
+    }
+    must_stay_valid(quern_entity_destroy(world, entity));
+    cr_assert_leq(frames_until(schedule, 1), 10u);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* Every frame some entities with sets that there never were. */
+enum { NEW_PER_FRAME = 256, CHANGING_FRAMES = 280, SET_BITS = 17 };
+
+static quern_component set_tags[SET_BITS];
+static uint32_t next_set;
+
+static void create_new_sets(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < NEW_PER_FRAME; i++) {
+        quern_component chosen[SET_BITS + 1] = {number};
+        uint32_t count = 1;
+        next_set++;
+        for (uint32_t t = 0; t < SET_BITS; t++)
+            if (next_set >> t & 1) chosen[count++] = set_tags[t];
+        cr_assert(quern_commands_create_with(commands, chosen, NULL, count).bits, "%s",
+                  quern_error_message());
+    }
+}
+
+static void destroy_old(quern_context *context, const quern_view *view)
+{
+    for (uint32_t i = 0; i < view->count; i++)
+        quern_commands_destroy(quern_context_commands(context), view->entities[i]);
+}
+
+Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
+{
+    runs_on_one_thread();
+    close_bare();
+    empty_archetype_checks_per_sync = 4 * NEW_PER_FRAME;
+    open_bare();
+    for (uint32_t t = 0; t < SET_BITS; t++)
+        set_tags[t] = setup_tag(world, (char[]){'s', (char)('a' + t), '\0'});
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("destroy", destroy_old);
+    def.terms[0] = quern_term_read(number);
+    def.begin = create_new_sets;
+    setup_system(schedule, &def);
+    uint32_t most = 0;
+    for (uint32_t frame = 0; frame < CHANGING_FRAMES; frame++) {
+        must_run(schedule, NULL);
+        if (stats().archetype_count > most) most = stats().archetype_count;
+        cr_assert_eq(stats().entity_count, (uint64_t)NEW_PER_FRAME);
+        if (frame % 40 == 0) assert_valid(world);
+    }
+    cr_assert_gt(next_set, (uint32_t)QUERN_MAX_ARCHETYPES, "there would have been too many");
+    cr_assert_lt(most, 30u * NEW_PER_FRAME, "%u at a time", most);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* A query that has not seen all needs memory before anything can be taken out. */
+Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time)
+{
+    quern_schedule *schedule = open_syncing(UINT32_MAX);
+    quern_query *queries[QUERY_COUNT];
+    open_queries(queries);
+    create_row_of_sets(TAG_COUNT);
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+    for (uint32_t frame = 0; frame < 8; frame++)
+        must_run(schedule, NULL);
+    uint32_t count = stats().archetype_count;
+    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_OK, "%s", quern_error_message());
+    failing_allocator_heal(allocator);
+    assert_valid(world);
+    cr_assert_eq(stats().archetype_count, count);
+    cr_assert_leq(frames_until(schedule, count - TAG_COUNT / 2), 3u);
+    check_queries(queries);
+    close_queries(queries);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* What was to go when memory lacked, and is filled again before its next turn. */
+Test(empty_archetypes_in_frames, what_could_not_go_without_memory_may_be_filled_again)
+{
+    quern_schedule *schedule = open_syncing(2);
+    quern_query *queries[QUERY_COUNT];
+    open_queries(queries);
+    create_row_of_sets(TAG_COUNT);
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT));
+    must_run(schedule, NULL);
+    uint32_t count = stats().archetype_count;
+    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    for (uint32_t frame = 0; frame < 4 * TAG_COUNT; frame++)
+        must_run(schedule, NULL);
+    failing_allocator_heal(allocator);
+    cr_assert_eq(stats().archetype_count, count);
+    create_row_of_sets(TAG_COUNT);
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+    cr_assert_neq(frames_until(schedule, count - TAG_COUNT / 2), UINT32_MAX);
+    for (uint32_t i = 0; i < TAG_COUNT; i++)
+        cr_assert_eq(quern_entity_is_alive(world, entities[i]), i >= TAG_COUNT / 2, "entity %u", i);
+    assert_valid(world);
+    close_queries(queries);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_CORE_QUERY_ROW_CHANGES_SCENE_H
+#define QUERN_TESTS_CORE_QUERY_ROW_CHANGES_SCENE_H
+
+/* A world whose components know changes by row, for tests of filters on changes. */
+
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+enum { ROWS = 1500, MAX_ROWS = 3 * ROWS };
+
+static quern_world *world;
+static quern_component number, other, flag; /* with row_changes; the first and the last can be disabled */
+static quern_component plain, tag;          /* without */
+static quern_entity entities[ROWS];
+static captured_reports reports;
+
+static inline quern_component component_by_row(const char *name, uint32_t size_bytes, bool can_disable)
+{
+    quern_component component;
+    const quern_component_def def = {.name = name,
+                                     .size_bytes = size_bytes,
+                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
+                                     .can_disable = can_disable,
+                                     .row_changes = true};
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
+static inline void register_components(void)
+{
+    number = component_by_row("number", 8, true);
+    other = component_by_row("other", 8, false);
+    flag = component_by_row("flag", 0, true);
+    plain = setup_component(world, "plain", 8, 8);
+    tag = setup_tag(world, "tag");
+}
+
+/* In several chunks, in the order of the list. */
+static inline void open_world(void)
+{
+    world = setup_world();
+    register_components();
+    const quern_component set[] = {number, other, plain};
+    for (uint32_t i = 0; i < ROWS; i++)
+        entities[i] = setup_entity_with(world, set, 3);
+    capture_reports(&reports);
+}
+
+static inline void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+/* How many rows come to view; shown gets their handles in order, or is NULL. The walk is over. */
+static inline uint32_t list_shown(quern_query *query, quern_entity *shown)
+{
+    uint32_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        quern_run run = {0};
+        for (; quern_view_next_run(&it.view, &run); count += run.count)
+            if (shown != NULL)
+                memcpy(shown + count, it.view.entities + run.first, run.count * sizeof *shown);
+    }
+    must(it.result);
+    return count;
+}
+
+static inline uint32_t look(quern_query *query)
+{
+    return list_shown(query, NULL);
+}
+
+#endif

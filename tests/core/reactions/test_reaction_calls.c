@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/query/query_internal.h"
+#include "tests/core/reactions/reaction_scene.h"
+
+#include <criterion/criterion.h>
+#include <quern/active.h>
+#include <quern/getter.h>
+#include <quern/prefab.h>
+#include <quern/relation.h>
+
+/* What each call and each command tells reactions. */
+
+TestSuite(reaction_calls, .init = open_world);
+
+/* ------------------------------------------------------------------------------------- each call */
+
+Test(reaction_calls, many_that_are_created_at_once)
+{
+    quern_entity entities[MANY];
+    must(quern_entity_create_many(world, (const quern_component[]){number, big}, NULL, 2, MANY, entities));
+    expect(MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        cr_assert(quern_entity_equal(told.rows[i].entity, entities[i]));
+    close_world();
+}
+
+/* The i-th row that went was this one. */
+static void assert_gone(uint32_t i, quern_entity entity, uint64_t value)
+{
+    cr_assert_eq(told.rows[i].kind, QUERN_ON_REMOVED);
+    cr_assert(quern_entity_equal(told.rows[i].entity, entity), "row %u", i);
+    cr_assert_eq(*(const uint64_t *)told.rows[i].values[0], value);
+}
+
+Test(reaction_calls, many_that_are_destroyed_come_in_the_order_of_the_list)
+{
+    quern_entity entities[MANY], list[MANY];
+    create_many_old(entities, MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        list[i] = entities[(i * 101) % MANY];
+    must(quern_entity_destroy_many(world, list, MANY));
+    expect(MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_gone(i, list[i], (i * 101) % MANY);
+    close_world();
+}
+
+Test(reaction_calls, all_matches_that_are_destroyed)
+{
+    quern_entity entities[MANY];
+    create_many_old(entities, MANY);
+    quern_query *query = setup_query(world, (const quern_term[]){quern_term_with(number)}, 1);
+    must(quern_entity_destroy_matching(query, NULL));
+    expect(MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_gone(i, entities[i], i);
+    quern_query_destroy(query);
+    close_world();
+}
+
+Test(reaction_calls, components_of_all_matches_are_put_in_and_taken_out)
+{
+    quern_entity entities[MANY];
+    create_many_old(entities, MANY);
+    quern_query *query = setup_query(world, (const quern_term[]){quern_term_with(big)}, 1);
+    must(quern_entity_add_matching(query, other, NULL, NULL));
+    expect(0);
+    must(quern_entity_remove_matching(query, number, NULL));
+    expect(MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_gone(i, entities[i], i);
+    must(quern_entity_add_matching(query, number, NULL, NULL));
+    expect(MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        cr_assert_eq(told.rows[i].kind, QUERN_ON_ADDED);
+    quern_query_destroy(query);
+    close_world();
+}
+
+Test(reaction_calls, an_entity_that_is_switched_off_no_longer_matches)
+{
+    const quern_entity entity = create_old(5);
+    must(quern_entity_set_active(world, entity, false));
+    expect_gone(entity, 5);
+    must(quern_entity_set_active(world, entity, true));
+    expect_one(QUERN_ON_ADDED, entity);
+    close_world();
+}
+
+Test(reaction_calls, who_writes_through_a_pointer_has_to_say_so)
+{
+    const quern_entity entity = create_old(1);
+    quern_getter *getter;
+    must(quern_getter_create(world, &(quern_getter_def){.component = number}, &getter));
+    *(uint64_t *)quern_getter_get_write(getter, entity) = 2;
+    *(uint64_t *)quern_entity_get(world, entity, number) = 3;
+    expect(0);
+    must(quern_entity_mark_changed(world, entity, number));
+    expect_one(QUERN_ON_SET, entity);
+    quern_getter_destroy(getter);
+    close_world();
+}
+
+Test(reaction_calls, a_target_is_a_value)
+{
+    const quern_relation parent = quern_world_parent(world);
+    reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(parent)));
+    const quern_entity root = create(1), deep = create(2), child = create(3);
+    must(quern_entity_relate(world, deep, parent, root));
+    must(quern_entity_relate(world, child, parent, root));
+    reacting_look(&related);
+    cr_assert_eq(related.count, 2u);
+    cr_assert_not_null(reacting_find(&related, QUERN_ON_ADDED, child));
+    must(quern_entity_relate(world, child, parent, deep)); /* on another level */
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_not_null(reacting_find(&related, QUERN_ON_SET, child));
+    const quern_entity other_root = create(4);
+    must(
+        quern_entity_relate(world, deep, parent, other_root)); /* the child's level stays, and its target */
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_not_null(reacting_find(&related, QUERN_ON_SET, deep));
+    must(quern_entity_unrelate(world, deep, parent)); /* the child comes to another level */
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    const reacting_row *row = reacting_find(&related, QUERN_ON_REMOVED, deep);
+    cr_assert_eq(memcmp(row->values[0], &other_root, sizeof other_root), 0);
+    reacting_end(&related);
+    close_world();
+}
+
+Test(reaction_calls, all_that_end_with_a_target_are_told_of)
+{
+    const quern_relation parent = quern_world_parent(world);
+    const quern_entity root = create(1), child = create(2), grandchild = create(3);
+    must(quern_entity_relate(world, child, parent, root));
+    must(quern_entity_relate(world, grandchild, parent, child));
+    expect(3);
+    must(quern_entity_destroy(world, root));
+    expect(3);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_ON_REMOVED, root)->values[0], 1u);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_ON_REMOVED, child)->values[0], 2u);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_ON_REMOVED, grandchild)->values[0], 3u);
+    close_world();
+}
+
+Test(reaction_calls, who_lives_on_without_a_target_is_told_of)
+{
+    quern_relation likes;
+    must(quern_relation_register(
+        world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
+        &likes));
+    reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(likes)));
+    const quern_entity target = create(1), source = create(2);
+    must(quern_entity_relate(world, source, likes, target));
+    reacting_look(&related);
+    must(quern_entity_destroy(world, target));
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_eq(
+        memcmp(reacting_find(&related, QUERN_ON_REMOVED, source)->values[0], &target, sizeof target), 0);
+    reacting_end(&related);
+    close_world();
+}
+
+Test(reaction_calls, members_of_a_prefab_that_is_spawned)
+{
+    const quern_relation parent = quern_world_parent(world);
+    const quern_entity root = create(1), child = create_old(2);
+    must(quern_entity_relate(world, child, parent, root));
+    quern_prefab prefab;
+    must(quern_prefab_capture(world, root, &prefab));
+    quern_entity roots[10];
+    expect(0);
+    must(quern_prefab_spawn_many(world, prefab, 10, NULL, roots, NULL));
+    expect(20);
+    for (uint32_t i = 0; i < 10; i++)
+        cr_assert_not_null(reacting_find(&told, QUERN_ON_ADDED, roots[i]));
+    must(quern_entity_destroy_many(world, roots, 10));
+    expect(20);
+    close_world();
+}
+
+/* --------------------------------------------------------------------------------------- commands */
+
+Test(reaction_calls, what_commands_add_up_to)
+{
+    const quern_entity gone = create_old(1), set = create_old(2), back = create_old(3);
+    const quern_entity moved = create_old(4), still = create_old(5);
+    uint64_t value = 10;
+    quern_commands *list = commands();
+    must(quern_commands_set(list, gone, number, &value));
+    must(quern_commands_destroy(list, gone));
+    must(quern_commands_set(list, set, number, &value));
+    must(quern_commands_add(list, set, other, NULL)); /* which moves it */
+    must(quern_commands_remove(list, back, number));
+    must(quern_commands_add(list, back, number, &value));
+    must(quern_commands_add(list, moved, tag, NULL));
+    must(quern_commands_add(list, still, number, NULL)); /* it has one, and keeps it */
+    must(quern_commands_destroy(list, quern_commands_create_with(list, &number, NULL, 1)));
+    const quern_entity created = quern_commands_create_with(list, &number, NULL, 1);
+    must(quern_commands_set(list, created, number, &value));
+    flush();
+    expect(4);
+    assert_gone(0, gone, 1);
+    cr_assert_not_null(reacting_find(&told, QUERN_ON_SET, set));
+    cr_assert_not_null(reacting_find(&told, QUERN_ON_SET, back));
+    uint32_t added_count = 0;
+    for (uint32_t i = 0; i < told.count; i++)
+        added_count += told.rows[i].kind == QUERN_ON_ADDED;
+    cr_assert_eq(added_count, 1u);
+    close_world();
+}
+
+Test(reaction_calls, those_that_commands_take_out_come_in_the_order_of_rows)
+{
+    quern_entity entities[MANY];
+    create_many_old(entities, MANY);
+    quern_commands *list = commands();
+    for (uint32_t i = 0; i < MANY; i++) {
+        const uint32_t k = (i * 101) % MANY;
+        must(k % 2 == 0 ? quern_commands_remove(list, entities[k], number)
+                        : quern_commands_destroy(list, entities[k]));
+    }
+    flush();
+    expect(MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_gone(i, entities[i], i);
+    close_world();
+}
+
+Test(reaction_calls, sync_points_and_calls_before_a_look_come_one_after_the_other)
+{
+    quern_entity entities[6];
+    create_many_old(entities, 6);
+    must(quern_commands_destroy(commands(), entities[4]));
+    must(quern_commands_destroy(commands(), entities[3]));
+    flush();
+    must(quern_entity_destroy(world, entities[5]));
+    must(quern_entity_remove(world, entities[0], number));
+    must(quern_commands_remove(commands(), entities[2], number));
+    must(quern_commands_destroy(commands(), entities[1]));
+    flush();
+    expect(6);
+    assert_gone(0, entities[3], 3);
+    assert_gone(1, entities[4], 4);
+    assert_gone(2, entities[5], 5);
+    assert_gone(3, entities[0], 0);
+    const bool is_swapped = told.rows[4].entity.bits == entities[1].bits; /* rows were relocated */
+    assert_gone(is_swapped ? 4 : 5, entities[1], 1);
+    assert_gone(is_swapped ? 5 : 4, entities[2], 2);
+    close_world();
+}
+
+Test(reaction_calls, commands_that_relate)
+{
+    const quern_relation parent = quern_world_parent(world);
+    reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(parent)));
+    const quern_entity root = create(1), deep = create(2), child = create(3);
+    must(quern_commands_relate(commands(), deep, parent, root));
+    must(quern_commands_relate(commands(), child, parent, root));
+    flush();
+    reacting_look(&related);
+    cr_assert_eq(related.count, 2u);
+    must(quern_commands_relate(commands(), child, parent, deep));
+    flush();
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_not_null(reacting_find(&related, QUERN_ON_SET, child));
+    must(quern_commands_unrelate(commands(), deep, parent));
+    flush();
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_not_null(reacting_find(&related, QUERN_ON_REMOVED, deep));
+    must(quern_commands_destroy(commands(), deep));
+    flush();
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_not_null(reacting_find(&related, QUERN_ON_REMOVED, child));
+    reacting_end(&related);
+    close_world();
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/query/query_internal.h"
+#include "core/storage/change.h"
+#include "tests/core/reactions/reaction_scene.h"
+
+#include <criterion/criterion.h>
+
+/* Copies of values of removed rows, blocks that are taken and put back, archetypes that reactions watch. */
+
+TestSuite(reaction_values, .init = open_world);
+
+/* ---------------------------------------------------------------------------------------- values */
+
+Test(reaction_values, old_values_with_hooks_are_copies_and_are_destroyed_when_they_were_seen)
+{
+    const quern_term terms[] = {quern_term_read(tracked_component), quern_term_read(number)};
+    reacting values = reacting_begin(world, ALL_KINDS, terms, 2);
+    quern_entity entities[MANY];
+    create_many_old(entities, MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        tracked value;
+        tracked_construct(&value, i, &counts);
+        must(quern_entity_add(world, entities[i], tracked_component, &value));
+        tracked_destroy(&value, &counts);
+    }
+    reacting_look(&values);
+    cr_assert_eq(values.count, MANY);
+    for (uint32_t i = MANY; i-- > 0;)
+        must(i % 3 == 0 ? quern_commands_remove(commands(), entities[i], number)
+                        : quern_commands_destroy(commands(), entities[i]));
+    flush();
+    reacting_look(&values);
+    cr_assert_eq(values.count, MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        cr_assert(quern_entity_equal(values.rows[i].entity, entities[i]));
+        cr_assert(tracked_is_live(values.rows[i].values[0]));
+        cr_assert_eq(((const tracked *)values.rows[i].values[0])->payload, i);
+        cr_assert_eq(*(const uint64_t *)values.rows[i].values[1], i);
+    }
+    const uint64_t living = (MANY + 2) / 3;
+    cr_assert_eq(tracked_live_count(&counts), living + MANY);
+    reacting_done(&values);
+    cr_assert_eq(tracked_live_count(&counts), living);
+    must(quern_entity_remove(world, entities[0], tracked_component));
+    must(quern_entity_add(world, entities[3], number, NULL));
+    must(quern_entity_destroy(world, entities[3]));
+    reacting_look(&values);
+    cr_assert_eq(values.count, 0u, "neither matched when they were looked at");
+    reacting_end(&values);
+    close_world();
+}
+
+Test(reaction_values, a_value_that_cannot_be_copied_cannot_be_kept)
+{
+    atomic_llong live_count = 0;
+    const quern_component boxed = owned_register(world, "boxed", &live_count);
+    quern_query *query = setup_query(world, (const quern_term[]){quern_term_read(boxed)}, 1);
+    quern__reaction_def def = {.kinds = QUERN_ON_REMOVED,
+                               .terms = query->terms,
+                               .term_count = 1,
+                               .matches = quern__query_matches,
+                               .query = query};
+    quern__reaction *reaction;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern__reaction_add(&world->storage, &def, &reaction));
+    cr_assert_not_null(strstr(quern_error_message(), "boxed"));
+    def.kinds = QUERN_ON_ADDED | QUERN_ON_SET;
+    must(quern__reaction_add(&world->storage, &def, &reaction));
+    quern__reaction_remove(&world->storage, reaction);
+    quern_query_destroy(query);
+    reacting with = react(ALL_KINDS, quern_term_with(boxed));
+    reacting_end(&with);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------- what is taken, and back */
+
+enum { GONE = 1300 }; /* entities that go: more than two blocks of copies */
+
+static quern_entity gone[GONE];
+static reacting_row rows_before[4 * GONE];
+
+/* Half of them have another component, too, so that they are in two archetypes. */
+static void create_gone(void)
+{
+    for (uint64_t i = 0; i < GONE; i++)
+        must(quern_entity_create_with(world, (quern_component[]){number, other}, (const void *[]){&i, NULL},
+                                      1 + i % 2, &gone[i]));
+    reacting_look(&told);
+    cr_assert_eq(told.count, (uint32_t)GONE);
+    reacting_done(&told);
+}
+
+static void destroy_gone(uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        must(quern_entity_destroy(world, gone[i]));
+}
+
+/* Looks, puts back what it saw, and expects to see the same again. */
+static void expect_again(uint32_t count)
+{
+    expect(count);
+    cr_assert_not(told.reaction->is_pending);
+    memcpy(rows_before, told.rows, count * sizeof rows_before[0]);
+    quern__reaction_put_back(&world->storage, told.reaction);
+    cr_assert(told.reaction->is_pending && quern__reactions_are_pending(world->storage.reactions));
+    expect(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const reacting_row *was = &rows_before[i], *is = &told.rows[i];
+        cr_assert(was->kind == is->kind && was->archetype == is->archetype &&
+                  quern_entity_equal(was->entity, is->entity) && was->values[0] == is->values[0]);
+    }
+}
+
+static uint32_t block_count(uint32_t i)
+{
+    return told.reaction->subscriptions.items[i]->removed.blocks.count;
+}
+
+Test(reaction_values, what_is_put_back_is_told_of_again)
+{
+    create_gone();
+    for (uint64_t i = 0; i < 10; i++)
+        must(quern_entity_set(world, gone[i], number, &i));
+    for (uint64_t i = 0; i < MANY; i++)
+        create(i);
+    destroy_gone(100, GONE - 100);
+    expect_again(GONE - 100 + MANY + 10);
+    for (uint32_t i = 0; i < GONE - 100; i++) {
+        const uint64_t value = *(const uint64_t *)told.rows[i].values[0];
+        cr_assert(told.rows[i].kind == QUERN_ON_REMOVED && value >= 100 && value < GONE);
+        cr_assert(quern_entity_equal(told.rows[i].entity, gone[value]));
+    }
+    reacting_done(&told);
+    quern__reaction_put_back(&world->storage, told.reaction);
+    cr_assert_not(told.reaction->is_pending, "nothing is left to put back");
+    expect(0);
+    close_world();
+}
+
+Test(reaction_values, copies_that_come_after_a_look_are_told_of_after_those_that_are_put_back)
+{
+    create_gone();
+    destroy_gone(0, 50);
+    expect(50);
+    quern__reaction_put_back(&world->storage, told.reaction);
+    destroy_gone(50, GONE - 50);
+    expect(GONE);
+    uint64_t last[2] = {0};
+    for (uint32_t i = 0; i < GONE; i++) {
+        const uint64_t value = *(const uint64_t *)told.rows[i].values[0];
+        cr_assert(value >= last[value % 2], "in the order in which they went");
+        last[value % 2] = value;
+    }
+    reacting_done(&told);
+    close_world();
+}
+
+Test(reaction_values, as_many_blocks_are_kept_as_were_used_last)
+{
+    create_gone();
+    destroy_gone(0, GONE - 20);
+    expect(GONE - 20);
+    cr_assert(block_count(0) == 0 && told.reaction->subscriptions.items[0]->taken_block_count >= 2);
+    reacting_done(&told);
+    cr_assert(block_count(0) >= 2 && told.reaction->subscriptions.items[0]->taken_block_count == 0);
+    const uint64_t calls = failing_allocator_call_count(memory);
+    destroy_gone(GONE - 20, 10);
+    expect(10);
+    reacting_done(&told);
+    cr_assert_eq(failing_allocator_call_count(memory), calls, "old blocks are used again");
+    cr_assert(block_count(0) == 1 && block_count(1) == 1);
+    close_world();
+}
+
+Test(reaction_values, what_is_dropped_leaves_no_copies_and_no_other_reaction)
+{
+    reacting beside = react(ALL_KINDS, quern_term_read(number));
+    create_gone();
+    destroy_gone(0, GONE - 20);
+    for (uint64_t i = GONE - 20; i < GONE; i++)
+        must(quern_entity_set(world, gone[i], number, &i));
+    quern__reaction_drop(&world->storage, told.reaction);
+    cr_assert_not(told.reaction->is_pending);
+    cr_assert(quern__reactions_are_pending(world->storage.reactions), "the other one still is");
+    expect(0);
+    cr_assert_eq(told.reaction->subscriptions.items[0]->removed.count, 0);
+    reacting_look(&beside);
+    cr_assert_eq(beside.count, 20u, "those that came and went before a look were never told of");
+    reacting_done(&beside);
+    cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
+    reacting_end(&beside);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------------ archetypes */
+
+Test(reaction_values, an_archetype_stays_until_those_that_left_it_were_seen)
+{
+    const quern_entity entity = create_old(6);
+    must(quern_entity_destroy(world, entity));
+    must(quern_world_remove_empty_archetypes(world, NULL));
+    expect_one(QUERN_ON_REMOVED, entity);
+    must(quern_world_remove_empty_archetypes(world, NULL));
+    cr_assert_eq(*(const uint64_t *)told.rows[0].values[0], 6u, "they are being looked at");
+    reacting_done(&told);
+    uint32_t count;
+    must(quern_world_remove_empty_archetypes(world, &count));
+    cr_assert_eq(count, 1u);
+    cr_assert_eq(told.reaction->subscriptions.count, 0u);
+    expect_one(QUERN_ON_ADDED, create(1));
+    close_world();
+}
+
+Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_what_goes)
+{
+    const quern_entity entity = create_old(1);
+    const quern__archetype *archetype = quern__storage_archetype_of(
+        &world->storage, quern__entities_find(&world->storage.entities, entity));
+    cr_assert_not(archetype->is_quick);
+    reacting_end(&told);
+    cr_assert(archetype->is_quick);
+    cr_assert_not(archetype->is_watched);
+    reacting added = react(QUERN_ON_ADDED | QUERN_ON_SET, quern_term_read(number));
+    cr_assert(archetype->is_quick);
+    cr_assert(archetype->is_watched);
+    must(quern_entity_add(world, entity, other, NULL)); /* makes an edge */
+    must(quern_entity_remove(world, entity, other));
+    must(quern_entity_add(world, entity, other, NULL));
+    must(quern_entity_remove(world, entity, other));
+    told = react(ALL_KINDS, quern_term_without(other)); /* old edges are forgotten */
+    must(quern_entity_add(world, entity, other, NULL));
+    expect(1);
+    cr_assert_not_null(reacting_find(&told, QUERN_ON_REMOVED, entity));
+    reacting_end(&added);
+    close_world();
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/sched/describe/describe_scene.h"
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+#include <quern/relation.h>
+
+#include <stdlib.h>
+
+/* Schedules described as JSON. */
+
+TestSuite(describe_json, .init = open_world, .fini = close_world);
+
+static cJSON *parsed(void)
+{
+    const char *text = written(QUERN_DESCRIBE_JSON);
+    cJSON *root = cJSON_Parse(text);
+    cr_assert_not_null(root, "no JSON:\n%s", text);
+    return root;
+}
+
+/* A member, or an item by number, that must be there. */
+static const cJSON *member(const cJSON *object, const char *key)
+{
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, key);
+    cr_assert_not_null(found, "no \"%s\"", key);
+    return found;
+}
+
+static const cJSON *item(const cJSON *array, uint32_t index)
+{
+    cr_assert(cJSON_IsArray(array));
+    const cJSON *found = cJSON_GetArrayItem(array, (int)index);
+    cr_assert_not_null(found, "no item %u", index);
+    return found;
+}
+
+static void assert_member_text(const cJSON *object, const char *key, const char *expected)
+{
+    const cJSON *found = member(object, key);
+    cr_assert(cJSON_IsString(found), "\"%s\" is no text", key);
+    cr_assert_str_eq(found->valuestring, expected, "\"%s\" is %s", key, found->valuestring);
+}
+
+static void assert_number(const cJSON *object, const char *key, double expected)
+{
+    const cJSON *found = member(object, key);
+    cr_assert(cJSON_IsNumber(found), "\"%s\" is no number", key);
+    cr_assert_float_eq(found->valuedouble, expected, 1e-9, "\"%s\" is %g", key, found->valuedouble);
+}
+
+static void assert_flag(const cJSON *object, const char *key, bool expected)
+{
+    const cJSON *found = member(object, key);
+    cr_assert(cJSON_IsBool(found), "\"%s\" is no flag", key);
+    cr_assert_eq(cJSON_IsTrue(found) != 0, expected, "\"%s\"", key);
+}
+
+static void assert_null(const cJSON *object, const char *key)
+{
+    cr_assert(cJSON_IsNull(member(object, key)), "\"%s\" is not null", key);
+}
+
+static void assert_count(const cJSON *object, const char *key, int expected)
+{
+    cr_assert_eq(cJSON_GetArraySize(member(object, key)), expected, "\"%s\"", key);
+}
+
+static const cJSON *segment_of(const cJSON *root, uint32_t phase, uint32_t segment)
+{
+    return item(member(item(member(root, "phases"), phase), "segments"), segment);
+}
+
+static const cJSON *pass_of(const cJSON *root, uint32_t pass)
+{
+    return item(member(segment_of(root, 0, 0), "passes"), pass);
+}
+
+static const cJSON *system_of(const cJSON *root, uint32_t pass, uint32_t system)
+{
+    return item(member(pass_of(root, pass), "systems"), system);
+}
+
+static void assert_load(const cJSON *object, double work, double critical_path, double parallelism)
+{
+    const cJSON *load = member(object, "load");
+    assert_number(load, "work", work);
+    assert_number(load, "critical_path", critical_path);
+    assert_number(load, "parallelism", parallelism);
+}
+
+static void assert_pair(const cJSON *object, const char *before, const char *after)
+{
+    assert_member_text(object, "before", before);
+    assert_member_text(object, "after", after);
+}
+
+static void assert_cause(const cJSON *object, const char *cause, const char *name)
+{
+    assert_member_text(object, "cause", cause);
+    assert_member_text(object, "name", name);
+}
+
+Test(describe_json, an_empty_schedule)
+{
+    cJSON *root = parsed();
+    assert_number(root, "version", 1);
+    assert_flag(root, "fuse", true);
+    assert_number(root, "shuffle_seed", 0);
+    assert_member_text(root, "unit", "calls");
+    assert_null(member(root, "load"), "parallelism");
+    const cJSON *phase = item(member(root, "phases"), 0);
+    assert_member_text(phase, "name", "p0");
+    assert_null(phase, "fixed_step");
+    assert_member_text(segment_of(root, 0, 0), "kind", "sync");
+    assert_count(root, "by_registration_alone", 0);
+    cJSON_Delete(root);
+}
+
+Test(describe_json, passes_edges_and_loads)
+{
+    const quern_component both[] = {position, velocity};
+    for (uint32_t i = 0; i < ROWS; i++)
+        setup_entity_with(world, both, 2);
+    setup_writer(schedule, "push", velocity);
+    add_terms("move", (quern_term[]){quern_term_write(position), quern_term_read(velocity)}, 2);
+    add_user("count", position, score, QUERN_WRITE);
+    cJSON *root = parsed();
+    assert_load(root, 18, 8, 2.25);
+    assert_load(segment_of(root, 0, 0), 18, 8, 2.25);
+
+    const cJSON *first = pass_of(root, 0), *second = pass_of(root, 1);
+    assert_number(first, "pass", 1);
+    assert_member_text(first, "kind", "chunks");
+    assert_null(first, "alone");
+    assert_number(first, "lanes", 1);
+    assert_number(first, "archetypes", 1);
+    assert_number(first, "chunks", 6);
+    assert_number(first, "entities", ROWS);
+    assert_count(first, "waits_for", 0);
+    assert_member_text(second, "kind", "serial");
+    assert_member_text(member(second, "alone"), "reason", "resource");
+    assert_member_text(member(second, "alone"), "name", "score");
+    cr_assert_eq(item(member(second, "waits_for"), 0)->valueint, 1);
+
+    const cJSON *edges = member(segment_of(root, 0, 0), "edges");
+    cr_assert_eq(cJSON_GetArraySize(edges), 2);
+    assert_pair(item(edges, 0), "push", "move");
+    assert_count(item(edges, 0), "causes", 1);
+    assert_cause(item(member(item(edges, 0), "causes"), 0), "component", "velocity");
+    assert_flag(item(edges, 0), "chunk_local", true);
+    assert_member_text(item(edges, 0), "kept_by", "pass");
+    assert_flag(item(edges, 0), "by_registration_alone", true);
+    assert_pair(item(edges, 1), "move", "count");
+    assert_member_text(item(edges, 1), "kept_by", "graph");
+    assert_count(root, "by_registration_alone", 2);
+    const cJSON *accident = item(member(root, "by_registration_alone"), 1);
+    assert_pair(accident, "move", "count");
+    assert_cause(accident, "component", "position");
+    cJSON_Delete(root);
+}
+
+Test(describe_json, up_terms_name_their_relation)
+{
+    quern_relation relation;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to"}, &relation));
+    quern_system_def def = reader_def("up", position);
+    def.terms[1] = quern_term_up(velocity, relation);
+    def.terms[2] = quern_term_up_nearest_optional(velocity, relation);
+    setup_system(schedule, &def);
+    setup_writer(schedule, "later", velocity);
+    must_exist(velocity);
+    cJSON *root = parsed();
+    const cJSON *terms = member(system_of(root, 0, 0), "terms");
+    assert_member_text(item(terms, 1), "component", "velocity");
+    assert_member_text(item(terms, 1), "access", "read");
+    assert_member_text(item(terms, 1), "reach", "up");
+    assert_member_text(item(terms, 1), "relation", "belongs to");
+    assert_member_text(item(terms, 2), "match", "optional");
+    assert_member_text(item(terms, 2), "reach", "nearest");
+    assert_count(system_of(root, 0, 0), "lookups", 0);
+    cJSON_Delete(root);
+}
+
+Test(describe_json, filters_by_row_are_told_from_those_by_chunk)
+{
+    add_filters();
+    cJSON *root = parsed();
+    const cJSON *terms = member(system_of(root, 0, 0), "terms");
+    assert_flag(item(terms, 0), "changed_by_row", true);
+    assert_flag(item(terms, 1), "changed_by_row", false);
+    cJSON_Delete(root);
+}
+
+Test(describe_json, a_system_with_all_it_declares)
+{
+    quern_term terms[] = {quern_term_changed(quern_term_read(position)), quern_term_without(velocity)};
+    quern_system_def def = system_def("rich", idle_run);
+    memcpy(def.terms, terms, 2 * sizeof terms[0]);
+    def.lookups[0].component = health;
+    def.write_lookups[0] = (quern_lookup){setup_component(world, "mass", 4, 4), .with = health};
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
+    def.condition = always;
+    def.interval_seconds = 0.125;
+    def.begin = idle_callback;
+    def.partial_bytes = 24;
+    must_exist(position);
+    must(quern_schedule_set_enabled(schedule, setup_system(schedule, &def), false));
+    cJSON *root = parsed();
+    const cJSON *system = system_of(root, 0, 0);
+    assert_member_text(system, "name", "rich");
+    assert_number(system, "lane", 1);
+    assert_flag(system, "enabled", false);
+    assert_flag(system, "serial", true);
+    assert_flag(system, "main_thread", false);
+    assert_flag(system, "exclusive", false);
+    assert_flag(system, "condition", true);
+    assert_number(system, "interval_seconds", 0.125);
+    assert_flag(system, "begin", true);
+    assert_flag(system, "end", false);
+    assert_number(system, "partial_bytes", 24);
+    assert_number(system, "archetypes", 1);
+    assert_number(system, "chunks", 1);
+    const cJSON *first = item(member(system, "terms"), 0), *second = item(member(system, "terms"), 1);
+    assert_member_text(first, "component", "position");
+    assert_member_text(first, "match", "all");
+    assert_member_text(first, "access", "read");
+    assert_flag(first, "changed", true);
+    assert_flag(first, "changed_by_row", false);
+    assert_member_text(first, "reach", "row");
+    cr_assert(cJSON_IsNull(member(first, "relation")));
+    assert_member_text(second, "match", "none");
+    assert_member_text(second, "access", "none");
+    assert_flag(second, "changed", false);
+    cr_assert_str_eq(item(member(system, "lookups"), 0)->valuestring, "health");
+    cr_assert_str_eq(item(member(system, "write_lookups"), 0)->valuestring, "mass");
+    const cJSON *limit = item(member(system, "lookup_limits"), 0);
+    assert_count(system, "lookup_limits", 1);
+    assert_member_text(limit, "component", "mass");
+    assert_member_text(limit, "with", "health");
+    cr_assert(cJSON_IsNull(member(limit, "without")));
+    assert_member_text(item(member(system, "resources"), 1), "resource", "clock");
+    assert_member_text(item(member(system, "resources"), 1), "access", "write_concurrent");
+    assert_count(system, "not_in", 0);
+    cJSON_Delete(root);
+}
+
+Test(describe_json, why_systems_are_apart)
+{
+    add_user("a", position, score, QUERN_WRITE_CONCURRENT);
+    add_user("b", velocity, score, QUERN_READ);
+    setup_reader(schedule, "c", position);
+    add_after("d", health, "b");
+    cJSON *root = parsed();
+    const cJSON *b = item(member(system_of(root, 1, 0), "not_in"), 0);
+    assert_number(b, "pass", 1);
+    assert_member_text(b, "reason", "conflict");
+    assert_member_text(b, "system", "a");
+    assert_member_text(b, "cause", "resource");
+    assert_member_text(b, "name", "score");
+    const cJSON *c = item(member(system_of(root, 0, 1), "not_in"), 0);
+    assert_number(c, "pass", 2);
+    assert_member_text(c, "reason", "choice");
+    const cJSON *d = item(member(system_of(root, 2, 0), "not_in"), 0);
+    assert_number(d, "pass", 1);
+    assert_member_text(d, "reason", "order");
+    assert_member_text(d, "system", "b");
+    assert_member_text(d, "cause", "before_after");
+    assert_null(d, "name");
+    cJSON_Delete(root);
+}
+
+Test(describe_json, exclusive_segments_and_fixed_steps)
+{
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 3));
+    quern_system_def def = system_def("x", idle_run);
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    cJSON *root = parsed();
+    const cJSON *fixed = member(item(member(root, "phases"), 0), "fixed_step");
+    assert_number(fixed, "seconds", 0.5);
+    assert_number(fixed, "max_count", 3);
+    assert_member_text(segment_of(root, 0, 0), "kind", "sync");
+    const cJSON *segment = segment_of(root, 0, 1);
+    assert_member_text(segment, "kind", "exclusive");
+    assert_load(segment, 1, 1, 1);
+    const cJSON *pass = item(member(segment, "passes"), 0);
+    assert_member_text(pass, "kind", "once");
+    assert_member_text(member(pass, "alone"), "reason", "exclusive");
+    assert_null(member(pass, "alone"), "name");
+    cJSON_Delete(root);
+}
+
+/* The replacement character, and two of them. */
+#define BAD "\xEF\xBF\xBD"
+#define TWO BAD BAD
+
+/* A name may hold any bytes; what is no UTF-8 is replaced. */
+Test(describe_json, names_are_escaped)
+{
+    static const char *const names[] = {
+        "a \"quoted\" \\ name",
+        "line\nbreak\ttab\x7F",
+        "gr\xC3\xB6\xC3\x9Fte \xE2\x82\xAC \xF0\x9F\x90\x9D",
+        "no start \xFF\x80, no end \xC3 \xE2\x82",
+        "too long \xC0\x80 \xE0\x9F\xBF \xF0\x8F\xBF\xBF",
+        "too far \xF4\x90\x80\x80 \xF5\x80",
+        "half a pair \xED\xA0\x80",
+        "not too long \xC2\x80\xE0\xA0\x80\xF0\x90\x80\x80, not too far \xF4\x8F\xBF\xBF\xED\x9F\xBF",
+    };
+    static const char *const read[] = {
+        "a \"quoted\" \\ name",
+        "line\nbreak\ttab\x7F",
+        "gr\xC3\xB6\xC3\x9Fte \xE2\x82\xAC \xF0\x9F\x90\x9D",
+        "no start " TWO ", no end " BAD " " TWO,
+        "too long " TWO " " TWO BAD " " TWO TWO,
+        "too far " TWO TWO " " TWO,
+        "half a pair " TWO BAD,
+        "not too long \xC2\x80\xE0\xA0\x80\xF0\x90\x80\x80, not too far \xF4\x8F\xBF\xBF\xED\x9F\xBF",
+    };
+    for (uint32_t i = 0; i < COUNT_OF(names); i++)
+        setup_reader(schedule, names[i], position);
+    cJSON *root = parsed();
+    for (uint32_t i = 0; i < COUNT_OF(names); i++)
+        assert_member_text(system_of(root, 0, i), "name", read[i]);
+    cJSON_Delete(root);
+    assert_line("'line\\x0Abreak\\x09tab\\x7F': read 'position'; lane 2");
+}
+
+static void work(quern_context *context, const quern_view *view)
+{
+    volatile uint64_t *sum = quern_context_user_data(context);
+    quern_commands_destroy(quern_context_commands(context), view->entities[0]);
+    for (uint32_t i = 0; i < view->count; i++)
+        *sum += i;
+}
+
+/* With times, the unit is theirs, and no path is longer than all work together. */
+static void assert_times(const cJSON *object)
+{
+    const cJSON *load = member(object, "load");
+    double all = member(load, "work")->valuedouble, path = member(load, "critical_path")->valuedouble;
+    cr_assert_gt(path, 0.0);
+    cr_assert_leq(path, all);
+    assert_number(load, "parallelism", (double)(uint64_t)(all * 1000 / path + 0.5) / 1000);
+}
+
+Test(describe_json, measured_times_are_used_where_there_are_some)
+{
+    static uint64_t sum;
+    quern_schedule_def def = {.timing = true};
+    reopen(&def);
+    for (uint32_t i = 0; i < ROWS; i++)
+        must_exist(position);
+    quern_system_def timed = reader_def("timed", position);
+    timed.run = work;
+    timed.user_data = &sum;
+    timed.flags = QUERN_SYSTEM_SERIAL;
+    setup_system(schedule, &timed);
+    cJSON *root = parsed();
+    assert_member_text(root, "unit", "calls");
+    cJSON_Delete(root);
+    must_run(schedule, NULL);
+    root = parsed();
+    assert_member_text(root, "unit", "ns");
+    assert_times(root);
+    assert_times(segment_of(root, 0, 0));
+    quern_system_stats stats;
+    must(quern_schedule_get_system_stats(schedule, quern_schedule_find_system(schedule, "timed"), &stats));
+    assert_load(segment_of(root, 0, 0), (double)stats.time_ns, (double)stats.time_ns, 1);
+    double frame_ns = (double)(stats.time_ns + stats_of_frame(schedule).sync_ns);
+    assert_load(root, frame_ns, frame_ns, 1);
+    cJSON_Delete(root);
+    cr_assert_not_null(strstr(written(QUERN_DESCRIBE_TEXT), " us, critical path "));
+}
+
+Test(describe_json, without_timing_calls_are_counted_after_a_frame_too)
+{
+    must_exist(position);
+    setup_reader(schedule, "a", position);
+    must_run(schedule, NULL);
+    cJSON *root = parsed();
+    assert_member_text(root, "unit", "calls");
+    assert_load(root, 1, 1, 1);
+    cJSON_Delete(root);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+#include "tests/sched/frame/event_scene.h"
+
+#include <criterion/criterion.h>
+#include <quern/commands.h>
+
+/* Values of events: provisional handles, hooks, and several that are emitted by one call. */
+
+static captured_reports reports;
+
+TestSuite(event_values, .init = open_world, .fini = close_world);
+
+/* ----------------------------------------------------------------------------------- handles and hooks */
+
+static void create_and_tell(quern_context *context, const quern_view *view)
+{
+    const uint64_t *numbers = quern_view_read(view, 0);
+    quern_emitter *emitter = quern_context_emitter(context, hit);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const quern_entity made = quern_commands_create_with(quern_context_commands(context), &number,
+                                                             (const void *const[]){&numbers[i]}, 1);
+        cr_assert(quern_entity_is_provisional(made));
+        cr_assert(quern_emit(emitter, &(Hit){.target = made, .number = numbers[i]}));
+    }
+}
+
+Test(event_values, provisional_handles_in_described_fields_become_real)
+{
+    enum { ROWS = 5000 };
+    add_rows(ROWS);
+    for (uint32_t pool = 0; pool < POOL_COUNT; pool++) {
+        quern_jobs *jobs = setup_jobs(pool_threads[pool]);
+        schedule = setup_phases(world, 2);
+        quern_system_def maker = system_def("maker", create_and_tell), plain = emitter_def("plain"),
+                         reader = reader_def("reader", a_seen);
+        maker.terms[0] = quern_term_read(number);
+        maker.emits[0] = hit;
+        reader.phase = 1;
+        setup_system(schedule, &plain);
+        setup_system(schedule, &maker);
+        setup_system(schedule, &reader);
+        a_seen->count = 0;
+        const uint64_t before = stats_of_world(world).entity_count;
+        must_run(schedule, jobs);
+        cr_assert_eq(a_seen->count, 2 * before);
+        cr_assert_eq(stats_of_world(world).entity_count, 2 * before);
+        for (uint32_t i = 0; i < a_seen->count; i++) {
+            const uint64_t *value = quern_entity_get(world, a_seen->hits[i].target, number);
+            cr_assert_not_null(value, "%u: %s", i, quern_error_message());
+            cr_assert_eq(*value, a_seen->hits[i].number);
+        }
+        must_run(schedule, jobs); /* nothing is half done after that many, either */
+        quern_schedule_destroy(schedule);
+        quern_jobs_destroy(jobs);
+        schedule = NULL;
+        must(quern_schedule_create(world, NULL, &schedule));
+        quern_schedule_destroy(schedule);
+        schedule = NULL;
+        if (before > ROWS) break;
+    }
+}
+
+/* Events of two types, each of which names an entity that the callback creates; the second one also names the
+ * first entity of the view. */
+static quern_event birth;
+
+static void create_two_and_tell(quern_context *context, const quern_view *view)
+{
+    const uint64_t *numbers = quern_view_read(view, 0);
+    quern_commands *commands = quern_context_commands(context);
+    quern_emitter *hits = quern_context_emitter(context, hit),
+                  *births = quern_context_emitter(context, birth);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const uint64_t values[] = {2 * numbers[i], 2 * numbers[i] + 1};
+        quern_entity made[2];
+        for (uint32_t k = 0; k < 2; k++)
+            made[k] = quern_commands_create_with(commands, &number, (const void *const[]){&values[k]}, 1);
+        cr_assert(quern_emit(births, &(Hit){.target = made[1], .number = values[1]}));
+        cr_assert(quern_emit(hits, &(Hit){.target = made[0], .number = values[0]}));
+    }
+}
+
+static void expect_real(const seen *what, uint32_t count, uint32_t odd)
+{
+    cr_assert_eq(what->count, count);
+    for (uint32_t i = 0; i < what->count; i++) {
+        const uint64_t *value = quern_entity_get(world, what->hits[i].target, number);
+        cr_assert_not_null(value, "%u: %s", i, quern_error_message());
+        cr_assert_eq(*value, what->hits[i].number);
+        cr_assert_eq(*value % 2, odd);
+    }
+}
+
+static void read_births(quern_context *context)
+{
+    quern_event_iterator it;
+    cr_assert(quern_context_events(context, birth, &it));
+    while (quern_event_next(&it))
+        see(b_seen, it.block.values, it.block.count);
+}
+
+Test(event_values, provisional_handles_of_two_event_types_become_real_in_one_sync_point)
+{
+    enum { ROWS = 700 };
+    must(quern_event_register(world,
+                              &(quern_event_def){.name = "birth",
+                                                 .size_bytes = sizeof(Hit),
+                                                 .alignment_bytes = 8,
+                                                 .fields = QUERN_FIELDS(Hit, target, number)},
+                              &birth));
+    add_rows(ROWS);
+    for (uint32_t pool = 0; pool < 2; pool++) {
+        const uint32_t before = (uint32_t)stats_of_world(world).entity_count;
+        quern_jobs *jobs = setup_jobs(1 + 2 * pool);
+        schedule = setup_phases(world, 2);
+        quern_system_def maker = system_def("maker", create_two_and_tell),
+                         reader = reader_def("reader", a_seen), births = system_def("births", NULL);
+        maker.terms[0] = quern_term_read(number);
+        maker.emits[0] = hit;
+        maker.emits[1] = birth;
+        births.begin = read_births;
+        births.reads_events[0] = birth;
+        reader.phase = births.phase = 1;
+        setup_system(schedule, &maker);
+        setup_system(schedule, &reader);
+        setup_system(schedule, &births);
+        a_seen->count = b_seen->count = 0;
+        must_run(schedule, jobs);
+        cr_assert_eq(stats_of_frame(schedule).event_count, 2u * before);
+        expect_real(a_seen, before, 0);
+        expect_real(b_seen, before, 1);
+        quern_schedule_destroy(schedule);
+        schedule = NULL;
+        quern_jobs_destroy(jobs);
+    }
+}
+
+static quern_entity strange_handle;
+
+static void make_strange(quern_context *context)
+{
+    strange_handle = quern_commands_create(quern_context_commands(context));
+}
+
+static void tell_strange(quern_context *context)
+{
+    cr_assert(quern_context_emit(context, hit, &(Hit){.target = strange_handle}, 1));
+}
+
+Test(event_values, the_provisional_handle_of_another_callback_is_reported_with_checks)
+{
+    schedule = setup_schedule(world);
+    quern_system_def maker = system_def("maker", NULL), teller = system_def("teller", NULL);
+    maker.begin = make_strange;
+    teller.begin = tell_strange;
+    teller.emits[0] = hit;
+    setup_system(schedule, &maker);
+    setup_system(schedule, &teller);
+    capture_reports(&reports);
+    must_run(schedule, NULL);
+    cr_assert_eq(reports.assert_count, quern_has_checks() ? 1u : 0u);
+    if (quern_has_checks()) cr_assert_not_null(strstr(reports.last, "'teller'"), "%s", reports.last);
+}
+
+static quern_event tracked_event;
+
+static void copy_tracked(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++) {
+        tracked_construct((tracked *)targets + i, ((const tracked *)sources)[i].payload, &counts);
+        if (!tracked_is_live((const tracked *)sources + i)) counts.broken_count++;
+    }
+}
+
+static void destroy_tracked(void *values, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++)
+        tracked_destroy((tracked *)values + i, &counts);
+}
+
+static void emit_tracked(quern_context *context, const quern_view *view)
+{
+    quern_emitter *emitter = quern_context_emitter(context, tracked_event);
+    for (uint32_t i = 0; i < view->count; i++) {
+        tracked value;
+        tracked_construct(&value, i, &counts);
+        cr_assert(quern_emit_copy(emitter, &value));
+        tracked_destroy(&value, &counts);
+        tracked *place = QUERN_EMIT(emitter, tracked);
+        tracked_construct(place, i, &counts); /* as if it were handed over */
+        uint32_t count;
+        tracked *places = QUERN_EMIT_SOME(emitter, 3, &count, tracked);
+        for (uint32_t k = 0; k < count; k++)
+            tracked_construct(&places[k], i, &counts);
+    }
+}
+
+Test(event_values, values_with_hooks_are_destroyed_when_they_have_been_seen)
+{
+    add_rows(3000);
+    must(quern_event_register(
+        world,
+        &(quern_event_def){.name = "tracked",
+                           .size_bytes = sizeof(tracked),
+                           .alignment_bytes = _Alignof(tracked),
+                           .type_name = "tracked",
+                           .hooks = {.copy = copy_tracked, .destroy = destroy_tracked}},
+        &tracked_event));
+    quern_jobs *jobs = setup_jobs(3);
+    schedule = setup_phases(world, 2);
+    quern_system_def emitter = system_def("emitter", emit_tracked),
+                     reader = system_def("reader", read_tracked);
+    emitter.terms[0] = quern_term_read(number);
+    emitter.emits[0] = tracked_event;
+    reader.items = tracked_event;
+    reader.phase = 1;
+    setup_system(schedule, &emitter);
+    setup_system(schedule, &reader);
+    for (uint32_t i = 0; i < 3; i++)
+        must_run(schedule, jobs);
+    cr_assert_leq(tracked_live_count(&counts), 15000u);
+    quern_schedule_destroy(schedule);
+    schedule = NULL;
+    quern_jobs_destroy(jobs);
+    must(quern_world_trim(world));
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+    cr_assert_eq(counts.broken_count, 0u);
+}
+
+/* ------------------------------------------------------------------------------------ several at a time */
+
+enum { MANY_EVENTS = 5000 };
+
+static void emit_singly(quern_context *context)
+{
+    quern_emitter *emitter = quern_context_emitter(context, hit);
+    for (uint64_t i = 0; i < MANY_EVENTS; i++)
+        cr_assert(quern_emit(emitter, &(Hit){.number = i}));
+}
+
+static void emit_together(quern_context *context)
+{
+    quern_emitter *emitter = quern_context_emitter(context, hit);
+    uint32_t count = 1;
+    cr_assert_null(QUERN_EMIT_SOME(emitter, 0, &count, Hit));
+    cr_assert_eq(count, 0u);
+    for (uint64_t i = 0; i < MANY_EVENTS; i += count) {
+        Hit *places = QUERN_EMIT_SOME(emitter, (uint32_t)(MANY_EVENTS - i), &count, Hit);
+        cr_assert_not_null(places);
+        for (uint64_t k = 0; k < count; k++)
+            places[k] = (Hit){.number = i + k};
+    }
+}
+
+/* As they were emitted by one frame, with where blocks end. */
+static uint64_t hash_of_events(quern_system_callback *emit)
+{
+    quern_event_reader *reader;
+    quern_event_block block;
+    uint64_t hash = 0;
+    quern_system_def def = system_def("emitter", NULL);
+    def.begin = emit;
+    def.emits[0] = hit;
+    schedule = setup_schedule(world);
+    setup_system(schedule, &def);
+    must(quern_event_reader_create(world, &(quern_event_reader_def){.event = hit}, &reader));
+    must_run(schedule, NULL);
+    uint32_t count = 0;
+    for (; quern_event_reader_next(reader, &block); count += block.count) {
+        for (uint32_t i = 0; i < block.count; i++)
+            cr_assert_eq(((const Hit *)block.values)[i].number, count + i);
+        hash = hash * 31 + block.count;
+    }
+    cr_assert_eq(count, (uint32_t)MANY_EVENTS);
+    quern_event_reader_destroy(reader);
+    quern_schedule_destroy(schedule);
+    schedule = NULL;
+    return hash;
+}
+
+Test(event_values, several_at_a_time_are_cut_into_the_blocks_of_single_ones)
+{
+    cr_assert_eq(hash_of_events(emit_together), hash_of_events(emit_singly));
+}

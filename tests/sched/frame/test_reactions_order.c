@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+#include "tests/sched/frame/reactions_scene.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* In which order and how often reactions run, within a frame and between frames. */
+
+/* ------------------------------------------------------------------------------------- order and rounds */
+
+/* Damage lowers health; who has none left dies; deaths are counted. */
+static void hurt(quern_context *context, const quern_view *view)
+{
+    const uint64_t *damages = quern_view_read(view, 0);
+    uint64_t *healths = quern_view_write(view, 1);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        healths[i] -= damages[i] < healths[i] ? damages[i] : healths[i];
+        must(quern_commands_remove(commands, view->entities[i], damage));
+        if (healths[i] == 0) must(quern_commands_add(commands, view->entities[i], dead, NULL));
+    }
+}
+
+static void bury(quern_context *context, const quern_view *view)
+{
+    for (uint32_t i = 0; i < view->count; i++)
+        must(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+}
+
+static void count_dead(quern_context *context, const quern_view *view)
+{
+    const quern_resource *score = quern_context_user_data(context);
+    *(uint64_t *)quern_context_resource_write(context, *score) += view->count;
+}
+
+Test(reactions_order, rounds_go_on_until_nothing_is_left)
+{
+    open_as((quern_schedule_def){.max_reaction_rounds = 3}, 1);
+    const quern_resource score = setup_counter(world, "score");
+    quern_system_def def = system_def("hurt", hurt);
+    def.terms[0] = quern_term_read(damage);
+    def.terms[1] = quern_term_write(health);
+    def.reacts_to = QUERN_ON_ADDED;
+    const quern_system hurting = setup_system(schedule, &def);
+    def = system_def("bury", bury);
+    def.terms[0] = quern_term_with(dead);
+    def.reacts_to = QUERN_ON_ADDED;
+    setup_system(schedule, &def);
+    def = system_def("count", count_dead);
+    def.terms[0] = quern_term_with(dead);
+    def.reacts_to = QUERN_ON_REMOVED;
+    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+    def.user_data = (void *)(uintptr_t)&score;
+    setup_system(schedule, &def);
+    const quern_entity weak = with_health(3), strong = with_health(30);
+    must(quern_entity_add(world, weak, damage, &(uint64_t){5}));
+    must(quern_entity_add(world, strong, damage, &(uint64_t){5}));
+    frame();
+    cr_assert_eq(counter_value(world, score), 1);
+    cr_assert_not(quern_entity_is_alive(world, weak));
+    cr_assert_eq(*(uint64_t *)quern_entity_get(world, strong, health), 25);
+    cr_assert_not(quern_entity_has(world, strong, damage));
+    quern_system_stats stats;
+    must(quern_schedule_get_system_stats(schedule, hurting, &stats));
+    cr_assert_eq(stats.entity_count, 2);
+    close_world();
+}
+
+static void put_damage(quern_context *context, const quern_view *view)
+{
+    const uint64_t value = 1;
+    for (uint32_t i = 0; i < view->count; i++)
+        must(quern_commands_set(quern_context_commands(context), view->entities[i], damage, &value));
+}
+
+static void put_health(quern_context *context, const quern_view *view)
+{
+    const uint64_t value = 1;
+    for (uint32_t i = 0; i < view->count; i++)
+        must(quern_commands_set(quern_context_commands(context), view->entities[i], health, &value));
+}
+
+static void add_cycle(void)
+{
+    quern_system_def def = system_def("ping", put_damage);
+    def.terms[0] = quern_term_read(health);
+    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    setup_system(schedule, &def);
+    def = system_def("pong", put_health);
+    def.terms[0] = quern_term_read(damage);
+    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    setup_system(schedule, &def);
+}
+
+static void exclusive_idle(quern_context *context, const quern_view *view)
+{
+    cr_assert_not_null(quern_context_world(context));
+    cr_assert_gt(view->count, 0);
+}
+
+static uint32_t run_count;
+
+static void count_run(quern_context *context)
+{
+    (void)context;
+    run_count++;
+}
+
+Test(reactions_order, a_cycle_is_named_and_dropped_and_the_frame_goes_on)
+{
+    open_world();
+    add_cycle();
+    quern_system_def def = {.name = "last", .begin = count_run, .phase = 1};
+    setup_system(schedule, &def);
+    run_count = 0;
+    (void)with_health(1);
+    must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
+    assert_message_has("8 rounds");
+    assert_message_has("'ping' -> 'pong' -> 'ping' -> 'pong' -> 'ping'");
+    cr_assert_eq(run_count, 1);
+    must_run(schedule, NULL);
+    cr_assert_eq(run_count, 2);
+    close_world();
+}
+
+/* The exclusive one runs in the first round alone, in a segment of its own. */
+Test(reactions_order, who_has_not_run_in_the_last_rounds_is_not_named)
+{
+    open_world();
+    quern_system_def def = system_def("alone", exclusive_idle);
+    def.terms[0] = quern_term_with(dead);
+    def.reacts_to = QUERN_ON_ADDED;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    add_cycle();
+    (void)with_health(1);
+    (void)setup_entity_with(world, &dead, 1);
+    must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
+    assert_message_has("'ping' -> 'pong' -> 'ping'");
+    cr_assert_null(strstr(quern_error_message(), "alone"));
+    close_world();
+}
+
+Test(reactions_order, between_frames_a_cycle_is_named_too)
+{
+    open_as((quern_schedule_def){.max_reaction_rounds = 2}, 1);
+    add_cycle();
+    (void)with_health(1);
+    cr_assert_eq(quern_world_react(world, NULL), QUERN_ERROR_LIMIT);
+    assert_message_has("quern_world_react");
+    assert_message_has("'ping' -> 'pong' -> 'ping'");
+    must(quern_world_react(world, NULL));
+    close_world();
+}
+
+/* Adds components one by one: round n leads to round n + 1. */
+static quern_component chain[12];
+
+static void go_on(quern_context *context, const quern_view *view)
+{
+    const uint32_t link = (uint32_t)(uintptr_t)quern_context_user_data(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        must(quern_commands_add(quern_context_commands(context), view->entities[i], chain[link + 1], NULL));
+}
+
+Test(reactions_order, as_many_rounds_run_as_are_allowed)
+{
+    for (uint32_t most = 0; most <= 11; most++) {
+        open_as((quern_schedule_def){.max_reaction_rounds = most}, 1);
+        const uint32_t allowed = most > 0 ? most : QUERN_DEFAULT_REACTION_ROUNDS;
+        for (uint32_t i = 0; i < 12; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "link %u", i);
+            chain[i] = setup_tag(world, name);
+            if (i == 11) break;
+            quern_system_def def = system_def(name, go_on);
+            def.terms[0] = quern_term_with(chain[i]);
+            def.reacts_to = QUERN_ON_ADDED;
+            def.user_data = (void *)(uintptr_t)i;
+            setup_system(schedule, &def);
+        }
+        const quern_entity entity = setup_entity_with(world, &chain[0], 1);
+        cr_assert_eq(quern_schedule_run(schedule, NULL, 0), allowed >= 11 ? QUERN_OK : QUERN_ERROR_LIMIT);
+        cr_assert(quern_entity_has(world, entity, chain[allowed < 11 ? allowed : 11]));
+        if (allowed < 11) cr_assert_not(quern_entity_has(world, entity, chain[allowed + 1]));
+        close_world();
+    }
+}
+
+Test(reactions_order, the_order_is_that_of_phases_then_rules_then_registration)
+{
+    open_world();
+    quern_system_def def = note_def("late", QUERN_ON_ADDED);
+    def.phase = 1;
+    setup_system(schedule, &def);
+    def = note_def("third", QUERN_ON_ADDED);
+    def.after[0] = "second";
+    setup_system(schedule, &def);
+    def = note_def("second", QUERN_ON_ADDED);
+    setup_system(schedule, &def);
+    def = note_def("first", QUERN_ON_ADDED);
+    def.before[0] = "second";
+    setup_system(schedule, &def);
+    (void)with_health(1);
+    frame();
+    cr_assert_eq(list_count, 4);
+    cr_assert_str_eq(list[0].name, "first");
+    cr_assert_str_eq(list[1].name, "second");
+    cr_assert_str_eq(list[2].name, "third");
+    cr_assert_str_eq(list[3].name, "late");
+    close_world();
+}
+
+Test(reactions_order, reactions_of_several_phases_keep_their_order_where_they_conflict)
+{
+    open_world();
+    quern_system_def def = system_def("writes", heal_all);
+    def.terms[0] = quern_term_write(health);
+    def.reacts_to = QUERN_ON_ADDED;
+    const quern_system writer = setup_system(schedule, &def);
+    def = note_def("reads", QUERN_ON_ADDED);
+    def.phase = 1;
+    const quern_system reader = setup_system(schedule, &def);
+    const quern_entity entity = with_health(1);
+    frame();
+    assert_shown(0, QUERN_ON_ADDED, entity, 101);
+    cr_assert(quern_schedule_has_edge(schedule, writer, reader));
+    close_world();
+}
+
+Test(reactions_order, reactions_share_passes_with_reactions_alone)
+{
+    open_world();
+    quern_system_def def = system_def("a", heal_all);
+    def.terms[0] = quern_term_write(health);
+    def.reacts_to = QUERN_ON_ADDED;
+    const quern_system a = setup_system(schedule, &def);
+    def.name = "b";
+    const quern_system b = setup_system(schedule, &def);
+    def.name = "c";
+    def.reacts_to = 0;
+    const quern_system c = setup_system(schedule, &def);
+    must(quern_schedule_compile(schedule));
+    cr_assert(quern_schedule_are_fused(schedule, a, b));
+    cr_assert_not(quern_schedule_are_fused(schedule, a, c));
+    cr_assert_not(quern_schedule_has_edge(schedule, c, a));
+    const quern_entity entity = with_health(1);
+    frame();
+    cr_assert_eq(*(uint64_t *)quern_entity_get(world, entity, health), 301);
+    close_world();
+}
+
+static bool is_wanted;
+
+static bool want(quern_context *context)
+{
+    (void)context;
+    return is_wanted;
+}
+
+Test(reactions_order, who_is_disabled_or_held_back_misses_what_happens)
+{
+    open_world();
+    quern_system_def def = note_def("picky", QUERN_ON_ADDED);
+    def.condition = want;
+    setup_system(schedule, &def);
+    const quern_system disabled = add_note("disabled", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    must(quern_schedule_set_enabled(schedule, disabled, false));
+    is_wanted = false;
+    const quern_entity gone = with_health(1);
+    frame();
+    must(quern_entity_destroy(world, gone));
+    cr_assert_eq(list_count, 0);
+    frame();
+    is_wanted = true;
+    must(quern_schedule_set_enabled(schedule, disabled, true));
+    frame();
+    cr_assert_eq(list_count, 0);
+    (void)with_health(2);
+    frame();
+    cr_assert_eq(list_count, 2);
+    cr_assert_str_eq(list[0].name, "picky");
+    cr_assert_str_eq(list[1].name, "disabled");
+    close_world();
+}
+
+Test(reactions_order, each_step_of_a_phase_has_its_reactions)
+{
+    open_world();
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 10));
+    quern_system_def def = {.name = "create", .begin = create_with_health};
+    setup_system(schedule, &def);
+    const quern_system watch = add_note("watch", QUERN_ON_ADDED);
+    list_count = 0;
+    must(quern_schedule_run(schedule, NULL, 1.0));
+    cr_assert_eq(list_count, 4);
+    quern_system_stats stats;
+    must(quern_schedule_get_system_stats(schedule, watch, &stats));
+    cr_assert_eq(stats.view_count, 4);
+    cr_assert_eq(stats.entity_count, 4);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------ exclusive, other schedules */
+
+static uint32_t entities_then;
+
+/* Changes the world while it looks at what happened: what was shown to come is not disturbed. */
+static void exclusive_run(quern_context *context, const quern_view *view)
+{
+    quern_world *mine = quern_context_world(context);
+    cr_assert_eq(mine, world);
+    if (quern_context_reaction(context) == QUERN_ON_REMOVED) {
+        const uint64_t *values = quern_view_read(view, 0);
+        for (uint32_t i = 0; i < view->count; i++)
+            list[list_count++] =
+                (shown){.kind = QUERN_ON_REMOVED, .entity = view->entities[i], .value = values[i]};
+        return;
+    }
+    for (uint32_t i = 0; i < view->count; i++) {
+        const quern_entity entity = view->entities[i];
+        list[list_count++] = (shown){.kind = quern_context_reaction(context),
+                                     .entity = entity,
+                                     .value = *(uint64_t *)quern_entity_get(mine, entity, health)};
+        must(quern_entity_destroy(mine, entity));
+        entities_then++;
+    }
+}
+
+Test(reactions_order, an_exclusive_one_has_the_world_to_itself)
+{
+    open_world();
+    quern_system_def def = system_def("alone", exclusive_run);
+    def.terms[0] = quern_term_read(health);
+    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_REMOVED;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    quern_entity created[5];
+    for (uint32_t i = 0; i < 5; i++)
+        created[i] = with_health(i);
+    list_count = entities_then = 0;
+    must_run(schedule, NULL);
+    cr_assert_eq(entities_then, 5);
+    cr_assert_eq(list_count, 10, "five that came, and in the next round five that went");
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_shown(i, QUERN_ON_ADDED, created[i], i);
+        assert_shown(5 + i, QUERN_ON_REMOVED, created[i], i);
+    }
+    close_world();
+}
+
+static void read_exclusively(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    cr_assert(is_scratch(quern_view_read(view, 0), view->count * sizeof(uint64_t)));
+}
+
+Test(reactions_order, views_of_an_exclusive_one_have_no_columns)
+{
+    open_world();
+    quern_system_def def = system_def("alone", read_exclusively);
+    def.terms[0] = quern_term_read(health);
+    def.reacts_to = QUERN_ON_ADDED;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    (void)with_health(1);
+    must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
+    close_world();
+}
+
+Test(reactions_order, an_exclusive_one_is_behind_the_commands_of_those_before_it)
+{
+    open_world();
+    quern_system_def def = system_def("bury", bury);
+    def.terms[0] = quern_term_read(health);
+    def.reacts_to = QUERN_ON_ADDED;
+    setup_system(schedule, &def);
+    def = system_def("alone", exclusive_run);
+    def.terms[0] = quern_term_read(health);
+    def.reacts_to = QUERN_ON_REMOVED;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    const quern_entity entity = with_health(9);
+    frame();
+    cr_assert_eq(list_count, 1);
+    assert_shown(0, QUERN_ON_REMOVED, entity, 9);
+    close_world();
+}
+
+Test(reactions_order, a_reaction_runs_in_frames_of_its_own_schedule)
+{
+    open_world();
+    quern_schedule *other = setup_schedule(world);
+    add_note("mine", QUERN_ON_ADDED);
+    quern_system_def def = note_def("other's", QUERN_ON_ADDED);
+    setup_system(other, &def);
+    (void)with_health(1);
+    frame();
+    cr_assert_eq(list_count, 1);
+    cr_assert_str_eq(list[0].name, "mine");
+    list_count = 0;
+    must_run(other, NULL);
+    cr_assert_eq(list_count, 1);
+    cr_assert_str_eq(list[0].name, "other's");
+    quern_schedule_destroy(other);
+    close_world();
+}
+
+Test(reactions_order, between_frames_all_schedules_react_in_the_order_of_their_creation)
+{
+    open_world();
+    quern_schedule *other = setup_schedule(world);
+    quern_system_def def = note_def("other's", QUERN_ON_ADDED);
+    setup_system(other, &def);
+    add_note("mine", QUERN_ON_ADDED);
+    (void)with_health(1);
+    quern_jobs *jobs = setup_jobs(2);
+    must(quern_world_react(world, jobs));
+    cr_assert_eq(list_count, 2);
+    cr_assert_str_eq(list[0].name, "mine");
+    cr_assert_str_eq(list[1].name, "other's");
+    must(quern_world_react(world, NULL));
+    cr_assert_eq(list_count, 2);
+    frame();
+    cr_assert_eq(list_count, 0);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(other);
+    close_world();
+}
+
+Test(reactions_order, between_frames_schedules_may_cause_each_other_as_often_as_a_frame_may)
+{
+    open_as((quern_schedule_def){.max_reaction_rounds = 5}, 1);
+    quern_schedule *other = setup_schedule_as(world, (quern_schedule_def){.max_reaction_rounds = 2}, 1);
+    quern_system_def def = system_def("ping", put_damage);
+    def.terms[0] = quern_term_read(health);
+    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    setup_system(schedule, &def);
+    def = system_def("pong", put_health);
+    def.terms[0] = quern_term_read(damage);
+    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    setup_system(other, &def);
+    (void)with_health(1);
+    cr_assert_eq(quern_world_react(world, NULL), QUERN_ERROR_LIMIT);
+    assert_message_has("several schedules");
+    assert_message_has("'ping'");
+    must(quern_world_react(world, NULL));
+    quern_schedule_destroy(other);
+    close_world();
+}
+
+static quern_result react_in_frame;
+
+static void react_again(quern_context *context)
+{
+    react_in_frame = quern_world_react(quern_context_world(context), NULL);
+}
+
+Test(reactions_order, between_frames_is_not_within_one)
+{
+    open_world();
+    quern_system_def def = {.name = "again", .begin = react_again, .flags = QUERN_SYSTEM_EXCLUSIVE};
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    cr_assert_eq(react_in_frame, QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_eq(quern_world_react(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    close_world();
+}
+
+Test(reactions_order, a_schedule_may_go_while_something_waits_for_its_reactions)
+{
+    open_world();
+    const quern_entity entity = with_health(1);
+    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    must(quern_entity_destroy(world, entity));
+    (void)with_health(2);
+    quern_schedule_destroy(schedule);
+    assert_valid(world);
+    schedule = setup_schedule(world);
+    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    frame();
+    cr_assert_eq(list_count, 0);
+    close_world();
+}

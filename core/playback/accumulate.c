@@ -4,7 +4,7 @@
  * that entities have, and what was dropped. Applying may not fail: what it needs is reserved before. */
 #include "core/playback/accumulate.h"
 
-#include "core/playback/settle.h"
+#include "core/playback/apply.h"
 #include "core/storage/change.h"
 
 enum {
@@ -189,11 +189,10 @@ static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
     return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->most_drops);
 }
 
-quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
-                                         uint32_t stream_count, bool destroys, quern__drops *drops)
+quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
+                                         quern__drops *drops)
 {
-    const quern_result result =
-        quern__commands_gather(&it->gathered, it->storage, recorders, stream_count, true);
+    const quern_result result = quern__commands_gather(&it->gathered, it->storage, recorders, true);
     if (result != QUERN_OK) return result;
     if (!reserve_drops(it, drops))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");

@@ -31,10 +31,10 @@ quern__accumulating *quern__accumulating_create(quern__storage *storage);
 /* NULL is allowed. */
 void quern__accumulating_destroy(quern__accumulating *it);
 
-/* Before the sync point changes anything: gathers the streams, stream_count in all, notes which entities
- * are gone already, and makes room in drops. destroys: some command does. Errors: OUT_OF_MEMORY. */
-quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
-                                         uint32_t stream_count, bool destroys, quern__drops *drops);
+/* Before the sync point changes anything: gathers the streams, at least one, notes which entities are dead
+ * already, and reserves entries of drops. destroys: some command destroys. Errors: OUT_OF_MEMORY. */
+quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
+                                         quern__drops *drops);
 
 /* commands: the streams of commands that have been applied, or NULL; created: the handles that their
  * creates took, in order. Adds to drops, whose entries from first_drop on are of this sync point.

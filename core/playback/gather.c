@@ -12,39 +12,68 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
     quern__array_release(allocator, &gathered->order_scratch);
 }
 
-quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
-                                    quern__recorders recorders, uint32_t stream_count, bool accumulated)
+/* Appends the streams of a recorder, which it closes. Notes whether their keys go on ascending. False: no
+ * memory. */
+static bool list_streams(quern__gathered *gathered, const quern__storage *storage, quern_commands *recorder)
 {
-    const quern_allocator *allocator = &storage->allocator;
-    gathered->streams.count = 0;
-    gathered->item_count = 0;
-    gathered->create_count = 0;
-    gathered->traits = UINT8_MAX;
-    if (!quern__array_reserve(allocator, &gathered->streams, stream_count) ||
-        !quern__array_reserve(allocator, &gathered->order, stream_count) ||
-        !quern__array_reserve(allocator, &gathered->order_scratch, stream_count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather %u command streams",
-                           stream_count);
-    quern__sort_item *next = gathered->order.items;
-    for (uint32_t i = 0; i < recorders.count; i++) {
-        const quern__accumulator *accumulator = recorders.items[i]->accumulator;
-        if (accumulated && accumulator == NULL) continue;
-        const quern_commands *recorder = accumulated ? &accumulator->recorder : recorders.items[i];
-        for (uint32_t k = 0; k < recorder->streams.count; k++) {
-            quern__stream *stream = &recorder->streams.items[k];
-            *next++ = (quern__sort_item){.key = stream->origin.key, .pointer = stream};
-        }
-    }
-    quern__sort(gathered->order.items, gathered->order_scratch.items, stream_count);
+    quern__commands_close(recorder);
+    const uint32_t stream_count = recorder->streams.count;
+    if (!quern__array_reserve(&storage->allocator, &gathered->streams,
+                              gathered->streams.count + stream_count))
+        return false;
+    quern__gathered_stream *next = gathered->streams.items + gathered->streams.count;
     for (uint32_t i = 0; i < stream_count; i++) {
-        quern__stream *stream = gathered->order.items[i].pointer;
+        quern__stream *stream = &recorder->streams.items[i];
+        gathered->is_sorted &= stream->origin.key >= gathered->last_key;
+        gathered->last_key = stream->origin.key;
         gathered->item_count += stream->item_count;
         gathered->create_count += stream->create_count;
+        gathered->command_count += stream->command_count;
         gathered->traits &= stream->traits;
-        gathered->streams.items[gathered->streams.count++] = (quern__gathered_stream){
-            .stream = stream,
-            .is_located = stream->structure_version == storage->structure_version,
-        };
+        *next++ = (quern__gathered_stream){
+            .stream = stream, .is_located = stream->structure_version == storage->structure_version};
     }
-    return QUERN_OK;
+    gathered->streams.count += stream_count;
+    return true;
+}
+
+/* False: no memory. */
+static bool sort_streams(quern__gathered *gathered, const quern__storage *storage)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    const uint32_t count = gathered->streams.count;
+    if (!quern__array_reserve(allocator, &gathered->order, count) ||
+        !quern__array_reserve(allocator, &gathered->order_scratch, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__stream *stream = gathered->streams.items[i].stream;
+        gathered->order.items[i] = (quern__sort_item){.key = stream->origin.key, .pointer = stream};
+    }
+    quern__sort(gathered->order.items, gathered->order_scratch.items, count);
+    for (uint32_t i = 0; i < count; i++) {
+        quern__stream *stream = gathered->order.items[i].pointer;
+        gathered->streams.items[i] = (quern__gathered_stream){
+            .stream = stream, .is_located = stream->structure_version == storage->structure_version};
+    }
+    return true;
+}
+
+quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
+                                    quern__recorders recorders, bool accumulated)
+{
+    gathered->streams.count = 0;
+    gathered->item_count = gathered->create_count = gathered->command_count = 0;
+    gathered->traits = UINT8_MAX;
+    gathered->is_sorted = true;
+    gathered->last_key = 0;
+    bool has_memory = true;
+    for (uint32_t i = 0; i < recorders.count && has_memory; i++) {
+        quern_commands *recorder = recorders.items[i];
+        if (!accumulated)
+            has_memory = list_streams(gathered, storage, recorder);
+        else if (recorder->accumulator != NULL)
+            has_memory = list_streams(gathered, storage, &recorder->accumulator->recorder);
+    }
+    if (has_memory && (gathered->is_sorted || sort_streams(gathered, storage))) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather command streams");
 }

@@ -17,17 +17,28 @@ typedef struct quern__gathered_stream {
 typedef struct quern__gathered {
     QUERN__ARRAY(quern__gathered_stream) streams;
     QUERN__ARRAY(quern__sort_item) order, order_scratch;
-    uint64_t item_count;   /* of all streams */
-    uint64_t create_count; /* creates among them */
-    uint8_t traits;        /* quern__trait, those of all commands */
+    uint64_t item_count;    /* of all streams */
+    uint64_t create_count;  /* creates among them */
+    uint64_t command_count; /* as users count them: see quern__operation */
+    uint64_t last_key;      /* of the last stream that was listed */
+    uint8_t traits;         /* quern__trait, those of all commands */
+    bool is_sorted;         /* the keys ascended while streams were listed */
 } quern__gathered;
 
 void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator);
 
-/* Lists the streams, stream_count in all, of recorders that have been closed; accumulated: the streams of what
- * was accumulated with them. Errors: OUT_OF_MEMORY. */
+/* Closes the recorders and lists their streams, or the streams of accumulated values, in the order of their
+ * keys. Errors: OUT_OF_MEMORY. */
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
-                                    quern__recorders recorders, uint32_t stream_count, bool accumulated);
+                                    quern__recorders recorders, bool accumulated);
+
+/* Destroys the values that no command has moved out, in the order of streams. */
+static inline void quern__gathered_destroy_values(const quern__gathered *gathered)
+{
+    if (QUERN__LIKELY((gathered->traits & QUERN__TRAIT_NO_OWNED) != 0)) return;
+    for (uint32_t i = 0; i < gathered->streams.count; i++)
+        quern__stream_destroy_values(gathered->streams.items[i].stream);
+}
 
 /* Streams whose commands are walked in order: fetches the first chunk that one a few further on touches.
  * Headers of chunks all fall on the same few sets of the caches, so each would be waited for. */

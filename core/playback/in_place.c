@@ -68,7 +68,7 @@ static inline bool walk_streams(const quern__gathered *gathered, const quern__st
 
 bool quern__gathered_is_in_place(const quern__gathered *gathered, const quern__storage *storage)
 {
-    return (gathered->traits & QUERN__TRAIT_IN_PLACE) != 0 && walk_streams(gathered, storage, false);
+    return walk_streams(gathered, storage, false);
 }
 
 void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern__storage *storage)

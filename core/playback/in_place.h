@@ -9,10 +9,11 @@
 
 #include "core/playback/gather.h"
 
-/* Whether that is so. Streams say at once when they hold other commands; then nothing else is looked at. */
+/* Whether all entities live and have the components that the commands, which have QUERN__TRAIT_IN_PLACE, set
+ * or enable. */
 bool quern__gathered_is_in_place(const quern__gathered *gathered, const quern__storage *storage);
 
-/* Does all commands, which are so. */
+/* Applies all commands in order. Precondition: quern__gathered_is_in_place. */
 void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern__storage *storage);
 
 #endif

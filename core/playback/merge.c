@@ -77,7 +77,7 @@ static void *arena_allocate(quern__merged *merged, const quern_allocator *alloca
 static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocator *allocator,
                                      quern__chunk *chunk, uint32_t row_count)
 {
-    size_t bits_bytes = chunk != NULL ? QUERN__BITSET_WORDS((size_t)row_count) * sizeof(uint64_t) : 0;
+    size_t bits_bytes = chunk != NULL ? (1 + QUERN__BITSET_WORDS((size_t)row_count)) * sizeof(uint64_t) : 0;
     if (!quern__array_reserve(allocator, &merged->edits, merged->edits.count + 1)) return NULL;
     char *memory = arena_allocate(merged, allocator, bits_bytes + row_count * sizeof(quern__edit));
     if (memory == NULL) return NULL;
@@ -86,7 +86,7 @@ static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocato
     *edits = (quern__chunk_edits){.chunk = chunk,
                                   .archetype = chunk != NULL ? chunk->archetype : NULL,
                                   .row_count = row_count,
-                                  .touched = chunk != NULL ? (uint64_t *)(void *)memory : NULL,
+                                  .touched = chunk != NULL ? (uint64_t *)(void *)memory + 1 : NULL,
                                   .rows = (quern__edit *)(void *)(memory + bits_bytes)};
     return edits;
 }
@@ -208,7 +208,9 @@ static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
         it->first_operation = it->run->operation;
         if (it->first_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
     }
-    quern__bitset_add(it->touched, row);
+    uint64_t *word = &it->touched[row / 64];
+    if (*word == 0) it->touched[-1] |= 1ull << row / 64;
+    *word |= 1ull << row % 64;
     it->rows[row] =
         (quern__edit){.item = (char *)item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
@@ -328,10 +330,9 @@ static inline void walk_stream(quern__merged *merged, const quern__storage *stor
                .storage = storage,
                .scratch = scratch,
                .gathered = &gathered->streams.items[index]};
-    quern__merged_stream *walked = &merged->streams.items[index];
-    walked->scratch = scratch;
-    walked->first_span = scratch->spans.count;
-    if (walked->create_edits != QUERN__EDITS_NONE) {
+    quern__merged_stream *walked = index < merged->streams.count ? &merged->streams.items[index] : NULL;
+    const uint32_t first_span = scratch->spans.count;
+    if (walked != NULL && walked->create_edits != QUERN__EDITS_NONE) {
         quern__chunk_edits *edits = &merged->edits.items[walked->create_edits];
         edits->scratch = scratch;
         it.created = edits->rows;
@@ -347,10 +348,15 @@ static inline void walk_stream(quern__merged *merged, const quern__storage *stor
         }
         merge_items(&it, 0, it.run->item_count, mode);
     }
-    walked->span_count = scratch->spans.count - walked->first_span;
+    if (mode != WALK_NOTE || walked == NULL) return;
+    walked->scratch = scratch;
+    walked->first_span = first_span;
+    walked->span_count = scratch->spans.count - first_span;
 }
 
 /* -------------------------------------------------------------------------------------------- groups */
+
+_Static_assert(QUERN__CHUNK_BYTES / sizeof(quern_entity) / 64 <= 64, "one word has a bit per word of rows");
 
 /* The first touched row from this one on; row_count when there is none. */
 static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
@@ -358,9 +364,10 @@ static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
     if (edits->touched == NULL || row >= edits->row_count) return row;
     uint32_t word = row / 64;
     uint64_t bits = edits->touched[word] & ~0ull << row % 64;
-    uint32_t word_count = (edits->row_count + 63) / 64;
-    while (bits == 0) {
-        if (++word == word_count) return edits->row_count;
+    if (bits == 0) {
+        const uint64_t words = edits->touched[-1] & ~1ull << word;
+        if (words == 0) return edits->row_count;
+        word = (uint32_t)__builtin_ctzll(words);
         bits = edits->touched[word];
     }
     return word * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -392,10 +399,11 @@ static void check_created(const quern__chunk_edits *edits)
 }
 
 /* Lists runs of neighbouring rows with the same sequence, and groups, in the order of their first rows. */
-static void group_edits(const quern__merged *merged, quern__chunk_edits *edits)
+static void group_edits(const quern__merged *merged, uint32_t index)
 {
+    quern__chunk_edits *edits = &merged->edits.items[index];
     quern__scratch *scratch = edits->scratch;
-    const uint64_t stamp = merged->first_stamp + (uint64_t)(edits - merged->edits.items);
+    const uint64_t stamp = merged->first_stamp + index;
     if (QUERN_CHECKS) check_created(edits);
     edits->first_group = scratch->groups.count;
     edits->first_run = scratch->runs.count;
@@ -420,24 +428,43 @@ static void group_edits(const quern__merged *merged, quern__chunk_edits *edits)
     edits->run_count = scratch->runs.count - edits->first_run;
 }
 
-/* Lists the edits of chunks in their order: that of archetypes, and of chunks in them. */
+/* Chunk edits are in the order of archetypes, and of chunks in an archetype. */
+static uint64_t key_of_chunk(const quern__chunk_edits *edits)
+{
+    return (uint64_t)edits->archetype->index << 32 | edits->chunk->index;
+}
+
 static bool sort_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
 {
-    const uint32_t count = merged->edits.count - merged->create_edits_count;
+    const uint32_t count = merged->chunk_edits.count;
     if (!quern__array_reserve(allocator, &merged->order, count) ||
-        !quern__array_reserve(allocator, &merged->order_scratch, count) ||
-        !quern__array_reserve(allocator, &merged->chunk_edits, count))
+        !quern__array_reserve(allocator, &merged->order_scratch, count))
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        quern__chunk_edits *edits = &merged->edits.items[merged->create_edits_count + i];
-        merged->order.items[i] = (quern__sort_item){
-            .key = (uint64_t)edits->archetype->index << 32 | edits->chunk->index, .pointer = edits};
-    }
+    for (uint32_t i = 0; i < count; i++)
+        merged->order.items[i] = (quern__sort_item){.key = key_of_chunk(merged->chunk_edits.items[i]),
+                                                    .pointer = merged->chunk_edits.items[i]};
     quern__sort(merged->order.items, merged->order_scratch.items, count);
     for (uint32_t i = 0; i < count; i++)
         merged->chunk_edits.items[i] = merged->order.items[i].pointer;
-    merged->chunk_edits.count = count;
     return true;
+}
+
+/* Lists the edits of chunks. Commands that were recorded in the order of rows have made them in their order. */
+static bool list_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
+{
+    quern__chunk_edits *edits = merged->edits.items + merged->create_edits_count;
+    const uint32_t count = merged->edits.count - merged->create_edits_count;
+    if (!quern__array_reserve(allocator, &merged->chunk_edits, count)) return false;
+    merged->chunk_edits.count = count;
+    uint64_t last_key = 0;
+    bool is_sorted = true;
+    for (uint32_t i = 0; i < count; i++, edits++) {
+        const uint64_t key = key_of_chunk(edits);
+        is_sorted &= key >= last_key;
+        last_key = key;
+        merged->chunk_edits.items[i] = edits;
+    }
+    return is_sorted || sort_chunk_edits(merged, allocator);
 }
 
 /* --------------------------------------------------------------------------------------- on one thread */
@@ -450,12 +477,9 @@ static bool merge_serially(quern__merged *merged, const quern__gathered *gathere
         quern__gathered_fetch_ahead(gathered, i);
         walk_stream(merged, storage, scratch, gathered, i, WALK_MERGE);
     }
-    if (scratch->is_out_of_memory || !sort_chunk_edits(merged, &storage->allocator)) return false;
-    for (uint32_t i = 0; i < merged->create_edits_count; i++)
-        group_edits(merged, &merged->edits.items[i]);
-    for (uint32_t i = 0; i < merged->chunk_edits.count; i++)
-        group_edits(merged, merged->chunk_edits.items[i]);
-    return !scratch->is_out_of_memory;
+    for (uint32_t i = 0; i < merged->edits.count && !scratch->is_out_of_memory; i++)
+        group_edits(merged, i);
+    return !scratch->is_out_of_memory && list_chunk_edits(merged, &storage->allocator);
 }
 
 /* ----------------------------------------------------------------------------------- on several threads */
@@ -473,8 +497,7 @@ static void note_streams(void *argument, uint32_t begin, uint32_t end, uint32_t 
     for (uint32_t i = begin; i < end; i++) {
         walk_stream(it->merged, it->storage, scratch, it->gathered, i, WALK_NOTE);
         const uint32_t created = it->merged->streams.items[i].create_edits;
-        if (created != QUERN__EDITS_NONE && !scratch->is_out_of_memory)
-            group_edits(it->merged, &it->merged->edits.items[created]);
+        if (created != QUERN__EDITS_NONE && !scratch->is_out_of_memory) group_edits(it->merged, created);
     }
 }
 
@@ -526,7 +549,8 @@ static void merge_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t 
         if (!enter_chunk(&it, edits)) return;
         for (quern__command_span *span = edits->first_span; span != NULL; span = span->next)
             merge_span(&it, span);
-        if (!it.scratch->is_out_of_memory) group_edits(task->merged, edits);
+        if (!it.scratch->is_out_of_memory)
+            group_edits(task->merged, (uint32_t)(edits - task->merged->edits.items));
     }
 }
 
@@ -543,7 +567,7 @@ static bool merge_in_parallel(quern__merged *merged, const quern__gathered *gath
     merging it = {.merged = merged, .gathered = gathered, .storage = storage};
     quern__executor_run(executor, gathered->streams.count, STREAMS_PER_CALL, note_streams, &it);
     if (any_out_of_memory(merged) || !link_spans(merged, &storage->allocator) ||
-        !sort_chunk_edits(merged, &storage->allocator))
+        !list_chunk_edits(merged, &storage->allocator))
         return false;
     quern__executor_run(executor, merged->chunk_edits.count, CHUNKS_PER_CALL, merge_chunks, &it);
     return !any_out_of_memory(merged);
@@ -572,11 +596,10 @@ void quern__merged_clear(quern__merged *merged, const quern__storage *storage, b
     merged->used_scratch_count = 0;
 }
 
-/* Room that depends on the number of workers and of chunks. False: no memory. */
-static bool reserve(quern__merged *merged, const quern__storage *storage, uint32_t worker_count)
+/* Room that depends on the number of chunks and of workers. False: no memory. */
+static QUERN__SLOW_PATH bool grow(quern__merged *merged, const quern_allocator *allocator,
+                                  uint32_t chunk_count, uint32_t worker_count)
 {
-    const quern_allocator *allocator = &storage->allocator;
-    const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
     if (!quern__array_reserve(allocator, &merged->scratches, worker_count) ||
         !quern__array_reserve(allocator, &merged->edits_of_chunk, chunk_count))
         return false;
@@ -588,6 +611,16 @@ static bool reserve(quern__merged *merged, const quern__storage *storage, uint32
         *scratch = (quern__scratch){.sequences = {.allocator = allocator}};
         merged->scratches.items[merged->scratches.count++] = scratch;
     }
+    return true;
+}
+
+/* False: no memory. */
+static bool begin(quern__merged *merged, const quern__storage *storage, uint32_t worker_count)
+{
+    const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
+    if ((merged->edits_of_chunk.count < chunk_count || merged->scratches.count < worker_count) &&
+        !grow(merged, &storage->allocator, chunk_count, worker_count))
+        return false;
     for (uint32_t i = 0; i < worker_count; i++)
         quern__sequences_begin(&merged->scratches.items[i]->sequences, storage->archetypes_version);
     merged->used_scratch_count = worker_count;
@@ -599,7 +632,6 @@ static bool reserve(quern__merged *merged, const quern__storage *storage, uint32
 static bool list_streams(quern__merged *merged, const quern_allocator *allocator,
                          const quern__gathered *gathered)
 {
-    merged->streams.count = 0;
     if (!quern__array_reserve(allocator, &merged->streams, gathered->streams.count)) return false;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const uint32_t create_count = gathered->streams.items[i].stream->create_count;
@@ -610,19 +642,21 @@ static bool list_streams(quern__merged *merged, const quern_allocator *allocator
         if (edits == NULL) return false;
         if (QUERN_CHECKS) memset(edits->rows, 0, create_count * sizeof *edits->rows);
     }
-    merged->create_edits_count = merged->edits.count;
     return true;
 }
 
 quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
                                    const quern__storage *storage, const quern__executor *executor)
 {
-    const quern_allocator *allocator = &storage->allocator;
-    if (reserve(merged, storage, quern__executor_worker_count(executor)) &&
-        list_streams(merged, allocator, gathered) &&
-        (executor != NULL ? merge_in_parallel(merged, gathered, storage, executor)
-                          : merge_serially(merged, gathered, storage)))
-        return QUERN_OK;
+    const bool lists_streams = executor != NULL || gathered->create_count > 0;
+    merged->streams.count = 0;
+    bool has_memory = begin(merged, storage, quern__executor_worker_count(executor)) &&
+                      (!lists_streams || list_streams(merged, &storage->allocator, gathered));
+    merged->create_edits_count = merged->edits.count;
+    if (has_memory)
+        has_memory = executor != NULL ? merge_in_parallel(merged, gathered, storage, executor)
+                                      : merge_serially(merged, gathered, storage);
+    if (has_memory) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to merge the commands of %u streams",
                        gathered->streams.count);
 }

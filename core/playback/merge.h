@@ -74,7 +74,9 @@ typedef struct quern__scratch {
 typedef struct quern__chunk_edits {
     quern__chunk *chunk; /* NULL: of creates */
     quern__archetype *archetype;
-    uint64_t *touched; /* of a chunk: a bit per row that has an edit */
+    /* Of a chunk: a bit per row that has an edit; touched[-1] has a bit per word that is not 0. NULL: of
+     * creates, which all have one. */
+    uint64_t *touched;
     quern__edit *rows;
     uint32_t row_count;      /* of creates: how many */
     uint32_t root;           /* the sequence of no command */
@@ -108,8 +110,9 @@ typedef struct quern__merged {
     uint32_t used_scratch_count; /* the first ones, by threads that may have merged at this sync point */
     uint64_t first_stamp;        /* of the first edits; unique over all sync points, and never 0 */
     QUERN__ARRAY(quern__chunk_edits *) chunk_edits; /* by archetype and chunk */
-    QUERN__ARRAY(quern__merged_stream) streams;     /* as they were gathered */
-    QUERN__ARRAY(quern__scratch *) scratches;       /* one per thread */
+    /* As they were gathered; empty where no stream creates and one thread merges. */
+    QUERN__ARRAY(quern__merged_stream) streams;
+    QUERN__ARRAY(quern__scratch *) scratches; /* one per thread */
     /* Which edits are a chunk's, by quern__chunk_number. Never cleared: an entry is a guess, which counts
      * when the edits that it names are the chunk's. */
     QUERN__ARRAY(uint32_t) edits_of_chunk;

@@ -26,11 +26,6 @@ void quern__playback_release(quern__playback *playback)
     quern__array_release(allocator, &playback->drops);
 }
 
-void quern__playback_start_frame(quern__playback *playback)
-{
-    playback->drops.count = 0;
-}
-
 /* Merging and resolving, with room for what comes of it. relating: NULL where nothing relates; it may want
  * to begin again. */
 static quern_result prepare(quern__playback *playback, quern__relating *relating,
@@ -60,14 +55,17 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     quern__gathered *gathered = &playback->gathered;
     quern__resolved *resolved = &playback->resolved;
     *out_is_again = false;
-    if (shared == NULL && quern__gathered_is_in_place(gathered, playback->storage)) {
+    if ((gathered->traits & QUERN__TRAIT_IN_PLACE) != 0 && shared == NULL &&
+        quern__gathered_is_in_place(gathered, playback->storage)) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
         quern__gathered_apply_in_place(gathered, playback->storage);
         return QUERN_OK;
     }
-    bool is_turnover;
-    quern_result result =
-        quern__commands_turn_over(&playback->turnover, resolved, gathered, playback->storage, &is_turnover);
+    bool is_turnover = false;
+    quern_result result = QUERN_OK;
+    if ((gathered->traits & QUERN__TRAIT_TURNOVER) != 0)
+        result = quern__commands_turn_over(&playback->turnover, resolved, gathered, playback->storage,
+                                           &is_turnover);
     if (result != QUERN_OK) return result;
     if (is_turnover) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
@@ -107,57 +105,62 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
     }
 }
 
-/* The stages. shared: NULL where the caller does it all; watcher: hears of the stages. */
-static quern_result run_stages(quern__playback *playback, quern__recorders recorders, uint32_t stream_count,
-                               const quern__executor *shared, const quern__executor *watcher)
+/* The executor, where so many commands are worth more than one thread. */
+static const quern__executor *share(const quern__playback *playback, const quern__executor *executor,
+                                    uint64_t command_count)
+{
+    const bool is_shared =
+        quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
+    return is_shared ? executor : NULL;
+}
+
+/* All stages after gathering. */
+static quern_result apply_commands(quern__playback *playback, const quern__executor *executor)
 {
     quern__gathered *gathered = &playback->gathered;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
-    const quern_result result =
-        quern__commands_gather(gathered, playback->storage, recorders, stream_count, false);
-    if (result != QUERN_OK) return result;
-    if (playback->no_short_ways)
+    if (gathered->streams.count == 0) return QUERN_OK;
+    const quern__executor *shared = share(playback, executor, gathered->command_count);
+    if (QUERN__UNLIKELY(playback->no_short_ways))
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
     if (QUERN__UNLIKELY(quern__gathered_relates(gathered, playback->storage)))
-        return relate_and_change_rows(playback, shared, watcher);
+        return relate_and_change_rows(playback, shared, executor);
     bool is_again;
-    return change_rows(playback, NULL, shared, watcher, &is_again);
+    return change_rows(playback, NULL, shared, executor, &is_again);
 }
 
-/* What recorders hold: commands, and values that were accumulated. */
-typedef struct recorded {
-    quern__recorders recorders;
-    uint32_t stream_count, value_stream_count;
-    uint64_t command_count, value_count;
-    bool destroys; /* some command does */
-} recorded;
-
-static void count_streams(const quern_commands *recorder, uint32_t *stream_count, uint64_t *command_count)
+/* Commands, where there are any, and then what was accumulated. */
+static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback,
+                                                       quern__recorders recorders,
+                                                       const quern__executor *executor,
+                                                       quern__playback_stats *stats)
 {
-    *stream_count += recorder->streams.count;
-    for (uint32_t k = 0; k < recorder->streams.count; k++)
-        *command_count += recorder->streams.items[k].command_count;
+    const quern__gathered *gathered = &playback->gathered;
+    const uint32_t first = playback->drops.count;
+    const bool destroys = (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+    if (playback->accumulating == NULL)
+        playback->accumulating = quern__accumulating_create(playback->storage);
+    quern__accumulating *it = playback->accumulating;
+    if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
+    quern_result result = quern__accumulating_prepare(it, recorders, destroys, &playback->drops);
+    playback->resolved.further_drop_count = it->most_drops;
+    if (result == QUERN_OK) result = apply_commands(playback, executor);
+    playback->resolved.further_drop_count = 0;
+    if (result != QUERN_OK) return result;
+    quern__executor_begin_stage(executor, QUERN__STAGE_APPLY);
+    quern__accumulating_apply(it, gathered->streams.count > 0 ? gathered : NULL,
+                              playback->resolved.created.items, &playback->drops, first,
+                              share(playback, executor, it->gathered.command_count));
+    stats->command_count += it->gathered.command_count;
+    stats->dropped_count += it->dropped_count;
+    quern__gathered_destroy_values(&it->gathered);
+    return QUERN_OK;
 }
 
-static recorded close_recorders(quern__recorders recorders)
-{
-    recorded all = {.recorders = recorders};
-    for (uint32_t i = 0; i < recorders.count; i++) {
-        quern_commands *recorder = recorders.items[i];
-        quern__commands_close(recorder);
-        count_streams(recorder, &all.stream_count, &all.command_count);
-        for (uint32_t k = 0; k < recorder->streams.count; k++)
-            all.destroys |= (recorder->streams.items[k].traits & QUERN__TRAIT_NO_DESTROYS) == 0;
-        if (quern__accumulator_is_used(recorder))
-            count_streams(&recorder->accumulator->recorder, &all.value_stream_count, &all.value_count);
-    }
-    return all;
-}
-
-/* Adds what a sync point has done, which has succeeded. first: of its entries among the drops. */
+/* Adds the counts and drops of a sync point that has succeeded. first: of its entries among the drops. */
 static void report(quern__playback *playback, uint32_t first, quern__playback_stats *stats)
 {
     const quern__resolved *resolved = &playback->resolved;
+    stats->command_count += playback->gathered.command_count;
     stats->created_count += resolved->created_count;
     stats->destroyed_count += resolved->destroyed_count;
     stats->refused_count += resolved->refused_count;
@@ -169,75 +172,34 @@ static void report(quern__playback *playback, uint32_t first, quern__playback_st
             quern__drops_add(&playback->drops, &playback->storage->allocator, first, &drops->items[k]);
         }
     }
-    quern__drops_sort(&playback->drops, first);
+    if (QUERN__UNLIKELY(playback->drops.count > first + 1)) quern__drops_sort(&playback->drops, first);
 }
 
-/* Values that nobody wanted go in the order of streams, and not by who recorded them. */
-static void destroy_values(const quern__gathered *gathered)
+static bool has_values(quern__recorders recorders)
 {
-    for (uint32_t i = 0; i < gathered->streams.count; i++)
-        quern__stream_destroy_values(gathered->streams.items[i].stream);
+    for (uint32_t i = 0; i < recorders.count; i++)
+        if (quern__accumulator_is_used(recorders.items[i])) return true;
+    return false;
 }
 
-/* The executor, where so many commands are worth more than one thread. */
-static const quern__executor *share(const quern__playback *playback, const quern__executor *executor,
-                                    uint64_t command_count)
-{
-    const bool is_shared =
-        quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
-    return is_shared ? executor : NULL;
-}
-
-static quern_result apply_commands(quern__playback *playback, const recorded *all,
-                                   const quern__executor *executor)
-{
-    if (all->stream_count == 0) return QUERN_OK;
-    return run_stages(playback, all->recorders, all->stream_count,
-                      share(playback, executor, all->command_count), executor);
-}
-
-/* Commands, where there are any, and then what was accumulated. */
-static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback, const recorded *all,
-                                                       const quern__executor *executor,
-                                                       quern__playback_stats *stats)
-{
-    const quern__executor *shared = share(playback, executor, all->value_count);
-    const uint32_t first = playback->drops.count;
-    if (playback->accumulating == NULL)
-        playback->accumulating = quern__accumulating_create(playback->storage);
-    quern__accumulating *it = playback->accumulating;
-    if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
-    quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
-    quern_result result = quern__accumulating_prepare(it, all->recorders, all->value_stream_count,
-                                                      all->destroys, &playback->drops);
-    playback->resolved.further_drop_count = it->most_drops;
-    if (result == QUERN_OK) result = apply_commands(playback, all, executor);
-    playback->resolved.further_drop_count = 0;
-    if (result != QUERN_OK) return result;
-    quern__executor_begin_stage(executor, QUERN__STAGE_APPLY);
-    quern__accumulating_apply(it, all->stream_count > 0 ? &playback->gathered : NULL,
-                              playback->resolved.created.items, &playback->drops, first, shared);
-    stats->dropped_count += it->dropped_count;
-    destroy_values(&it->gathered);
-    return QUERN_OK;
-}
-
+/* Values that no command has moved out are destroyed in the order of streams, so that hooks do not depend on
+ * which recorder a stream is of. */
 quern_result quern__playback_run(quern__playback *playback, quern__recorders recorders,
                                  const quern__executor *executor, quern__playback_stats *stats)
 {
-    const recorded all = close_recorders(recorders);
-    if (all.stream_count + all.value_stream_count == 0) return QUERN_OK;
     const uint32_t first_drop = playback->drops.count;
-    const quern_result result = QUERN__LIKELY(all.value_stream_count == 0)
-                                    ? apply_commands(playback, &all, executor)
-                                    : apply_with_values(playback, &all, executor, stats);
+    quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
+    quern_result result = quern__commands_gather(&playback->gathered, playback->storage, recorders, false);
+    if (result == QUERN_OK)
+        result = QUERN__LIKELY(!has_values(recorders))
+                     ? apply_commands(playback, executor)
+                     : apply_with_values(playback, recorders, executor, stats);
     if (result == QUERN_OK) {
-        stats->command_count += all.command_count + all.value_count;
         report(playback, first_drop, stats);
-        if (playback->on_created != NULL && all.stream_count > 0 && playback->resolved.created_count > 0)
+        if (playback->on_created != NULL && playback->resolved.created_count > 0)
             playback->on_created(playback->on_created_argument, &playback->gathered,
                                  playback->resolved.created.items);
-        if (all.stream_count > 0) destroy_values(&playback->gathered);
+        quern__gathered_destroy_values(&playback->gathered);
         for (uint32_t i = 0; i < recorders.count; i++)
             quern__commands_reset(recorders.items[i]);
     }

@@ -58,8 +58,11 @@ void quern__playback_init(quern__playback *playback, quern__storage *storage);
 
 void quern__playback_release(quern__playback *playback);
 
-/* Forgets the drops reported so far. */
-void quern__playback_start_frame(quern__playback *playback);
+/* Removes the drops reported so far. */
+static inline void quern__playback_start_frame(quern__playback *playback)
+{
+    playback->drops.count = 0;
+}
 
 /* Applies everything that the recorders hold, resets them, and adds to stats and drops. executor may be
  * NULL. On failure the world and the recorders are as before, so that it can be tried again. Errors:

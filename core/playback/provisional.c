@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/playback/settle.h"
+#include "core/playback/apply.h"
 
 /* For builds with QUERN_CHECKS: provisional handles in values where no field is described. A sync point
  * replaces handles in fields that are described as QUERN_FIELD_ENTITY; elsewhere they would stay

@@ -242,7 +242,8 @@ static quern_result find_target(quern__storage *storage, const effect *it, quern
 static quern_result resolve_sequence(const resolving *it, quern__sequences *sequences,
                                      quern__sequence *sequence)
 {
-    if (sequence->is_destroyed) { /* never is_resolved: listeners of an archetype come and go without notice */
+    if (sequence
+            ->is_destroyed) { /* never is_resolved: listeners of an archetype come and go without notice */
         sequence->is_hooked =
             sequence->source != NULL &&
             (sequence->source->has_destroy || quern__row_listeners_call_hooks(sequence->source));
@@ -265,34 +266,42 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
 
 /* -------------------------------------------------------------------------------- archetype deltas */
 
+QUERN__SLOW_PATH static bool grow_deltas(quern__resolved *resolved, const quern__storage *storage)
+{
+    const uint32_t archetype_count = storage->archetypes.count;
+    if (!quern__array_reserve(&storage->allocator, &resolved->delta_of_archetype, archetype_count) ||
+        !quern__array_reserve(&storage->allocator, &resolved->deltas, resolved->deltas.count + 1))
+        return false;
+    while (resolved->delta_of_archetype.count < archetype_count)
+        resolved->delta_of_archetype.items[resolved->delta_of_archetype.count++] = 0;
+    return true;
+}
+
 quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
                                             quern__archetype *archetype)
 {
-    const quern_allocator *allocator = &storage->allocator;
-    uint32_t archetype_count = storage->archetypes.count;
-    if (!quern__array_reserve(allocator, &resolved->delta_of_archetype, archetype_count)) return NULL;
-    while (resolved->delta_of_archetype.count < archetype_count)
-        resolved->delta_of_archetype.items[resolved->delta_of_archetype.count++] = 0;
+    const uint32_t count = resolved->deltas.count;
+    if ((archetype->index >= resolved->delta_of_archetype.count || count == resolved->deltas.capacity) &&
+        !grow_deltas(resolved, storage))
+        return NULL;
     uint32_t *place = &resolved->delta_of_archetype.items[archetype->index];
-    if (*place < resolved->deltas.count && resolved->deltas.items[*place].archetype == archetype)
+    if (*place < count && resolved->deltas.items[*place].archetype == archetype)
         return &resolved->deltas.items[*place];
-    if (!quern__array_reserve(allocator, &resolved->deltas, resolved->deltas.count + 1)) return NULL;
-    *place = resolved->deltas.count++;
-    resolved->deltas.items[*place] =
-        (quern__archetype_delta){.archetype = archetype,
-                                 .row_count = (uint32_t)quern__archetype_row_count(archetype),
-                                 .led_edits = UINT32_MAX};
-    return &resolved->deltas.items[*place];
+    *place = count;
+    quern__archetype_delta *delta = &resolved->deltas.items[resolved->deltas.count++];
+    *delta = (quern__archetype_delta){.archetype = archetype,
+                                      .row_count = (uint32_t)quern__archetype_row_count(archetype),
+                                      .led_edits = UINT32_MAX};
+    return delta;
 }
 
 /* Rows that end in another archetype: they get their ranks there from the leader, the first group of their
- * edits that leads to it. */
-static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edits *edits,
+ * edits that leads to it. number: of these edits. */
+static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edits *edits, uint32_t number,
                                      uint32_t group_index, quern__archetype *target)
 {
     quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, target);
     if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    uint32_t number = (uint32_t)(edits - it->merged->edits.items);
     uint32_t *coming = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
     quern__edit_group *group = &edits->scratch->groups.items[group_index];
     if (delta->led_edits != number) {
@@ -305,7 +314,9 @@ static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edi
     return QUERN_OK;
 }
 
-static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t group_index)
+/* source_delta: of the archetype of the chunk. */
+static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t number,
+                                  uint32_t group_index, uint32_t source_delta)
 {
     quern__sequences *sequences = &edits->scratch->sequences;
     const quern__edit_group *group = &edits->scratch->groups.items[group_index];
@@ -318,22 +329,20 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
     edits->is_hooked |= sequence->is_hooked;
     if (sequence->is_refused) it->resolved->refused_count += group->count;
     if (sequence->is_destroyed) it->resolved->destroyed_count += group->count;
-    bool leaves =
-        sequence->source != NULL && (sequence->is_destroyed || sequence->target != sequence->source);
-    if (leaves) {
-        quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, sequence->source);
-        if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-        delta->leaving_count += group->count;
-        const quern_result result = quern__leaving_reserve(
-            it->storage, sequence->source, sequence->is_destroyed ? NULL : sequence->target, group->count);
+    quern__archetype *target = sequence->is_destroyed ? NULL : sequence->target;
+    if (target == sequence->source) return QUERN_OK;
+    if (sequence->source != NULL) {
+        it->resolved->deltas.items[source_delta].leaving_count += group->count;
+        const quern_result result =
+            quern__leaving_reserve(it->storage, sequence->source, target, group->count);
         if (result != QUERN_OK) return result;
     }
-    if (sequence->is_destroyed || sequence->target == sequence->source) return QUERN_OK;
-    return resolve_arrivals(it, edits, group_index, sequence->target);
+    return target != NULL ? resolve_arrivals(it, edits, number, group_index, target) : QUERN_OK;
 }
 
 static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits)
 {
+    uint32_t source_delta = 0;
     edits->first_destroyed = it->resolved->destroyed_count;
     if (edits->chunk == NULL) {
         edits->first_created = it->resolved->created_count;
@@ -342,11 +351,13 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
         const quern__archetype_delta *delta =
             quern__resolved_add(it->resolved, it->storage, edits->archetype);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+        source_delta = (uint32_t)(delta - it->resolved->deltas.items);
         edits->first_gap = delta->leaving_count; /* from the archetype's first gap on */
     }
+    const uint32_t number = (uint32_t)(edits - it->merged->edits.items);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < edits->group_count && result == QUERN_OK; i++)
-        result = resolve_group(it, edits, edits->first_group + i);
+        result = resolve_group(it, edits, number, edits->first_group + i, source_delta);
     return result;
 }
 
@@ -355,21 +366,25 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
 static quern_result reserve_rows(quern__resolved *resolved, quern__storage *storage,
                                  uint64_t *out_gap_count, uint32_t *out_most_left_over)
 {
-    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
-        quern__archetype_delta *delta = &resolved->deltas.items[i];
+    uint64_t gap_count = 0;
+    uint32_t most_left_over = 0;
+    quern__archetype_delta *end = resolved->deltas.items + resolved->deltas.count;
+    for (quern__archetype_delta *delta = resolved->deltas.items; delta < end; delta++) {
         const uint32_t leaving = delta->leaving_count, created = delta->created_count;
-        delta->first_gap = *out_gap_count;
-        *out_gap_count += leaving;
+        delta->first_gap = gap_count;
+        gap_count += leaving;
         if (leaving > created) delta->left_over_count = leaving - created;
-        delta->is_emptied = leaving == delta->row_count && delta->arriving_count == 0 && created == 0 &&
-                            delta->spawned_count == 0;
-        if (delta->left_over_count > *out_most_left_over) *out_most_left_over = delta->left_over_count;
+        if (delta->left_over_count > most_left_over) most_left_over = delta->left_over_count;
         delta->appended_count = delta->arriving_count + (created > leaving ? created - leaving : 0);
-        quern_result result =
-            quern__rows_reserve(storage, delta->archetype, delta->appended_count + delta->spawned_count);
+        const uint32_t reserved = delta->appended_count + delta->spawned_count;
+        delta->is_emptied = leaving == delta->row_count && (reserved | created) == 0;
+        if (reserved == 0) continue;
+        const quern_result result = quern__rows_reserve(storage, delta->archetype, reserved);
         if (result != QUERN_OK) return result;
         delta->is_reserved = true;
     }
+    *out_gap_count = gap_count;
+    *out_most_left_over = most_left_over;
     return QUERN_OK;
 }
 
@@ -388,9 +403,9 @@ static quern_result reserve_room(quern__resolved *resolved, const quern__gathere
     if (result != QUERN_OK) return result;
     const uint32_t created = (uint32_t)resolved->created_count;
     const uint32_t destroyed = (uint32_t)resolved->destroyed_count;
-    uint64_t gap_count = 0;
-    uint32_t most_left_over = 0;
-    result = quern__entities_reserve(&storage->entities, allocator, created);
+    uint64_t gap_count;
+    uint32_t most_left_over;
+    if (created > 0) result = quern__entities_reserve(&storage->entities, allocator, created);
     if (result == QUERN_OK) result = reserve_rows(resolved, storage, &gap_count, &most_left_over);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)gap_count) ||
@@ -417,12 +432,12 @@ quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gat
 /* ------------------------------------------------------------------------------------------- refusals */
 
 /* NULL: the entity does not live. */
-static const quern__sequence *sequence_of(const resolving *it, uint32_t create_edits, quern_entity entity)
+static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_index, quern_entity entity)
 {
     const quern__chunk_edits *edits = NULL;
     uint32_t row = quern_entity_index(entity);
     if (quern_entity_is_provisional(entity)) {
-        edits = &it->merged->edits.items[create_edits];
+        edits = &it->merged->edits.items[it->merged->streams.items[stream_index].create_edits];
     } else {
         const quern__record *record = quern__entities_find(&it->storage->entities, entity);
         if (record == NULL) return NULL;
@@ -443,8 +458,7 @@ static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quer
     if (operation->kind > QUERN__OPERATION_CREATE) return true; /* relate_stage.h knows */
     for (uint32_t i = 0; i < run->item_count; i++) {
         quern_entity entity = quern__run_item(run, i)->entity;
-        const quern__sequence *sequence =
-            sequence_of(it, it->merged->streams.items[stream_index].create_edits, entity);
+        const quern__sequence *sequence = sequence_of(it, stream_index, entity);
         if (sequence != NULL && sequence->is_refused && operation->command_count > creates)
             quern__scratch_drop(scratch, stream, number + i, entity, operation->command_count - creates,
                                 QUERN_DROP_REFUSED);

@@ -35,7 +35,7 @@ void quern__sequences_clear(quern__sequences *sequences)
     memset(sequences->edges, 0, sizeof sequences->edges);
 }
 
-/* Adds a sequence that is not there. */
+/* Adds a sequence that the tree lacks. */
 static uint32_t sequence_add(quern__sequences *sequences, const quern__sequence *sequence)
 {
     uint32_t index = sequences->list.count;
@@ -54,34 +54,42 @@ static uint32_t sequence_add(quern__sequences *sequences, const quern__sequence 
     return index;
 }
 
-uint32_t quern__sequences_root(quern__sequences *sequences, quern__archetype *source)
+static bool is_same(const quern__sequence *a, const quern__sequence *b)
 {
-    quern__sequence root = {.source = source, .parent = QUERN__SEQUENCE_NONE};
-    const uint64_t *first = quern__map_find(&sequences->map, key_of_sequence(&root));
-    uint32_t index = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;
-    for (; index != QUERN__SEQUENCE_NONE; index = sequences->list.items[index].next_same_key) {
-        const quern__sequence *sequence = &sequences->list.items[index];
-        if (sequence->operation == NULL && sequence->source == source) return index;
-    }
-    return sequence_add(sequences, &root);
+    if (a->parent != b->parent) return false;
+    if (a->operation == NULL || b->operation == NULL)
+        return a->operation == b->operation && a->source == b->source;
+    return quern__operation_equal(a->operation, b->operation);
+}
+
+/* The sequence like this one, which is added where the tree lacks it; by: see quern__sequence_edge. */
+static uint32_t find(quern__sequences *sequences, const quern__sequence *wanted, const void *by)
+{
+    const uint64_t *first = quern__map_find(&sequences->map, key_of_sequence(wanted));
+    uint32_t to = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;
+    while (to != QUERN__SEQUENCE_NONE && !is_same(&sequences->list.items[to], wanted))
+        to = sequences->list.items[to].next_same_key;
+    if (to == QUERN__SEQUENCE_NONE) to = sequence_add(sequences, wanted);
+    if (to != QUERN__SEQUENCE_NONE)
+        *quern__sequences_edge(sequences, wanted->parent, by) =
+            (quern__sequence_edge){.by = by, .from = wanted->parent, .to = to};
+    return to;
+}
+
+uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source)
+{
+    const quern__sequence root = {.source = source, .parent = QUERN__SEQUENCE_NONE};
+    return find(sequences, &root, source);
 }
 
 uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
                                         const quern__operation *operation)
 {
-    const uint64_t *first = quern__map_find(&sequences->map, key_of(from, operation->key));
-    uint32_t index = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;
-    for (; index != QUERN__SEQUENCE_NONE; index = sequences->list.items[index].next_same_key) {
-        const quern__sequence *sequence = &sequences->list.items[index];
-        if (sequence->operation != NULL && sequence->parent == from &&
-            quern__operation_equal(sequence->operation, operation))
-            return index;
-    }
     const quern__sequence *parent = &sequences->list.items[from];
-    quern__sequence sequence = {.operation = operation,
-                                .parent = from,
-                                .depth = parent->depth + 1,
-                                .source = parent->source,
-                                .is_destroyed = operation->kind == QUERN__OPERATION_DESTROY};
-    return sequence_add(sequences, &sequence);
+    const quern__sequence extended = {.operation = operation,
+                                      .parent = from,
+                                      .depth = parent->depth + 1,
+                                      .source = parent->source,
+                                      .is_destroyed = operation->kind == QUERN__OPERATION_DESTROY};
+    return find(sequences, &extended, operation);
 }

@@ -24,7 +24,7 @@
 #define QUERN__SEQUENCE_NONE UINT32_MAX
 
 enum {
-    QUERN__EDGE_CACHE = 64,
+    QUERN__EDGE_CACHE_LOG2 = 6,
     QUERN__KEPT_SEQUENCES = 1024 /* at most, from one sync point to the next */
 };
 
@@ -69,9 +69,10 @@ typedef struct quern__sequence {
     uint32_t group;
 } quern__sequence;
 
-/* The last way found from a sequence to a longer one. */
+/* A step in the tree that was found before: from a sequence to the one that is longer by an operation, or from
+ * QUERN__SEQUENCE_NONE to the root of an archetype. */
 typedef struct quern__sequence_edge {
-    const quern__operation *operation;
+    const void *by; /* the operation or the archetype */
     uint32_t from, to;
 } quern__sequence_edge;
 
@@ -82,7 +83,7 @@ typedef struct quern__sequences {
     QUERN__ARRAY(quern__toggle) toggles;
     quern__map map;              /* of parent and operation -> first sequence */
     uint64_t archetypes_version; /* of the storage when the sequences were resolved */
-    quern__sequence_edge edges[QUERN__EDGE_CACHE];
+    quern__sequence_edge edges[1 << QUERN__EDGE_CACHE_LOG2];
 } quern__sequences;
 
 void quern__sequences_release(quern__sequences *sequences);
@@ -98,23 +99,33 @@ static inline void quern__sequences_begin(quern__sequences *sequences, uint64_t 
         quern__sequences_clear(sequences);
 }
 
-/* The root for entities of an archetype, or for new ones where that is NULL. SEQUENCE_NONE: no memory. */
-uint32_t quern__sequences_root(quern__sequences *sequences, quern__archetype *source);
-
+/* The slow part of the two calls below: looks the sequence up in the tree, or adds it, and notes the edge. */
+uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source);
 uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
                                         const quern__operation *operation);
+
+static inline quern__sequence_edge *quern__sequences_edge(quern__sequences *sequences, uint32_t from,
+                                                          const void *by)
+{
+    const uint64_t hash = ((uintptr_t)by + from) * 0x9E3779B97F4A7C15ull;
+    return &sequences->edges[hash >> (64 - QUERN__EDGE_CACHE_LOG2)];
+}
+
+/* The root for entities of an archetype, or for new entities (NULL). SEQUENCE_NONE: no memory. */
+static inline uint32_t quern__sequences_root(quern__sequences *sequences, quern__archetype *source)
+{
+    const quern__sequence_edge *edge = quern__sequences_edge(sequences, QUERN__SEQUENCE_NONE, source);
+    if (QUERN__LIKELY(edge->by == source && edge->from == QUERN__SEQUENCE_NONE)) return edge->to;
+    return quern__sequences_find_root(sequences, source);
+}
 
 /* The sequence that is longer by one more operation. SEQUENCE_NONE: no memory. */
 static inline uint32_t quern__sequences_extend(quern__sequences *sequences, uint32_t from,
                                                const quern__operation *operation)
 {
-    uint32_t place = (from * 7 + (uint32_t)((uintptr_t)operation >> 5)) % QUERN__EDGE_CACHE;
-    quern__sequence_edge *edge = &sequences->edges[place];
-    if (edge->operation == operation && edge->from == from) return edge->to;
-    uint32_t to = quern__sequences_find_extended(sequences, from, operation);
-    if (to != QUERN__SEQUENCE_NONE)
-        *edge = (quern__sequence_edge){.operation = operation, .from = from, .to = to};
-    return to;
+    const quern__sequence_edge *edge = quern__sequences_edge(sequences, from, operation);
+    if (QUERN__LIKELY(edge->by == operation && edge->from == from)) return edge->to;
+    return quern__sequences_find_extended(sequences, from, operation);
 }
 
 /* Whether doing the operation once more, with other values, makes the first time void. */

@@ -5,7 +5,7 @@
 #include "core/playback/turnover.h"
 
 #include "core/base/bitset.h"
-#include "core/playback/settle.h"
+#include "core/playback/apply.h"
 #include "core/record/spawn.h"
 #include "core/storage/change.h"
 
@@ -271,8 +271,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
     look it = {.turnover = turnover,
                .resolved = resolved,
                .storage = storage,
-               .is_turnover =
-                   (gathered->traits & QUERN__TRAIT_TURNOVER) != 0 && gathered->item_count <= UINT32_MAX};
+               .is_turnover = gathered->item_count <= UINT32_MAX};
     *out_is_turnover = false;
     if (!it.is_turnover) return QUERN_OK;
     clear(turnover);

@@ -48,7 +48,7 @@ typedef struct quern__turnover {
 
 void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator);
 
-/* Whether entities only come and go. If so, `resolved`, which has been cleared, has deltas and gaps
+/* Whether entities only come and go, by commands that have QUERN__TRAIT_TURNOVER. If so, `resolved`, which has been cleared, has deltas and gaps
  * afterwards, and there is room for all that comes; if not, it is cleared again. On failure nothing is held
  * that was not before, but for archetypes without rows and records that were absent. Errors: OUT_OF_MEMORY,
  * LIMIT. */

@@ -45,21 +45,22 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* Commands may follow at the sync point from those of a stream that creates and relates (relate_stage.h): there
- * is room for a jump to them behind it. No other stream goes on at the end of a block, so a jump may stand
- * where only the recorder's own could stand otherwise. */
-static inline void leave_tail(quern_commands *commands)
+/* Commands may follow at the sync point from those of a stream that creates and relates (relate_stage.h):
+ * behind such a stream there is room for a jump to them. No other stream goes on at the end of a block, so a
+ * jump may stand where only the recorder's own could stand otherwise. */
+static void leave_tail(quern_commands *commands)
 {
-    const quern__stream *open = commands->open;
-    if (QUERN__LIKELY((open->traits & QUERN__TRAIT_UNRELATED) != 0) || open->create_count == 0) return;
     const bool fits = quern__left_bytes(commands) >= sizeof(quern__run);
     commands->next = fits ? commands->next + sizeof(quern__run) : commands->end;
 }
 
-void quern__commands_close(quern_commands *commands)
+void quern__commands_close_stream(quern_commands *commands)
 {
+    const quern__stream *open = commands->open;
     quern__run_close(commands);
-    if (commands->open != NULL) leave_tail(commands);
+    if (open != NULL && QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) &&
+        open->create_count > 0)
+        leave_tail(commands);
     commands->open = NULL;
     if (QUERN__UNLIKELY(commands->accumulator != NULL))
         quern__commands_close(&commands->accumulator->recorder);

@@ -110,8 +110,15 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
  * to join, and the way that it takes then looks whether it may record; others need not ask. */
 void quern__commands_end(quern_commands *commands);
 
-/* Ends the last stream; all streams know their command_count now. */
-void quern__commands_close(quern_commands *commands);
+/* Ends the last stream; all streams know their command_count now. The second is the call where one may be
+ * open. */
+void quern__commands_close_stream(quern_commands *commands);
+
+static inline void quern__commands_close(quern_commands *commands)
+{
+    if (commands->open != NULL || QUERN__UNLIKELY(commands->accumulator != NULL))
+        quern__commands_close_stream(commands);
+}
 
 /* Destroys the values of a stream that nobody has moved out. */
 void quern__stream_destroy_values(const quern__stream *stream);

@@ -29,9 +29,7 @@
  *
  * Links come before rows, since what rows say of targets is compared with them. */
 
-#include "core/base/base_internal.h"
-
-#include <quern/type.h>
+#include "core/bytes/schema.h"
 
 #define QUERN__ARCHIVE_MAGIC "QUERNARC"
 enum {
@@ -121,15 +119,13 @@ typedef struct quern__type_section {
     uint32_t level;    /* of a LEVEL */
     uint32_t policy;   /* of a RELATION */
     uint32_t field_count;
-    /* follows: the name; and for each field its name and a quern__field_section. A name is a byte that
-     * counts, and its bytes */
+    /* follows: the schema, in the form quern__archive_schema */
 } quern__type_section;
 
-typedef struct quern__field_section {
-    uint32_t type;
-    uint32_t offset_bytes;
-    uint32_t count;
-} quern__field_section;
+enum { QUERN__ARCHIVE_NAME_LENGTH_BYTES = 1 };
+
+static const quern__schema_form quern__archive_schema = {.name_length_bytes =
+                                                             QUERN__ARCHIVE_NAME_LENGTH_BYTES};
 
 typedef struct quern__archetype_section {
     uint64_t empty_since;
@@ -159,7 +155,7 @@ typedef struct quern__free_section {
     uint32_t life; /* of the entity that comes next there */
 } quern__free_section;
 
-/* A NAMES section is slot, 32 bits, and name; again and again. */
+/* A NAMES section is slot, 32 bits, and name, whose length has one byte; again and again. */
 
 /* The least made_index that an archetype of an archive can have, by how many archetypes with components
  * come before it. The archetype without components is the first of every world. */
@@ -172,62 +168,6 @@ static inline uint32_t quern__archived_least_made_index(uint32_t type_count, uin
 static inline size_t quern__archived_plane_bytes(uint32_t row_count)
 {
     return ((size_t)row_count + 63) / 64 * sizeof(uint64_t);
-}
-
-/* -------------------------------------------------------------------------------- reading a payload */
-
-/* What is left of a payload. After one thing that was not there, nothing is. */
-typedef struct quern__parser {
-    const char *at, *end;
-    bool failed;
-} quern__parser;
-
-/* Bytes that lie there, or NULL. */
-static inline const char *quern__parse_bytes(quern__parser *parser, size_t count)
-{
-    if (parser->failed || (size_t)(parser->end - parser->at) < count) {
-        parser->failed = true;
-        return NULL;
-    }
-    const char *bytes = parser->at;
-    parser->at += count;
-    return bytes;
-}
-
-/* Copies `count` bytes out; zeros where they are not there. */
-static inline void quern__parse(quern__parser *parser, void *out, size_t count)
-{
-    const char *bytes = quern__parse_bytes(parser, count);
-    if (bytes != NULL)
-        memcpy(out, bytes, count);
-    else
-        memset(out, 0, count);
-}
-
-static inline uint32_t quern__parse_u32(quern__parser *parser)
-{
-    uint32_t value;
-    quern__parse(parser, &value, sizeof value);
-    return value;
-}
-
-/* A name, with a zero behind it; max_bytes without that. */
-static inline void quern__parse_name(quern__parser *parser, char *out, uint32_t max_bytes)
-{
-    uint8_t bytes = 0;
-    quern__parse(parser, &bytes, 1);
-    if (bytes == 0 || bytes > max_bytes) parser->failed = true;
-    const char *text = quern__parse_bytes(parser, bytes);
-    if (text != NULL && memchr(text, '\0', bytes) != NULL) parser->failed = true;
-    out[0] = '\0';
-    if (parser->failed || text == NULL) return;
-    memcpy(out, text, bytes);
-    out[bytes] = '\0';
-}
-
-static inline bool quern__parse_is_done(const quern__parser *parser)
-{
-    return !parser->failed && parser->at == parser->end;
 }
 
 #endif

@@ -14,7 +14,12 @@
 #include <zstd.h>
 #endif
 
-enum { ARCHIVE_ALIGNMENT_BYTES = 64, HEAD_BYTES = sizeof(quern__block_head), ZSTD_LEVEL = 1 };
+enum {
+    ARCHIVE_ALIGNMENT_BYTES = 64,
+    HEAD_BYTES = sizeof(quern__block_head),
+    BLOCK_MEMORY_BYTES = HEAD_BYTES + QUERN__BLOCK_BYTES,
+    ZSTD_LEVEL = 1
+};
 
 _Static_assert(HEAD_BYTES % QUERN__SECTION_ALIGNMENT_BYTES == 0 &&
                    sizeof(quern__archive_head) % QUERN__SECTION_ALIGNMENT_BYTES == 0,
@@ -64,36 +69,30 @@ static bool decompress_block(char *sections, uint32_t bytes, const char *stored,
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static void hand_over(quern__block_writer *writer, const void *bytes, size_t count)
-{
-    if (writer->has_failed) return;
-    errno = 0;
-    if (writer->sink.write(writer->sink.user_data, bytes, count)) return;
-    writer->has_failed = true;
-    writer->error = errno;
-}
-
 static void write_head(quern__block_writer *writer)
 {
     quern__archive_head head = {.version = QUERN__ARCHIVE_VERSION};
     memcpy(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic);
     head.checksum = quern__checksum(0, &head, offsetof(quern__archive_head, checksum));
-    hand_over(writer, &head, sizeof head);
+    quern__sink_write(&writer->sink, &head, sizeof head);
 }
 
 quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink sink,
                                       const quern_allocator *allocator, bool compresses)
 {
-    *writer = (quern__block_writer){.sink = sink, .allocator = *allocator};
+    *writer = (quern__block_writer){.sink = {.sink = sink}, .allocator = *allocator};
     if (!QUERN__ARCHIVE_IS_NATIVE)
         return quern__fail(QUERN_ERROR_UNAVAILABLE,
                            "archives are little-endian, and this machine is not: save on another one");
     if (compresses && !quern__blocks_can_compress())
         return fail_without_zstd("the archive is to be compressed");
-    writer->memory = quern__allocate(allocator, HEAD_BYTES + QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
+    writer->block = (quern__byte_writer){
+        .bytes = quern__allocate(allocator, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES),
+        .count = HEAD_BYTES,
+        .capacity = BLOCK_MEMORY_BYTES};
     if (compresses)
         writer->compressed = quern__allocate(allocator, QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
-    if (writer->memory == NULL || (compresses && writer->compressed == NULL)) {
+    if (writer->block.bytes == NULL || (compresses && writer->compressed == NULL)) {
         quern__block_writer_drop(writer);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of an archive");
     }
@@ -103,14 +102,16 @@ quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink si
 
 static void flush(quern__block_writer *writer, bool is_last)
 {
-    const char *sections = writer->memory + HEAD_BYTES;
+    quern__byte_writer *block = &writer->block;
+    const uint32_t bytes = (uint32_t)(block->count - HEAD_BYTES);
+    const char *sections = block->bytes + HEAD_BYTES;
     quern__block_head head = {.mark = QUERN__BLOCK_MARK,
                               .number = writer->number++,
-                              .stored_bytes = writer->used_bytes,
-                              .sections_bytes = writer->used_bytes,
+                              .stored_bytes = bytes,
+                              .sections_bytes = bytes,
                               .flags = is_last ? QUERN__BLOCK_IS_LAST : 0};
     const uint32_t fewer =
-        writer->compressed != NULL ? compress_block(writer->compressed, sections, writer->used_bytes) : 0;
+        writer->compressed != NULL ? compress_block(writer->compressed, sections, bytes) : 0;
     if (fewer > 0) {
         head.stored_bytes = fewer;
         head.flags |= QUERN__BLOCK_IS_COMPRESSED;
@@ -118,50 +119,52 @@ static void flush(quern__block_writer *writer, bool is_last)
     }
     head.checksum = quern__checksum(0, &head, offsetof(quern__block_head, checksum));
     head.checksum = quern__checksum(head.checksum, sections, head.stored_bytes);
-    memcpy(writer->memory, &head, sizeof head);
-    if (fewer > 0) hand_over(writer, writer->memory, HEAD_BYTES);
-    hand_over(writer, fewer > 0 ? sections : writer->memory,
-              head.stored_bytes + (fewer > 0 ? 0 : (size_t)HEAD_BYTES));
-    writer->used_bytes = 0;
+    quern__write_back(block, 0, &head, sizeof head);
+    quern__sink_write(&writer->sink, block->bytes, fewer > 0 ? HEAD_BYTES : block->count);
+    if (fewer > 0) quern__sink_write(&writer->sink, sections, fewer);
+    block->count = HEAD_BYTES;
 }
 
-char *quern__section_begin(quern__block_writer *writer, quern__section_kind kind, size_t max_bytes)
+quern__byte_writer *quern__section_begin(quern__block_writer *writer, quern__section_kind kind,
+                                         size_t max_bytes)
 {
     const quern__section_head head = {.kind = kind};
     assert(max_bytes <= QUERN__SECTION_BYTES);
     const size_t wanted_bytes = sizeof head + quern__align_up(max_bytes, QUERN__SECTION_ALIGNMENT_BYTES);
-    if (writer->used_bytes + wanted_bytes > QUERN__BLOCK_BYTES) flush(writer, false);
-    return quern__put(writer->memory + HEAD_BYTES + writer->used_bytes, &head, sizeof head);
+    if (writer->block.count + wanted_bytes > BLOCK_MEMORY_BYTES) flush(writer, false);
+    writer->section_at = writer->block.count;
+    quern__write(&writer->block, &head, sizeof head);
+    return &writer->block;
 }
 
-void quern__section_end(quern__block_writer *writer, const char *end)
+void quern__section_end(quern__block_writer *writer)
 {
-    char *begin = writer->memory + HEAD_BYTES + writer->used_bytes;
-    quern__section_head head;
-    memcpy(&head, begin, sizeof head);
-    head.bytes = (uint32_t)(end - begin - (ptrdiff_t)sizeof head);
-    memcpy(begin, &head, sizeof head);
-    const uint32_t aligned = (uint32_t)quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES);
-    memset(begin + sizeof head + head.bytes, 0, aligned - head.bytes);
-    writer->used_bytes += (uint32_t)sizeof head + aligned;
+    const uint32_t bytes = (uint32_t)quern__section_bytes(writer);
+    const size_t zeros = quern__align_up(bytes, QUERN__SECTION_ALIGNMENT_BYTES) - bytes;
+    assert(!writer->block.has_failed && bytes <= QUERN__SECTION_BYTES);
+    quern__write_back(&writer->block, writer->section_at + offsetof(quern__section_head, bytes), &bytes,
+                      sizeof bytes);
+    memset(quern__write_room(&writer->block, zeros), 0, zeros);
+}
+
+void quern__section_drop(quern__block_writer *writer)
+{
+    writer->block.count = writer->section_at;
 }
 
 void quern__block_writer_drop(quern__block_writer *writer)
 {
-    quern__release(&writer->allocator, writer->memory, HEAD_BYTES + QUERN__BLOCK_BYTES,
-                   ARCHIVE_ALIGNMENT_BYTES);
+    quern__release(&writer->allocator, writer->block.bytes, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES);
     quern__release(&writer->allocator, writer->compressed, QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
-    writer->memory = writer->compressed = NULL;
+    writer->block.bytes = writer->compressed = NULL;
 }
 
 quern_result quern__block_writer_close(quern__block_writer *writer)
 {
     flush(writer, true);
-    hand_over(writer, "", 0);
+    quern__sink_write(&writer->sink, "", 0);
     quern__block_writer_drop(writer);
-    if (!writer->has_failed) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "the sink could not write the archive: %s",
-                       writer->error != 0 ? strerror(writer->error) : "it gave no reason");
+    return quern__sink_check(&writer->sink, "the archive");
 }
 
 /* ----------------------------------------------------------------------------------------- reading */
@@ -175,7 +178,7 @@ void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocat
     *blocks = (quern__blocks){0};
 }
 
-static quern_result fail_short(const quern__reader *reader, const char *what)
+static quern_result fail_short(const quern__source_reader *reader, const char *what)
 {
     return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
                        "the archive is cut off: it ends at byte %llu or soon after, within %s (%s)",
@@ -183,13 +186,13 @@ static quern_result fail_short(const quern__reader *reader, const char *what)
                        reader->error != 0 ? strerror(reader->error) : "the source has no more");
 }
 
-static quern_result read_head(quern__reader *reader)
+static quern_result read_head(quern__source_reader *reader)
 {
     quern__archive_head head;
     if (!QUERN__ARCHIVE_IS_NATIVE)
         return quern__fail(QUERN_ERROR_UNAVAILABLE,
                            "archives are little-endian, and this machine is not: load on another one");
-    if (!quern__reader_read(reader, &head, sizeof head)) return fail_short(reader, "its head");
+    if (!quern__source_read(reader, &head, sizeof head)) return fail_short(reader, "its head");
     if (memcmp(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic) != 0)
         return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "this is no archive: it does not begin with '%s'",
                            QUERN__ARCHIVE_MAGIC);
@@ -225,7 +228,7 @@ static quern_result check_block_head(const quern__block_head *head, uint32_t num
 }
 
 /* The stored bytes: lent by the source, or in memory of the block's. */
-static quern_result fetch(quern__read_block *block, quern__reader *reader, uint32_t bytes,
+static quern_result fetch(quern__read_block *block, quern__source_reader *reader, uint32_t bytes,
                           const quern_allocator *allocator, const char **out_stored)
 {
     if (bytes == 0) {
@@ -233,7 +236,7 @@ static quern_result fetch(quern__read_block *block, quern__reader *reader, uint3
         return QUERN_OK;
     }
     if (reader->source.memory != NULL) {
-        *out_stored = quern__reader_lend(reader, bytes);
+        *out_stored = quern__source_lend(reader, bytes);
         return *out_stored != NULL ? QUERN_OK : fail_short(reader, "a block");
     }
     block->owned = quern__allocate(allocator, bytes, ARCHIVE_ALIGNMENT_BYTES);
@@ -241,7 +244,7 @@ static quern_result fetch(quern__read_block *block, quern__reader *reader, uint3
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes", bytes);
     block->bytes = bytes;
     *out_stored = block->owned;
-    return quern__reader_read(reader, block->owned, bytes) ? QUERN_OK : fail_short(reader, "a block");
+    return quern__source_read(reader, block->owned, bytes) ? QUERN_OK : fail_short(reader, "a block");
 }
 
 /* What was compressed gives way to what it was before. */
@@ -264,29 +267,25 @@ static quern_result expand(quern__read_block *block, const quern__block_head *he
 /* Whether sections fill the block. */
 static bool has_whole_sections(const quern__read_block *block)
 {
-    uint32_t offset = 0;
-    while (offset < block->bytes) {
+    quern__byte_reader reader = quern__byte_reader_open(block->sections, block->bytes);
+    while (quern__bytes_left(&reader) > 0) {
         quern__section_head head;
-        if (block->bytes - offset < sizeof head) return false;
-        memcpy(&head, block->sections + offset, sizeof head);
-        offset += (uint32_t)sizeof head;
+        quern__read(&reader, &head, sizeof head);
         if (head.bytes > QUERN__SECTION_BYTES || head.kind < QUERN__SECTION_WORLD ||
             head.kind > QUERN__SECTION_END)
             return false;
-        const uint32_t aligned = (uint32_t)quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES);
-        if (aligned > block->bytes - offset) return false;
-        offset += aligned;
+        quern__read_in_place(&reader, quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES));
     }
-    return true;
+    return !reader.has_failed;
 }
 
-static quern_result read_block(quern__blocks *blocks, quern__reader *reader,
+static quern_result read_block(quern__blocks *blocks, quern__source_reader *reader,
                                const quern_allocator *allocator, bool *out_is_last)
 {
     const uint64_t offset_bytes = reader->offset_bytes;
     const uint32_t number = blocks->list.count;
     quern__block_head head;
-    if (!quern__reader_read(reader, &head, sizeof head)) return fail_short(reader, "the head of a block");
+    if (!quern__source_read(reader, &head, sizeof head)) return fail_short(reader, "the head of a block");
     quern_result result = check_block_head(&head, number, offset_bytes);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(allocator, &blocks->list, number + 1))
@@ -312,8 +311,8 @@ static quern_result read_block(quern__blocks *blocks, quern__reader *reader,
 quern_result quern__blocks_read(quern__blocks *blocks, quern_source source,
                                 const quern_allocator *allocator)
 {
-    quern__reader reader;
-    quern__reader_open(&reader, source);
+    quern__source_reader reader;
+    quern__source_reader_open(&reader, source);
     *blocks = (quern__blocks){0};
     quern_result result = read_head(&reader);
     for (bool is_last = false; result == QUERN_OK && !is_last;)
@@ -324,19 +323,16 @@ quern_result quern__blocks_read(quern__blocks *blocks, quern_source source,
 
 bool quern__section_next(quern__section_walk *walk, quern__archive_section *out_section)
 {
-    const quern__blocks *blocks = walk->blocks;
-    while (walk->block < blocks->list.count &&
-           walk->offset_bytes == blocks->list.items[walk->block].bytes) {
-        walk->block++;
-        walk->offset_bytes = 0;
+    while (quern__bytes_left(&walk->block) == 0) {
+        if (walk->next_block == walk->blocks->list.count) return false;
+        const quern__read_block *block = &walk->blocks->list.items[walk->next_block++];
+        walk->block = quern__byte_reader_open(block->sections, block->bytes);
     }
-    if (walk->block == blocks->list.count) return false;
     quern__section_head head;
-    const char *at = blocks->list.items[walk->block].sections + walk->offset_bytes;
-    memcpy(&head, at, sizeof head);
+    quern__read(&walk->block, &head, sizeof head);
     out_section->kind = (quern__section_kind)head.kind;
-    out_section->payload = (quern__parser){.at = at + sizeof head, .end = at + sizeof head + head.bytes};
-    walk->offset_bytes +=
-        (uint32_t)(sizeof head + quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES));
+    const char *payload =
+        quern__read_in_place(&walk->block, quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES));
+    out_section->payload = quern__byte_reader_open(payload, head.bytes);
     return true;
 }

@@ -9,21 +9,18 @@
 
 #include "core/archive/archive_format.h"
 #include "core/base/array.h"
+#include "core/base/sink_internal.h"
 #include "core/base/source_internal.h"
-
-#include <quern/sink.h>
 
 /* ----------------------------------------------------------------------------------------- writing */
 
 typedef struct quern__block_writer {
-    quern_sink sink;
+    quern__sink_writer sink;
     quern_allocator allocator;
-    char *memory;        /* the head of a block, and its sections */
-    char *compressed;    /* NULL: blocks are not */
-    uint32_t used_bytes; /* of sections */
+    quern__byte_writer block; /* fixed memory: the head of a block, and its sections */
+    size_t section_at;        /* where the open section begins in the block */
+    char *compressed;         /* NULL: blocks are not compressed */
     uint32_t number;
-    bool has_failed;
-    int error; /* errno when the sink failed; 0: it set none */
 } quern__block_writer;
 
 /* Whether the library can compress blocks, and read those that are. */
@@ -33,36 +30,27 @@ bool quern__blocks_can_compress(void);
 quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink sink,
                                       const quern_allocator *allocator, bool compresses);
 
-/* Room for the payload of a section, at most QUERN__SECTION_BYTES; what it is used for is told at the end.
- * */
-char *quern__section_begin(quern__block_writer *writer, quern__section_kind kind, size_t max_bytes);
+/* Begins a section of at most max_bytes, which is at most QUERN__SECTION_BYTES. Returns the writer for its payload,
+ * until the section ends or is dropped. */
+quern__byte_writer *quern__section_begin(quern__block_writer *writer, quern__section_kind kind,
+                                         size_t max_bytes);
 
-/* end: behind the last byte that was written. */
-void quern__section_end(quern__block_writer *writer, const char *end);
+void quern__section_end(quern__block_writer *writer);
+
+/* Takes the open section back. */
+void quern__section_drop(quern__block_writer *writer);
+
+/* How many bytes the payload of the open section has so far. */
+static inline size_t quern__section_bytes(const quern__block_writer *writer)
+{
+    return writer->block.count - writer->section_at - sizeof(quern__section_head);
+}
 
 /* Writes the last block, and releases all memory. Errors: FILE. */
 quern_result quern__block_writer_close(quern__block_writer *writer);
 
 /* Releases all memory, in place of closing. */
 void quern__block_writer_drop(quern__block_writer *writer);
-
-static inline char *quern__put(char *at, const void *bytes, size_t count)
-{
-    memcpy(at, bytes, count);
-    return at + count;
-}
-
-static inline char *quern__put_u32(char *at, uint32_t value)
-{
-    return quern__put(at, &value, sizeof value);
-}
-
-static inline char *quern__put_name(char *at, const char *name)
-{
-    const uint8_t bytes = (uint8_t)strlen(name);
-    *at = (char)bytes;
-    return quern__put(at + 1, name, bytes);
-}
 
 /* ----------------------------------------------------------------------------------------- reading */
 
@@ -85,13 +73,13 @@ void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocat
 /* One section after the other. */
 typedef struct quern__section_walk {
     const quern__blocks *blocks;
-    uint32_t block;
-    uint32_t offset_bytes; /* in the block */
+    uint32_t next_block;
+    quern__byte_reader block; /* what is left of the block before that */
 } quern__section_walk;
 
 typedef struct quern__archive_section {
     quern__section_kind kind;
-    quern__parser payload;
+    quern__byte_reader payload;
 } quern__archive_section;
 
 /* False at the end. */

@@ -6,18 +6,6 @@
 
 /* ----------------------------------------------------------------------------------------- layouts */
 
-static bool same_fields(const quern__type *a, const quern__type *b)
-{
-    if (a->size_bytes != b->size_bytes || a->field_count != b->field_count) return false;
-    for (uint32_t i = 0; i < a->field_count; i++) {
-        const quern_field *x = &a->fields[i], *y = &b->fields[i];
-        if (strcmp(x->name, y->name) != 0 || x->type != y->type || x->offset_bytes != y->offset_bytes ||
-            x->count != y->count)
-            return false;
-    }
-    return true;
-}
-
 static bool is_number(quern_field_type type)
 {
     return type >= QUERN_FIELD_BOOL && type <= QUERN_FIELD_F64;
@@ -72,7 +60,9 @@ quern_result quern__conversion_find(quern__conversion *conversion, const quern__
                                     const quern__type *target)
 {
     *conversion = (quern__conversion){.source = source, .target = target};
-    if (same_fields(source, target)) return QUERN_OK;
+    if (source->size_bytes == target->size_bytes && source->field_count == target->field_count &&
+        quern__type_different_field(target, source->fields) == target->field_count)
+        return QUERN_OK;
     quern_result result = QUERN_OK;
     if (source->field_count == 0 || target->field_count == 0) return check_bytes(source, target);
     conversion->kind = QUERN__CONVERT_FIELDS;

@@ -18,12 +18,12 @@ quern_result quern__image_fail_memory(void)
 
 /* Numbers of slots lead to memory, and slots are as many as sections have something to say of: the free
  * list and rows have 8 bytes for each, retired ones 4. */
-static quern_result take_world(quern__image *image, quern__parser *payload)
+static quern_result take_world(quern__image *image, quern__byte_reader *payload)
 {
     quern__world_section *head = &image->head;
-    quern__parse(payload, head, sizeof *head);
+    quern__read(payload, head, sizeof *head);
     const uint64_t sum = (uint64_t)head->row_count + head->free_count + head->retired_count;
-    if (!quern__parse_is_done(payload) || sum != head->slot_count || head->slot_count > QUERN_MAX_ENTITIES)
+    if (!quern__is_read(payload) || sum != head->slot_count || head->slot_count > QUERN_MAX_ENTITIES)
         return quern__image_fail("its counts of slots do not add up");
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < image->blocks.list.count; i++)
@@ -51,12 +51,12 @@ static bool note_slot(const quern__image *image, uint32_t slot, uint32_t life, q
     return true;
 }
 
-quern_result quern__image_take_free(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_free(quern__image *image, quern__byte_reader *payload)
 {
-    while (payload->at < payload->end && !payload->failed) {
+    while (quern__bytes_left(payload) > 0) {
         quern__free_section entry;
-        quern__parse(payload, &entry, sizeof entry);
-        if (payload->failed || image->free_slots.count == image->head.free_count ||
+        quern__read(payload, &entry, sizeof entry);
+        if (payload->has_failed || image->free_slots.count == image->head.free_count ||
             !note_slot(image, entry.slot, entry.life, QUERN__STATE_FREE))
             return quern__image_fail("its list of free slots is broken");
         image->free_slots.items[image->free_slots.count++] = entry.slot;
@@ -64,11 +64,11 @@ quern_result quern__image_take_free(quern__image *image, quern__parser *payload)
     return QUERN_OK;
 }
 
-quern_result quern__image_take_retired(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_retired(quern__image *image, quern__byte_reader *payload)
 {
-    while (payload->at < payload->end && !payload->failed) {
-        const uint32_t slot = quern__parse_u32(payload);
-        if (payload->failed || !note_slot(image, slot, QUERN__MAX_GENERATION, QUERN__STATE_RETIRED))
+    while (quern__bytes_left(payload) > 0) {
+        const uint32_t slot = quern__read_u32(payload);
+        if (payload->has_failed || !note_slot(image, slot, QUERN__MAX_GENERATION, QUERN__STATE_RETIRED))
             return quern__image_fail("its list of retired slots is broken");
         image->retired_count++;
     }
@@ -119,14 +119,15 @@ static quern_result take_name(quern__image *image, uint32_t slot, const char *na
     return QUERN_OK;
 }
 
-quern_result quern__image_take_names(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_names(quern__image *image, quern__byte_reader *payload)
 {
     quern_result result = QUERN_OK;
-    while (result == QUERN_OK && payload->at < payload->end) {
+    while (result == QUERN_OK && quern__bytes_left(payload) > 0) {
         char name[QUERN_MAX_ENTITY_NAME_BYTES + 1];
-        const uint32_t slot = quern__parse_u32(payload);
-        quern__parse_name(payload, name, QUERN_MAX_ENTITY_NAME_BYTES);
-        result = payload->failed ? quern__image_fail("its names are broken") : take_name(image, slot, name);
+        const uint32_t slot = quern__read_u32(payload);
+        quern__read_text(payload, QUERN__ARCHIVE_NAME_LENGTH_BYTES, QUERN_MAX_ENTITY_NAME_BYTES, name);
+        result =
+            payload->has_failed ? quern__image_fail("its names are broken") : take_name(image, slot, name);
     }
     return result;
 }
@@ -182,7 +183,7 @@ static quern_result take_section(quern__image *image, quern__archive_section *se
     case QUERN__SECTION_NAMES:
         return quern__image_take_names(image, &section->payload);
     case QUERN__SECTION_END:
-        image->is_whole = quern__parse_is_done(&section->payload);
+        image->is_whole = quern__is_read(&section->payload);
         break;
     }
     return QUERN_OK;

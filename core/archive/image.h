@@ -94,15 +94,15 @@ quern_result quern__image_read(quern__image *image, quern_source source);
 void quern__image_release(quern__image *image);
 
 /* Parts of the reading: sections of some kinds, and what is checked at the end. */
-quern_result quern__image_take_type(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_resource(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_value(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_links(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_archetype(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_rows(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_free(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_retired(quern__image *image, quern__parser *payload);
-quern_result quern__image_take_names(quern__image *image, quern__parser *payload);
+quern_result quern__image_take_type(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_resource(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_value(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_links(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_archetype(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_rows(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_free(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_retired(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_take_names(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_check_whole(const quern__image *image);
 
 /* BAD_ARCHIVE: a section says what no section says. */

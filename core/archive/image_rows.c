@@ -25,13 +25,14 @@ static quern_result begin_links(quern__image *image, quern__archived_type *type)
     return QUERN_OK;
 }
 
-static bool take_children(const quern__image *image, quern__archived_links *links, quern__parser *payload)
+static bool take_children(const quern__image *image, quern__archived_links *links,
+                          quern__byte_reader *payload)
 {
-    const uint32_t target = quern__parse_u32(payload), count = quern__parse_u32(payload);
-    if (payload->failed || target >= image->head.slot_count || count == 0) return false;
+    const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
+    if (payload->has_failed || target >= image->head.slot_count || count == 0) return false;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t child = quern__parse_u32(payload);
-        if (payload->failed || child >= image->head.slot_count || child == target) return false;
+        const uint32_t child = quern__read_u32(payload);
+        if (payload->has_failed || child >= image->head.slot_count || child == target) return false;
         if (links == NULL) continue;
         if (links->targets[child] != QUERN__SLOT_NONE) return false;
         links->targets[child] = target;
@@ -40,17 +41,17 @@ static bool take_children(const quern__image *image, quern__archived_links *link
     return true;
 }
 
-quern_result quern__image_take_links(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_links(quern__image *image, quern__byte_reader *payload)
 {
     quern__links_section section;
-    quern__parse(payload, &section, sizeof section);
+    quern__read(payload, &section, sizeof section);
     quern__archived_type *type =
         section.relation < image->types.count ? image->types.items[section.relation] : NULL;
     if (type == NULL || type->role != QUERN__ROLE_RELATION || section.zero != 0)
         return quern__image_fail("it has links of no relation");
     quern_result result = QUERN_OK;
     if (type->links == NULL && type->relation != NULL) result = begin_links(image, type);
-    while (result == QUERN_OK && payload->at < payload->end)
+    while (result == QUERN_OK && quern__bytes_left(payload) > 0)
         if (!take_children(image, type->links, payload)) return quern__image_fail("its links are broken");
     return result;
 }
@@ -138,11 +139,11 @@ static bool is_set_complete(const quern__image *image)
     return set->taken_count == set->row_count;
 }
 
-quern_result quern__image_take_archetype(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_archetype(quern__image *image, quern__byte_reader *payload)
 {
     quern__archetype_section section;
-    quern__parse(payload, &section, sizeof section);
-    if (payload->failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
+    quern__read(payload, &section, sizeof section);
+    if (payload->has_failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
         !is_set_complete(image))
         return quern__image_fail("an archetype of it is none");
     if (!take_layout(image, &section))
@@ -159,8 +160,8 @@ quern_result quern__image_take_archetype(quern__image *image, quern__parser *pay
                                  .values_bytes = sizeof(quern_entity)};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
-        result = take_set_type(image, set, quern__parse_u32(payload));
-    if (result == QUERN_OK && (!quern__parse_is_done(payload) || !has_good_levels(image, set)))
+        result = take_set_type(image, set, quern__read_u32(payload));
+    if (result == QUERN_OK && (!quern__is_read(payload) || !has_good_levels(image, set)))
         result = quern__image_fail("an archetype of it is none");
     return result;
 }
@@ -170,8 +171,7 @@ quern_result quern__image_take_archetype(quern__image *image, quern__parser *pay
 static bool take_handles(const quern__image *image, const char *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        quern_entity entity;
-        memcpy(&entity, handles + i * sizeof entity, sizeof entity);
+        const quern_entity entity = {quern__load_u64(handles, i)};
         const uint32_t life = quern__image_life(image, entity), slot = quern_entity_index(entity);
         if (slot >= image->head.slot_count || life == 0 ||
             image->states.items[slot] != QUERN__STATE_UNKNOWN)
@@ -190,9 +190,7 @@ static bool take_targets(const quern__archived_type *type, uint32_t level, const
     if (links == NULL) return false;
     links->source_count += count;
     for (uint32_t i = 0; i < count; i++) {
-        quern_entity source, target;
-        memcpy(&source, handles + i * sizeof source, sizeof source);
-        memcpy(&target, values + i * sizeof target, sizeof target);
+        const quern_entity source = {quern__load_u64(handles, i)}, target = {quern__load_u64(values, i)};
         const uint32_t slot = quern_entity_index(source);
         if (links->targets[slot] == QUERN__SLOT_NONE || links->targets[slot] != quern_entity_index(target))
             return false;
@@ -218,13 +216,13 @@ static quern_result take_column(const quern__image *image, const quern__archived
 
 /* The bits that the rows of a section have for a component with the flag. */
 static quern_result take_plane(const quern__image *image, const quern__archived_type *type,
-                               const quern__column_flag *flag, quern__parser *payload, uint32_t row_count)
+                               const quern__column_flag *flag, quern__byte_reader *payload, uint32_t row_count)
 {
-    uint64_t count, words[QUERN__PLANE_ROW_WORDS] = {0};
+    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
     uint32_t found = 0;
-    quern__parse(payload, &count, sizeof count);
-    if (payload->failed || count == 0) return QUERN_OK;
-    quern__parse(payload, words, quern__archived_plane_bytes(row_count));
+    const uint64_t count = quern__read_u64(payload);
+    if (payload->has_failed || count == 0) return QUERN_OK;
+    quern__read(payload, words, quern__archived_plane_bytes(row_count));
     for (uint32_t i = 0; i < QUERN__PLANE_ROW_WORDS; i++)
         found += (uint32_t)__builtin_popcountll(words[i]);
     if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
@@ -238,23 +236,23 @@ static quern_result take_plane(const quern__image *image, const quern__archived_
                        type->type.name, flag->list_name, flag->name);
 }
 
-quern_result quern__image_take_rows(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_rows(quern__image *image, quern__byte_reader *payload)
 {
     quern__archived_set *set = &image->sets.items[image->sets.count - 1];
     quern__rows_section section;
-    quern__parse(payload, &section, sizeof section);
+    quern__read(payload, &section, sizeof section);
     const uint32_t count = section.row_count;
-    if (payload->failed || section.zero != 0 || count == 0 || count > QUERN__PLANE_MAX_ROWS ||
+    if (payload->has_failed || section.zero != 0 || count == 0 || count > QUERN__PLANE_MAX_ROWS ||
         count > set->row_count - set->taken_count)
         return quern__image_fail("it has rows where none can be");
     set->taken_count += count;
-    const char *handles = quern__parse_bytes(payload, count * sizeof(quern_entity));
+    const char *handles = quern__read_items(payload, count, sizeof(quern_entity));
     if (handles == NULL || !take_handles(image, handles, count))
         return quern__image_fail("its rows have handles that are none");
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++) {
         const uint32_t size_bytes = quern__image_type(image, set, i)->type.size_bytes;
-        const char *values = quern__parse_bytes(payload, (size_t)size_bytes * count);
+        const char *values = quern__read_items(payload, count, size_bytes);
         if (values == NULL) return quern__image_fail("its rows are cut off");
         result = take_column(image, set, i, handles, values, count);
     }
@@ -262,7 +260,7 @@ quern_result quern__image_take_rows(quern__image *image, quern__parser *payload)
         for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++)
             if ((quern__image_type(image, set, i)->type.flags & flag->bit) != 0)
                 result = take_plane(image, quern__image_type(image, set, i), flag, payload, count);
-    if (result == QUERN_OK && !quern__parse_is_done(payload))
+    if (result == QUERN_OK && !quern__is_read(payload))
         result = quern__image_fail("its rows have not the size that follows from their types");
     return result;
 }

@@ -8,28 +8,17 @@
 
 /* ----------------------------------------------------------------------------------------- parsing */
 
-/* A name, size, alignment and fields become a type, as if somebody registered them. */
-static quern_result parse_type(quern__parser *payload, const quern__type_section *section,
+/* Makes a type of its size and alignment, and of the schema behind them, as if a program registered it. */
+static quern_result parse_type(quern__byte_reader *payload, const quern__type_section *section,
                                const quern_allocator *allocator, quern__type *out_type)
 {
     static const quern_hooks none = {0};
-    char name[QUERN_MAX_NAME_BYTES + 1], names[QUERN_MAX_FIELDS][QUERN_MAX_NAME_BYTES + 1];
-    quern_field fields[QUERN_MAX_FIELDS] = {{0}};
-    quern__parse_name(payload, name, QUERN_MAX_NAME_BYTES);
-    if (section->field_count > QUERN_MAX_FIELDS) payload->failed = true;
-    for (uint32_t i = 0; i < section->field_count && !payload->failed; i++) {
-        quern__field_section field;
-        quern__parse_name(payload, names[i], QUERN_MAX_NAME_BYTES);
-        quern__parse(payload, &field, sizeof field);
-        fields[i] = (quern_field){.name = names[i],
-                                  .type = (quern_field_type)field.type,
-                                  .offset_bytes = field.offset_bytes,
-                                  .count = field.count};
-    }
-    if (!quern__parse_is_done(payload)) return quern__image_fail("what it says of a type is broken");
+    quern__schema schema;
+    quern__read_schema(payload, quern__archive_schema, section->field_count, &schema);
+    if (!quern__is_read(payload)) return quern__image_fail("what it says of a type is broken");
     const quern_result result =
-        quern__type_init(out_type, allocator, "archived component", name, NULL, section->size_bytes,
-                         section->alignment_bytes, &none, fields);
+        quern__type_init(out_type, allocator, "archived component", schema.name, NULL, section->size_bytes,
+                         section->alignment_bytes, &none, schema.fields);
     if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY) return result;
     return quern__image_fail("a type of it is none");
 }
@@ -267,11 +256,11 @@ static quern_result settle_type(const quern__image *image, quern__archived_type 
     }
 }
 
-quern_result quern__image_take_type(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_type(quern__image *image, quern__byte_reader *payload)
 {
     const quern_allocator *allocator = &image->allocator;
     quern__type_section section;
-    quern__parse(payload, &section, sizeof section);
+    quern__read(payload, &section, sizeof section);
     if (section.size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__image_fail("a component of it is larger than any");
     if (!quern__array_reserve(allocator, &image->types, image->types.count + 1))
@@ -316,11 +305,11 @@ static quern_result settle_resource(const quern__image *image, quern__archived_r
     return result;
 }
 
-quern_result quern__image_take_resource(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_resource(quern__image *image, quern__byte_reader *payload)
 {
     const quern_allocator *allocator = &image->allocator;
     quern__type_section section;
-    quern__parse(payload, &section, sizeof section);
+    quern__read(payload, &section, sizeof section);
     if (!quern__array_reserve(allocator, &image->resources, image->resources.count + 1))
         return quern__image_fail_memory();
     quern__archived_resource *resource =
@@ -337,9 +326,9 @@ quern_result quern__image_take_resource(quern__image *image, quern__parser *payl
 /* A piece of the value. Its memory comes with the first one; a size alone is never believed beyond what the
  * archive has. */
 static quern_result append_piece(quern__image *image, quern__archived_resource *resource,
-                                 const quern__parser *payload)
+                                 const quern__byte_reader *payload)
 {
-    const size_t bytes = (size_t)(payload->end - payload->at);
+    const size_t bytes = quern__bytes_left(payload);
     if (resource->value == NULL) {
         const uint64_t blocks_bytes = (uint64_t)image->blocks.list.count * QUERN__BLOCK_BYTES;
         if (resource->type.size_bytes > blocks_bytes)
@@ -352,10 +341,10 @@ static quern_result append_piece(quern__image *image, quern__archived_resource *
     return QUERN_OK;
 }
 
-quern_result quern__image_take_value(quern__image *image, quern__parser *payload)
+quern_result quern__image_take_value(quern__image *image, quern__byte_reader *payload)
 {
     quern__archived_resource *resource = image->resources.items[image->resources.count - 1];
-    const size_t bytes = (size_t)(payload->end - payload->at);
+    const size_t bytes = quern__bytes_left(payload);
     if (bytes > resource->type.size_bytes - resource->value_bytes)
         return quern__image_fail("a resource of it has more bytes than its size");
     quern_result result = resource->resource != NULL ? append_piece(image, resource, payload) : QUERN_OK;

@@ -184,25 +184,24 @@ static void put_values(const loading *load, const quern__archived_type *type, ch
 /* Some rows of a section that come to one chunk. */
 typedef struct row_piece {
     const quern__archived_set *set;
-    const char *handles; /* in the section, of all its rows; columns follow */
+    const char *handles; /* of all rows of the section */
     uint32_t row_count;  /* of the section */
     uint32_t first, count;
     uintptr_t place; /* of the first one */
 } row_piece;
 
-static void put_columns(const loading *load, const row_piece *piece)
+static void put_columns(const loading *load, const row_piece *piece, quern__byte_reader *columns)
 {
     const quern__archived_set *set = piece->set;
-    const char *column = piece->handles + piece->row_count * sizeof(quern_entity);
     for (uint32_t i = 0; i < set->type_count; i++) {
         const quern__archived_type *type = quern__image_type(load->image, set, i);
         const size_t size_bytes = type->type.size_bytes;
+        const char *column = quern__read_items(columns, piece->row_count, size_bytes);
         void *targets = type->component_index != QUERN__NO_COMPONENT
                             ? quern__storage_value(set->archetype, piece->place, type->component_index)
                             : NULL;
         if (targets != NULL)
             put_values(load, type, targets, column + piece->first * size_bytes, piece->count);
-        column += piece->row_count * size_bytes;
     }
 }
 
@@ -210,34 +209,22 @@ static void put_plane(const row_piece *piece, quern__plane which, const char *wo
 {
     const quern__archetype *archetype = piece->set->archetype;
     const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
-    for (uint32_t i = 0; i < piece->count; i++) {
-        uint64_t word;
-        memcpy(&word, words + (piece->first + i) / 64 * sizeof word, sizeof word);
-        if ((word >> (piece->first + i) % 64 & 1) != 0)
+    for (uint32_t i = 0; i < piece->count; i++)
+        if ((quern__load_u64(words, (piece->first + i) / 64) >> (piece->first + i) % 64 & 1) != 0)
             quern__row_enable(archetype, piece->place + i, plane, false);
-    }
 }
 
-/* Puts the bits that the rows have for one component. at: the count of bits. Returns the end of the bits. */
-static const char *put_archived_plane(const row_piece *piece, quern__plane which, const char *at)
-{
-    uint64_t count;
-    memcpy(&count, at, sizeof count);
-    at += sizeof count;
-    if (count == 0) return at;
-    if (which.id != QUERN__NO_COMPONENT) put_plane(piece, which, at);
-    return at + quern__archived_plane_bytes(piece->row_count);
-}
-
-/* at: the end of the columns. */
-static void put_planes(const loading *load, const row_piece *piece, const char *at)
+static void put_planes(const loading *load, const row_piece *piece, quern__byte_reader *planes)
 {
     const quern__archived_set *set = piece->set;
     for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
         for (uint32_t i = 0; i < set->type_count; i++) {
             const quern__archived_type *type = quern__image_type(load->image, set, i);
-            if ((type->type.flags & flag->bit) != 0)
-                at = put_archived_plane(piece, (quern__plane){flag->plane, type->component_index}, at);
+            if ((type->type.flags & flag->bit) == 0 || quern__read_u64(planes) == 0) continue;
+            const char *words =
+                quern__read_in_place(planes, quern__archived_plane_bytes(piece->row_count));
+            if (type->component_index != QUERN__NO_COMPONENT)
+                put_plane(piece, (quern__plane){flag->plane, type->component_index}, words);
         }
 }
 
@@ -245,30 +232,30 @@ static void put_handles(const loading *load, const row_piece *piece)
 {
     quern_entity handles[QUERN__PLANE_MAX_ROWS];
     for (uint32_t i = 0; i < piece->count; i++) {
-        quern_entity entity;
-        memcpy(&entity, piece->handles + (piece->first + i) * sizeof entity, sizeof entity);
+        const quern_entity entity = {quern__load_u64(piece->handles, piece->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
     }
     quern__rows_arrive(load->storage, piece->set->archetype, piece->place, handles, piece->count);
 }
 
-static void put_rows(const loading *load, const quern__archived_set *set, quern__parser *payload)
+static void put_rows(const loading *load, const quern__archived_set *set, quern__byte_reader *payload)
 {
     quern__rows_section section;
-    quern__parse(payload, &section, sizeof section);
-    row_piece piece = {.set = set, .handles = payload->at, .row_count = section.row_count};
-    const char *planes = piece.handles + (size_t)section.row_count * set->values_bytes;
+    quern__read(payload, &section, sizeof section);
+    row_piece piece = {.set = set,
+                       .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
+                       .row_count = section.row_count};
     for (; piece.first < section.row_count; piece.first += piece.count) {
         piece.place = quern__rows_append(load->storage, set->archetype, section.row_count - piece.first,
                                          &piece.count);
-        put_columns(load, &piece);
+        quern__byte_reader rest = *payload;
+        put_columns(load, &piece, &rest);
         put_handles(load, &piece);
-        if (set->plane_count > 0) put_planes(load, &piece, planes);
+        if (set->plane_count > 0) put_planes(load, &piece, &rest);
     }
 }
 
-/* ------------------------------------------------------------------------------------ what hangs on them
- * */
+/* ------------------------------------------------------------------------- links, names, resources */
 
 static void put_link(const loading *load, const quern__archived_links *from, uint32_t child,
                      uint32_t target)
@@ -285,15 +272,15 @@ static void put_link(const loading *load, const quern__archived_links *from, uin
     memcpy(value, &to, sizeof to);
 }
 
-static void put_links(const loading *load, quern__parser *payload)
+static void put_links(const loading *load, quern__byte_reader *payload)
 {
     quern__links_section section;
-    quern__parse(payload, &section, sizeof section);
+    quern__read(payload, &section, sizeof section);
     const quern__archived_links *links = load->image->types.items[section.relation]->links;
-    while (links != NULL && payload->at < payload->end) {
-        const uint32_t target = quern__parse_u32(payload), count = quern__parse_u32(payload);
+    while (links != NULL && quern__bytes_left(payload) > 0) {
+        const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
         for (uint32_t i = 0; i < count; i++)
-            put_link(load, links, quern__parse_u32(payload), target);
+            put_link(load, links, quern__read_u32(payload), target);
     }
 }
 

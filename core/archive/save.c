@@ -3,7 +3,6 @@
 #include "core/archive/save.h"
 
 #include "core/archive/convert.h"
-#include "core/base/printer.h"
 #include "core/calls/world_commands.h"
 #include "core/relations/naming.h"
 
@@ -65,7 +64,8 @@ quern_result quern__saving_close(quern__saving *saving, quern_result result)
     quern__release(&saving->world->storage.allocator, saving->numbers, numbers_bytes(saving),
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     if (result == QUERN_OK) {
-        quern__section_end(&saving->writer, quern__section_begin(&saving->writer, QUERN__SECTION_END, 0));
+        quern__section_begin(&saving->writer, QUERN__SECTION_END, 0);
+        quern__section_end(&saving->writer);
         return quern__block_writer_close(&saving->writer);
     }
     quern__block_writer_drop(&saving->writer);
@@ -100,29 +100,18 @@ quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uin
     return QUERN_OK;
 }
 
-static char *put_type(char *at, quern__type_section section, const quern__type *type)
+static void save_type(quern__saving *saving, quern__section_kind kind, quern__type_section section,
+                      const quern__type *type)
 {
     section.size_bytes = type->size_bytes;
     section.alignment_bytes = type->alignment_bytes;
     section.field_count = type->field_count;
-    at = quern__put(at, &section, sizeof section);
-    at = quern__put_name(at, type->name);
-    for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern__field_section field = {.type = (uint32_t)type->fields[i].type,
-                                            .offset_bytes = type->fields[i].offset_bytes,
-                                            .count = type->fields[i].count};
-        at = quern__put_name(at, type->fields[i].name);
-        at = quern__put(at, &field, sizeof field);
-    }
-    return at;
+    quern__byte_writer *writer = quern__section_begin(
+        &saving->writer, kind, sizeof section + quern__schema_max_bytes(quern__archive_schema));
+    quern__write(writer, &section, sizeof section);
+    quern__write_schema(writer, quern__archive_schema, type->name, type->fields, type->field_count);
+    quern__section_end(&saving->writer);
 }
-
-enum {
-    NAME_BYTES = 1 + QUERN_MAX_NAME_BYTES,
-    TYPE_BYTES = sizeof(quern__type_section) + NAME_BYTES +
-                 QUERN_MAX_FIELDS * (NAME_BYTES + sizeof(quern__field_section))
-};
-_Static_assert((int)TYPE_BYTES <= (int)QUERN__SECTION_BYTES, "a type fits a section");
 
 static quern__type_section describe_component(const quern__saving *saving, uint32_t index)
 {
@@ -149,17 +138,16 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
 
 void quern__saving_begin(quern__saving *saving, const quern__world_section *section)
 {
-    quern__block_writer *writer = &saving->writer;
     const quern__components *components = &saving->world->storage.components;
-    char *at = quern__section_begin(writer, QUERN__SECTION_WORLD, sizeof *section);
-    quern__section_end(writer, quern__put(at, section, sizeof *section));
+    quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_WORLD, sizeof *section), section,
+                 sizeof *section);
+    quern__section_end(&saving->writer);
     uint32_t count = 0;
     for (uint32_t i = 0; i < components->list.count; i++) {
         if (saving->numbers[i] == QUERN__NO_TYPE) continue;
         saving->numbers[i] = count++;
-        at = quern__section_begin(writer, QUERN__SECTION_TYPE, TYPE_BYTES);
-        quern__section_end(
-            writer, put_type(at, describe_component(saving, i), quern__components_type(components, i)));
+        save_type(saving, QUERN__SECTION_TYPE, describe_component(saving, i),
+                  quern__components_type(components, i));
     }
 }
 
@@ -179,8 +167,9 @@ static quern_result save_value(quern__saving *saving, const quern__resource *res
     quern__copy_fields(&resource->type, value, resource->value);
     for (uint32_t done = 0, piece; done < bytes; done += piece) {
         piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        char *at = quern__section_begin(&saving->writer, QUERN__SECTION_VALUE, piece);
-        quern__section_end(&saving->writer, quern__put(at, value + done, piece));
+        quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_VALUE, piece), value + done,
+                     piece);
+        quern__section_end(&saving->writer);
     }
     quern__release(allocator, value, bytes, QUERN_MAX_ALIGNMENT_BYTES);
     return QUERN_OK;
@@ -194,8 +183,7 @@ static quern_result save_resources(quern__saving *saving)
     for (uint32_t i = 0; i < resources->list.count && result == QUERN_OK; i++) {
         const quern__resource *resource = &resources->list.items[i];
         if (resource->type.field_count == 0) continue;
-        char *at = quern__section_begin(&saving->writer, QUERN__SECTION_RESOURCE, TYPE_BYTES);
-        quern__section_end(&saving->writer, put_type(at, (quern__type_section){0}, &resource->type));
+        save_type(saving, QUERN__SECTION_RESOURCE, (quern__type_section){0}, &resource->type);
         result = save_value(saving, resource);
     }
     return result;
@@ -206,25 +194,28 @@ static quern_result save_resources(quern__saving *saving)
 /* In as many sections as it takes: children that come later are appended to those before. */
 void quern__saving_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
 {
-    enum { MOST = 2048 };
+    enum { HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), MOST = 2048 };
     const uint32_t to = quern__saving_slot(saving, target);
-    const quern__links_section section = {.relation = saving->numbers[relation->component_index]};
     uint32_t child = quern__links_first(&relation->links, target);
     while (child != QUERN__SLOT_NONE && to != QUERN__SLOT_NONE) {
-        char *begin = quern__section_begin(&saving->writer, QUERN__SECTION_LINKS,
-                                           sizeof section + (2 + MOST) * sizeof(uint32_t));
-        char *counted = quern__put_u32(quern__put(begin, &section, sizeof section), to);
-        char *at = quern__put_u32(counted, 0);
+        const size_t most_bytes = HEAD + MOST * sizeof child;
+        quern__byte_writer *writer =
+            quern__section_begin(&saving->writer, QUERN__SECTION_LINKS, most_bytes);
+        char *room = quern__write_room(writer, most_bytes);
         uint32_t count = 0;
         for (; child != QUERN__SLOT_NONE && count < MOST;
              child = quern__links_at(&relation->links, child)->next) {
             const uint32_t slot = quern__saving_slot(saving, child);
             if (slot == QUERN__SLOT_NONE) continue;
-            at = quern__put_u32(at, slot);
-            count++;
+            memcpy(room + HEAD + count++ * sizeof slot, &slot, sizeof slot);
         }
-        quern__put_u32(counted, count);
-        if (count > 0) quern__section_end(&saving->writer, at);
+        const uint32_t head[] = {saving->numbers[relation->component_index], 0, to, count};
+        memcpy(room, head, HEAD);
+        writer->count -= (MOST - count) * sizeof child;
+        if (count > 0)
+            quern__section_end(&saving->writer);
+        else
+            quern__section_drop(&saving->writer);
     }
 }
 
@@ -246,12 +237,13 @@ static void save_links(quern__saving *saving)
 void quern__saving_set(quern__saving *saving, const quern__saved_set *set, quern__archetype_section section)
 {
     section.type_count = set->component_count;
-    char *at = quern__section_begin(&saving->writer, QUERN__SECTION_ARCHETYPE,
-                                    sizeof section + set->component_count * sizeof(uint32_t));
-    at = quern__put(at, &section, sizeof section);
+    quern__byte_writer *writer =
+        quern__section_begin(&saving->writer, QUERN__SECTION_ARCHETYPE,
+                             sizeof section + set->component_count * sizeof(uint32_t));
+    quern__write(writer, &section, sizeof section);
     for (uint32_t i = 0; i < set->component_count; i++)
-        at = quern__put_u32(at, saving->numbers[set->component_indices[i]]);
-    quern__section_end(&saving->writer, at);
+        quern__write_u32(writer, saving->numbers[set->component_indices[i]]);
+    quern__section_end(&saving->writer);
 }
 
 static size_t rows_bytes(const quern__saved_set *set, uint32_t row_count)
@@ -268,28 +260,37 @@ uint32_t quern__saved_rows_most(const quern__saved_set *set)
     return most;
 }
 
-char *quern__saving_rows(quern__saving *saving, const quern__saved_set *set, uint32_t row_count)
+quern__byte_writer *quern__saving_rows(quern__saving *saving, const quern__saved_set *set,
+                                       uint32_t row_count)
 {
     const quern__rows_section section = {.row_count = row_count};
-    char *at = quern__section_begin(&saving->writer, QUERN__SECTION_ROWS, rows_bytes(set, row_count));
-    return quern__put(at, &section, sizeof section);
+    quern__byte_writer *writer =
+        quern__section_begin(&saving->writer, QUERN__SECTION_ROWS, rows_bytes(set, row_count));
+    quern__write(writer, &section, sizeof section);
+    return writer;
+}
+
+void quern__saving_plane(quern__byte_writer *writer, const uint64_t *words, uint32_t row_count)
+{
+    const size_t bytes = quern__archived_plane_bytes(row_count);
+    uint64_t count = 0;
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        count += (uint64_t)__builtin_popcountll(words[i]);
+    quern__write_u64(writer, count);
+    if (count > 0) quern__write(writer, words, bytes);
 }
 
 /* Rows `first` to first + count - 1 of a plane, in words that begin with the first. */
-static char *put_plane(char *at, const quern__archetype *archetype, quern__plane which, uint32_t slot,
-                       uint32_t first, uint32_t count)
+static void save_plane(quern__byte_writer *writer, const quern__archetype *archetype, quern__plane which,
+                       uint32_t slot, uint32_t first, uint32_t count)
 {
     const quern__planes *planes = archetype->planes;
     const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
     const uint64_t *source = quern__plane_words(planes, plane, slot);
-    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;
-    for (uint32_t i = 0; i < count && quern__plane_count(planes, plane, slot) > 0; i++) {
-        const uint64_t bit = source[(first + i) / 64] >> (first + i) % 64 & 1;
-        words[i / 64] |= bit << i % 64;
-        found += bit;
-    }
-    at = quern__put(at, &found, sizeof found);
-    return found > 0 ? quern__put(at, words, quern__archived_plane_bytes(count)) : at;
+    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
+    for (uint32_t i = 0; i < count && quern__plane_count(planes, plane, slot) > 0; i++)
+        words[i / 64] |= (source[(first + i) / 64] >> (first + i) % 64 & 1) << i % 64;
+    quern__saving_plane(writer, words, count);
 }
 
 /* Rows of one chunk, column by column. */
@@ -299,19 +300,19 @@ static void save_rows(quern__saving *saving, const quern__saved_set *set, const 
     const quern__components *components = &saving->world->storage.components;
     const quern__chunk *chunk = archetype->slots[slot].chunk;
     const uintptr_t location = quern__location_make(chunk, first);
-    char *at = quern__saving_rows(saving, set, count);
-    at = quern__put(at, quern__archetype_entities(archetype, chunk) + first, count * sizeof(quern_entity));
+    quern__byte_writer *writer = quern__saving_rows(saving, set, count);
+    quern__write(writer, quern__archetype_entities(archetype, chunk) + first, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < set->component_count; i++) {
         const quern__place place = quern__archetype_place(archetype, set->component_indices[i]);
         if (place.offset_bytes != 0)
-            at = quern__put(at, quern__place_value(place, location), (size_t)count * place.size_bytes);
+            quern__write(writer, quern__place_value(place, location), (size_t)count * place.size_bytes);
     }
     for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], flag->bit))
-                at = put_plane(at, archetype, (quern__plane){flag->plane, set->component_indices[i]}, slot,
-                               first, count);
-    quern__section_end(&saving->writer, at);
+                save_plane(writer, archetype, (quern__plane){flag->plane, set->component_indices[i]}, slot,
+                           first, count);
+    quern__section_end(&saving->writer);
 }
 
 static void save_chunks(quern__saving *saving, const quern__saved_set *set,
@@ -363,26 +364,25 @@ static void save_archetypes(quern__saving *saving)
 typedef struct open_section {
     quern__block_writer *writer;
     quern__section_kind kind;
-    uint32_t most_bytes; /* of a piece */
-    char *begin, *at;    /* NULL: none is open */
+    bool is_open;
 } open_section;
 
-static char *piece_begin(open_section *section)
+static void write_piece(open_section *section, const void *piece, size_t bytes)
 {
-    if (section->begin != NULL &&
-        section->at + section->most_bytes > section->begin + QUERN__SECTION_BYTES / 2) {
-        quern__section_end(section->writer, section->at);
-        section->begin = NULL;
+    enum { MOST = QUERN__SECTION_BYTES / 2 };
+    quern__block_writer *writer = section->writer;
+    if (section->is_open && quern__section_bytes(writer) + bytes > MOST) {
+        quern__section_end(writer);
+        section->is_open = false;
     }
-    if (section->begin == NULL)
-        section->begin = section->at =
-            quern__section_begin(section->writer, section->kind, QUERN__SECTION_BYTES / 2);
-    return section->at;
+    if (!section->is_open) quern__section_begin(writer, section->kind, MOST);
+    section->is_open = true;
+    quern__write(&writer->block, piece, bytes);
 }
 
-static void pieces_end(open_section *section)
+static void end_pieces(const open_section *section)
 {
-    if (section->begin != NULL) quern__section_end(section->writer, section->at);
+    if (section->is_open) quern__section_end(section->writer);
 }
 
 static void save_free_slot(open_section *section, const quern__entities *entities, uint32_t slot,
@@ -391,14 +391,14 @@ static void save_free_slot(open_section *section, const quern__entities *entitie
     const quern__free_section entry = {
         .slot = slot,
         .life = quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION)};
-    section->at = quern__put(piece_begin(section), &entry, sizeof entry);
+    write_piece(section, &entry, sizeof entry);
 }
 
 /* Slots of absent pages are taken after those of the free list, in their order. */
 static void save_free_slots(quern__saving *saving)
 {
     const quern__entities *entities = &saving->world->storage.entities;
-    open_section section = {&saving->writer, QUERN__SECTION_FREE, sizeof(quern__free_section), NULL, NULL};
+    open_section section = {&saving->writer, QUERN__SECTION_FREE, false};
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {
         const quern__record *slot = quern__entities_record(entities, i);
         save_free_slot(&section, entities, i, slot->handle_high);
@@ -410,7 +410,7 @@ static void save_free_slots(quern__saving *saving)
              i++)
             save_free_slot(&section, entities, page * QUERN__PAGE_RECORDS + i,
                            entities->absent_highs.items[page]);
-    pieces_end(&section);
+    end_pieces(&section);
 }
 
 /* A slot that nobody has and that is not in the free list: there it may wait for its last life. */
@@ -430,20 +430,22 @@ static bool is_retired(const quern__entities *entities, uint32_t slot)
 static void save_retired_slots(quern__saving *saving)
 {
     const quern__entities *entities = &saving->world->storage.entities;
-    open_section section = {&saving->writer, QUERN__SECTION_RETIRED, sizeof(uint32_t), NULL, NULL};
+    open_section section = {&saving->writer, QUERN__SECTION_RETIRED, false};
     for (uint32_t i = 0; i < entities->slot_count && entities->retired_count > 0; i++)
-        if (is_retired(entities, i)) section.at = quern__put_u32(piece_begin(&section), i);
-    pieces_end(&section);
+        if (is_retired(entities, i)) write_piece(&section, &i, sizeof i);
+    end_pieces(&section);
 }
 
 void quern__saving_name(quern__saving *saving, uint32_t slot)
 {
     const quern__name *name = quern__names_of(saving->world->storage.names, slot);
     if (name == NULL) return;
-    char *at = quern__section_begin(&saving->writer, QUERN__SECTION_NAMES,
-                                    sizeof(uint32_t) + 1 + QUERN_MAX_ENTITY_NAME_BYTES);
-    at = quern__put_u32(at, quern__saving_slot(saving, slot));
-    quern__section_end(&saving->writer, quern__put_name(at, name->text));
+    quern__byte_writer *writer = quern__section_begin(&saving->writer, QUERN__SECTION_NAMES,
+                                                      sizeof(uint32_t) + QUERN__ARCHIVE_NAME_LENGTH_BYTES +
+                                                          QUERN_MAX_ENTITY_NAME_BYTES);
+    quern__write_u32(writer, quern__saving_slot(saving, slot));
+    quern__write_text(writer, QUERN__ARCHIVE_NAME_LENGTH_BYTES, name->text);
+    quern__section_end(&saving->writer);
 }
 
 /* ------------------------------------------------------------------------------------------- worlds */

@@ -54,8 +54,14 @@ void quern__saving_children(quern__saving *saving, const quern__relation *relati
 void quern__saving_set(quern__saving *saving, const quern__saved_set *set,
                        quern__archetype_section section);
 
-/* Room for a section with so many rows; how many one may have, at least 1. */
-char *quern__saving_rows(quern__saving *saving, const quern__saved_set *set, uint32_t row_count);
+/* Begins a section with so many rows. */
+quern__byte_writer *quern__saving_rows(quern__saving *saving, const quern__saved_set *set,
+                                       uint32_t row_count);
+
+/* Writes which of row_count rows have a component disabled. */
+void quern__saving_plane(quern__byte_writer *writer, const uint64_t *words, uint32_t row_count);
+
+/* The most rows that a section may have, at least 1. */
 uint32_t quern__saved_rows_most(const quern__saved_set *set);
 
 /* If the slot has a name. */

@@ -289,54 +289,53 @@ static const quern__record *record_of(const selecting *it, uint32_t place)
                                   quern_entity_index(it->archive->entities.items[place]));
 }
 
-static char *put_column(selecting *it, char *at, uint32_t index, const uint32_t *places, uint32_t count)
+static void save_column(selecting *it, quern__byte_writer *writer, uint32_t index, const uint32_t *places,
+                        uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
     const quern__type *type = quern__components_type(&storage->components, index);
-    for (uint32_t i = 0; i < count && type->size_bytes > 0; i++) {
+    const size_t size_bytes = type->size_bytes;
+    char *values = quern__write_room(writer, count * size_bytes);
+    for (uint32_t i = 0; i < count && size_bytes > 0; i++, values += size_bytes) {
         const quern__record *record = record_of(it, places[i]);
         const void *value =
             quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
-        memcpy(at, value, type->size_bytes);
-        quern__type_remap(type, at, map_handle, it);
-        at += type->size_bytes;
+        memcpy(values, value, size_bytes);
+        quern__type_remap(type, values, map_handle, it);
     }
-    return at;
 }
 
-static char *put_plane(const selecting *it, char *at, quern__plane which, const uint32_t *places,
-                       uint32_t count)
+static void save_plane(const selecting *it, quern__byte_writer *writer, quern__plane which,
+                       const uint32_t *places, uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
-    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;
+    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
     for (uint32_t i = 0; i < count; i++) {
         const quern__record *record = record_of(it, places[i]);
         const quern__planes *planes = quern__storage_archetype_of(storage, record)->planes;
         const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
-        if (!quern__plane_test(planes, plane, record->location)) continue;
-        words[i / 64] |= UINT64_C(1) << i % 64;
-        found++;
+        if (quern__plane_test(planes, plane, record->location)) words[i / 64] |= UINT64_C(1) << i % 64;
     }
-    at = quern__put(at, &found, sizeof found);
-    return found > 0 ? quern__put(at, words, quern__archived_plane_bytes(count)) : at;
+    quern__saving_plane(writer, words, count);
 }
 
 static void save_rows(selecting *it, const quern__saved_set *set, const uint32_t *places, uint32_t count)
 {
     const quern__components *components = &it->saving.world->storage.components;
-    char *at = quern__saving_rows(&it->saving, set, count);
+    quern__byte_writer *writer = quern__saving_rows(&it->saving, set, count);
+    char *handles = quern__write_room(writer, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < count; i++) {
         const quern_entity handle = handle_in_list(places[i]);
-        at = quern__put(at, &handle, sizeof handle);
+        memcpy(handles + i * sizeof handle, &handle, sizeof handle);
     }
     for (uint32_t i = 0; i < set->component_count; i++)
-        at = put_column(it, at, set->component_indices[i], places, count);
+        save_column(it, writer, set->component_indices[i], places, count);
     for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], flag->bit))
-                at = put_plane(it, at, (quern__plane){flag->plane, set->component_indices[i]}, places,
-                               count);
-    quern__section_end(&it->saving.writer, at);
+                save_plane(it, writer, (quern__plane){flag->plane, set->component_indices[i]}, places,
+                           count);
+    quern__section_end(&it->saving.writer);
 }
 
 static void save_group(selecting *it, const selected_group *group, uint32_t made_index)

@@ -7,31 +7,15 @@
  * After the first write that the sink refuses it gets nothing more, and closing the printer says so: who
  * prints need not ask. */
 
-#include "core/base/base_internal.h"
-
-#include <quern/sink.h>
+#include "core/base/sink_internal.h"
 
 #define QUERN__PRINTER_BYTES 512
 
 typedef struct quern__printer {
-    quern_sink sink;
-    bool has_failed;
-    int error; /* errno when the sink failed; 0: it set none */
+    quern__sink_writer sink;
     uint32_t used_bytes;
     char text[QUERN__PRINTER_BYTES];
 } quern__printer;
-
-/* For the start of a public function that writes to a sink. */
-static inline quern_result quern__check_sink(quern_sink sink, const char *function)
-{
-    return sink.write != NULL
-               ? QUERN_OK
-               : quern__fail(
-                     QUERN_ERROR_NULL_ARGUMENT,
-                     "%s: the sink has no function to write: 'write', or the file or buffer that it "
-                     "was made from, is NULL",
-                     function);
-}
 
 void quern__printer_open(quern__printer *printer, quern_sink sink);
 

@@ -91,28 +91,35 @@ void quern_memory_release(quern_memory *memory)
     memory->size_bytes = memory->capacity_bytes = 0;
 }
 
+/* ------------------------------------------------------------------------------------------ writing */
+
+void quern__sink_write(quern__sink_writer *writer, const void *bytes, size_t count)
+{
+    if (writer->has_failed) return;
+    errno = 0;
+    if (writer->sink.write(writer->sink.user_data, bytes, count)) return;
+    writer->has_failed = true;
+    writer->error = errno;
+}
+
+quern_result quern__sink_check(const quern__sink_writer *writer, const char *what)
+{
+    if (!writer->has_failed) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "the sink could not write %s: %s", what,
+                       writer->error != 0 ? strerror(writer->error) : "it gave no reason");
+}
+
 /* ----------------------------------------------------------------------------------------- printer */
 
 void quern__printer_open(quern__printer *printer, quern_sink sink)
 {
-    printer->sink = sink;
-    printer->has_failed = false;
-    printer->error = 0;
+    printer->sink = (quern__sink_writer){.sink = sink};
     printer->used_bytes = 0;
-}
-
-static void hand_over(quern__printer *printer, const char *text, size_t bytes)
-{
-    if (printer->has_failed) return;
-    errno = 0;
-    if (printer->sink.write(printer->sink.user_data, text, bytes)) return;
-    printer->has_failed = true;
-    printer->error = errno;
 }
 
 static void flush(quern__printer *printer)
 {
-    if (printer->used_bytes > 0) hand_over(printer, printer->text, printer->used_bytes);
+    if (printer->used_bytes > 0) quern__sink_write(&printer->sink, printer->text, printer->used_bytes);
     printer->used_bytes = 0;
 }
 
@@ -138,7 +145,7 @@ void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes)
 {
     if (bytes > sizeof printer->text - printer->used_bytes) flush(printer);
     if (bytes > sizeof printer->text) {
-        hand_over(printer, text, bytes);
+        quern__sink_write(&printer->sink, text, bytes);
         return;
     }
     memcpy(printer->text + printer->used_bytes, text, bytes);
@@ -162,8 +169,6 @@ void quern__print_decimal(quern__printer *printer, uint64_t units, uint32_t digi
 quern_result quern__printer_close(quern__printer *printer, const char *function)
 {
     flush(printer);
-    hand_over(printer, "", 0);
-    if (!printer->has_failed) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "%s: the sink could not write the text: %s", function,
-                       printer->error != 0 ? strerror(printer->error) : "it gave no reason");
+    quern__sink_write(&printer->sink, "", 0);
+    return quern__in_call(quern__sink_check(&printer->sink, "the text"), function);
 }

@@ -3,17 +3,17 @@
 #ifndef QUERN_CORE_BASE_SOURCE_INTERNAL_H
 #define QUERN_CORE_BASE_SOURCE_INTERNAL_H
 
-/* Bytes on their way from a source, in order. What is in memory is lent and not copied. */
+/* Reading from a source in order. A source in memory lends its bytes without a copy. */
 
 #include "core/base/base_internal.h"
 
 #include <quern/source.h>
 
-typedef struct quern__reader {
+typedef struct quern__source_reader {
     quern_source source;
     uint64_t offset_bytes; /* of what comes next, from where reading began */
     int error;             /* errno when the source gave less than was wanted; 0: it set none */
-} quern__reader;
+} quern__source_reader;
 
 /* For the start of a public function that reads from a source. */
 static inline quern_result quern__check_source(quern_source source, const char *function)
@@ -27,15 +27,15 @@ static inline quern_result quern__check_source(quern_source source, const char *
                      function);
 }
 
-static inline void quern__reader_open(quern__reader *reader, quern_source source)
+static inline void quern__source_reader_open(quern__source_reader *reader, quern_source source)
 {
-    *reader = (quern__reader){.source = source};
+    *reader = (quern__source_reader){.source = source};
 }
 
 /* Exactly so many bytes: false when there are fewer. */
-bool quern__reader_read(quern__reader *reader, void *bytes, size_t count);
+bool quern__source_read(quern__source_reader *reader, void *bytes, size_t count);
 
 /* The same without copying, from a source in memory; NULL when there are fewer. */
-const void *quern__reader_lend(quern__reader *reader, size_t count);
+const void *quern__source_lend(quern__source_reader *reader, size_t count);
 
 #endif

@@ -7,29 +7,28 @@
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* A tape of them: how many, and of each the slot, its parent's, the length, the text with its end. */
-static void put_names(const quern__names *names, quern__tape *tape)
+/* Writes how many names there are, and of each its slot, its parent, its length, and its text with the 0. */
+static void put_names(const quern__names *names, quern__byte_writer *writer)
 {
-    quern__tape_put_word(tape, names->count);
+    quern__write_u64(writer, names->count);
     for (uint32_t block = 0; block < names->blocks.count; block++)
         for (uint32_t i = 0; names->blocks.items[block] != NULL && i < QUERN__NAME_BLOCK_NAMES; i++) {
             const quern__name *name = &names->blocks.items[block][i];
             if (name->slot == QUERN__SLOT_NONE) continue;
             const uint32_t length = (uint32_t)strlen(name->text);
-            quern__tape_put_word(tape, (uint64_t)name->parent << 32 | name->slot);
-            quern__tape_put_word(tape, length);
-            quern__tape_put(tape, name->text, (size_t)length + 1);
+            quern__write_u64(writer, (uint64_t)name->parent << 32 | name->slot);
+            quern__write_u64(writer, length);
+            quern__write(writer, name->text, (size_t)length + 1);
         }
 }
 
-quern__saved_name quern__saved_name_take(quern__tape *tape)
+quern__saved_name quern__saved_name_take(quern__byte_reader *reader)
 {
-    const uint64_t slots = quern__tape_take_word(tape);
-    const uint32_t length = (uint32_t)quern__tape_take_word(tape);
-    const quern__saved_name name = {(uint32_t)slots, (uint32_t)(slots >> 32), length,
-                                    tape->bytes + tape->length_bytes};
-    tape->length_bytes += (size_t)length + 1;
-    return name;
+    const uint64_t slots = quern__read_u64(reader);
+    const uint32_t length = (uint32_t)quern__read_u64(reader);
+    const char *text = quern__read_in_place(reader, (size_t)length + 1);
+    assert(text != NULL);
+    return (quern__saved_name){(uint32_t)slots, (uint32_t)(slots >> 32), length, text};
 }
 
 quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot)
@@ -40,12 +39,12 @@ quern_result quern__build_names(quern__history *history, quern__snapshot *snapsh
         snapshot->names = quern__page_hold(&history->store, history->live.names);
         return QUERN_OK;
     }
-    quern__tape tape = {0};
-    put_names(names, &tape);
-    snapshot->names = quern__page_take(&history->store, tape.length_bytes);
+    quern__byte_writer measure = {.capacity = SIZE_MAX};
+    put_names(names, &measure);
+    snapshot->names = quern__page_take(&history->store, measure.count);
     if (snapshot->names == 0) return quern__history_fail_memory("the names of entities");
-    tape = (quern__tape){.bytes = quern__page_memory(&history->store, snapshot->names)};
-    put_names(names, &tape);
+    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->names);
+    put_names(names, &writer);
     return QUERN_OK;
 }
 
@@ -59,12 +58,12 @@ quern_result quern__prepare_names(quern__history *history, const quern__snapshot
 {
     if (has_names(history, snapshot)) return QUERN_OK;
     quern__storage *storage = &history->world->storage;
-    quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
-    const uint32_t count = (uint32_t)quern__tape_take_word(&tape);
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
+    const uint32_t count = (uint32_t)quern__read_u64(&reader);
     bool has_room = quern__names_reserve_count(storage->names, &storage->allocator, count);
     for (uint32_t i = 0; i < count && has_room; i++)
         has_room = quern__names_reserve_page(storage->names, &storage->allocator,
-                                             quern__saved_name_take(&tape).slot);
+                                             quern__saved_name_take(&reader).slot);
     return has_room ? QUERN_OK : quern__history_fail_memory("the names of entities");
 }
 
@@ -81,9 +80,9 @@ void quern__put_back_names(quern__history *history, const quern__snapshot *snaps
     if (has_names(history, snapshot)) return;
     quern__names *names = history->world->storage.names;
     drop_names(names);
-    quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
-    for (uint64_t left = quern__tape_take_word(&tape); left > 0; left--) {
-        const quern__saved_name name = quern__saved_name_take(&tape);
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
+    for (uint64_t left = quern__read_u64(&reader); left > 0; left--) {
+        const quern__saved_name name = quern__saved_name_take(&reader);
         quern__names_put(names, name.slot, name.parent, name.text, name.length);
     }
 }

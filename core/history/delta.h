@@ -48,7 +48,7 @@ bool quern__delta_list_rows(quern_delta *delta);
 bool quern__delta_tell_removed(quern_delta *delta);
 bool quern__delta_tell_added(quern_delta *delta);
 
-/* The names of one snapshot by slot: places on its tape of names. */
+/* The names of one snapshot by slot: places in its page of names. */
 typedef struct quern__delta_name_list {
     quern__page page; /* scratch */
     quern__sort_item *items;

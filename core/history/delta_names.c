@@ -23,15 +23,15 @@ typedef struct owned_name {
 static bool list_snapshot(quern__history *history, const quern__snapshot *snapshot,
                           quern__delta_name_list *out_list)
 {
-    quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
-    const uint32_t count = (uint32_t)quern__tape_take_word(&tape);
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
+    const uint32_t count = (uint32_t)quern__read_u64(&reader);
     out_list->page = quern__page_take(&history->store, (size_t)count * 2 * sizeof(quern__sort_item));
     if (out_list->page == 0) return false;
     out_list->items = (quern__sort_item *)(void *)quern__page_memory(&history->store, out_list->page);
     for (; out_list->count < count; out_list->count++) {
-        char *place = tape.bytes + tape.length_bytes;
+        char *place = (char *)(uintptr_t)reader.at;
         out_list->items[out_list->count] =
-            (quern__sort_item){.key = quern__saved_name_take(&tape).slot, .pointer = place};
+            (quern__sort_item){.key = quern__saved_name_take(&reader).slot, .pointer = place};
     }
     quern__sort(out_list->items, out_list->items + count, count);
     return true;
@@ -40,8 +40,9 @@ static bool list_snapshot(quern__history *history, const quern__snapshot *snapsh
 static owned_name name_at(const quern__history *history, const quern__snapshot *snapshot,
                           const quern__sort_item *item)
 {
-    quern__tape tape = {.bytes = item->pointer};
-    const quern__saved_name name = quern__saved_name_take(&tape);
+    quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
+    reader.at = item->pointer;
+    const quern__saved_name name = quern__saved_name_take(&reader);
     return (owned_name){.entity = quern__saved_entity(history, snapshot, name.slot),
                         .parent = name.parent != QUERN__SLOT_NONE
                                       ? quern__saved_entity(history, snapshot, name.parent)

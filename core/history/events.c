@@ -25,7 +25,7 @@ static uint32_t waiting_count(const quern__channel *channel)
     return channel->runs.count - channel->head;
 }
 
-/* Values that hooks copy, into pages of their own; others are on the tape as bytes. */
+/* Values with hooks are copied into pages of their own; other values are written as bytes. */
 static bool has_hooks(const quern__channel *channel)
 {
     return quern__hooks_any(&channel->type.hooks);
@@ -44,36 +44,36 @@ static quern_result check_hooks(const quern__channel *channel)
 
 /* ------------------------------------------------------------------------------------------- putting */
 
-static void put_readers(const quern__channel *channel, quern__tape *tape)
+static void put_readers(const quern__channel *channel, quern__byte_writer *writer)
 {
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count, reader->is_given};
-        quern__tape_put(tape, &saved, sizeof saved);
+        quern__write(writer, &saved, sizeof saved);
     }
 }
 
-static void put_channel(const quern__channel *channel, quern__tape *tape)
+static void put_channel(const quern__channel *channel, quern__byte_writer *writer)
 {
     saved_channel saved = {.first_number = channel->first_number,
                            .lost_count = channel->lost_count,
                            .run_count = waiting_count(channel)};
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
         saved.reader_count++;
-    quern__tape_put(tape, &saved, sizeof saved);
-    put_readers(channel, tape);
+    quern__write(writer, &saved, sizeof saved);
+    put_readers(channel, writer);
     for (uint32_t i = channel->head; i < channel->runs.count; i++) {
         const quern__event_run *run = &channel->runs.items[i];
-        quern__tape_put_word(tape, run->count);
+        quern__write_u64(writer, run->count);
         if (!has_hooks(channel))
-            quern__tape_put(tape, run->values, (size_t)run->count * channel->stride_bytes);
+            quern__write(writer, run->values, (size_t)run->count * channel->stride_bytes);
     }
 }
 
-void quern__events_put(const quern_world *world, quern__tape *tape)
+void quern__events_put(const quern_world *world, quern__byte_writer *writer)
 {
-    quern__tape_put_word(tape, channel_count(world));
+    quern__write_u64(writer, channel_count(world));
     for (uint32_t i = 0; i < channel_count(world); i++)
-        put_channel(world->events->channels.items[i], tape);
+        put_channel(world->events->channels.items[i], writer);
 }
 
 static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
@@ -116,13 +116,13 @@ quern_result quern__events_copy_values(quern__history *history, quern__value_pag
 /* ------------------------------------------------------------------------------------------ making room */
 
 /* Packs the runs of a channel into blocks of the list, or finds how many that takes. */
-static uint32_t count_blocks(const quern__channel *channel, uint32_t run_count, quern__tape *tape)
+static uint32_t count_blocks(const quern__channel *channel, uint32_t run_count, quern__byte_reader *reader)
 {
     uint32_t block_count = 0;
     size_t left_bytes = 0;
     for (uint32_t i = 0; i < run_count; i++) {
-        const size_t bytes = (size_t)quern__tape_take_word(tape) * channel->stride_bytes;
-        if (!has_hooks(channel)) tape->length_bytes += bytes;
+        const size_t bytes = (size_t)quern__read_u64(reader) * channel->stride_bytes;
+        if (!has_hooks(channel)) quern__read_in_place(reader, bytes);
         if (left_bytes < bytes) {
             block_count++;
             left_bytes = QUERN__EVENT_VALUES_BYTES;
@@ -132,25 +132,27 @@ static uint32_t count_blocks(const quern__channel *channel, uint32_t run_count, 
     return block_count;
 }
 
-static bool prepare_channel(quern__channel *channel, quern__event_block **blocks, quern__tape *tape)
+static bool prepare_channel(quern__channel *channel, quern__event_block **blocks,
+                            quern__byte_reader *reader)
 {
     const quern_allocator *allocator = &channel->world->storage.allocator;
     quern__event_pool *pool = &channel->world->events->pool;
     saved_channel saved;
-    quern__tape_take(tape, &saved, sizeof saved);
-    tape->length_bytes += saved.reader_count * sizeof(saved_reader);
-    for (uint32_t left = count_blocks(channel, saved.run_count, tape); left > 0; left--)
+    quern__read(reader, &saved, sizeof saved);
+    quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
+    for (uint32_t left = count_blocks(channel, saved.run_count, reader); left > 0; left--)
         if (!quern__pool_take(pool, allocator, blocks)) return false;
     return quern__array_reserve(allocator, &channel->runs, saved.run_count);
 }
 
-quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks, quern__tape *tape)
+quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
+                                   quern__byte_reader *reader)
 {
-    const uint32_t count = (uint32_t)quern__tape_take_word(tape);
+    const uint32_t count = (uint32_t)quern__read_u64(reader);
     bool has_room = true;
     *blocks = NULL;
     for (uint32_t i = 0; i < count && has_room; i++)
-        has_room = prepare_channel(world->events->channels.items[i], blocks, tape);
+        has_room = prepare_channel(world->events->channels.items[i], blocks, reader);
     if (has_room && world->events != NULL)
         has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
     return has_room ? QUERN_OK : quern__history_fail_memory("events that wait");
@@ -169,7 +171,7 @@ void quern__events_undo(quern_world *world, quern__event_block **blocks)
 /* ------------------------------------------------------------------------------------------- taking */
 
 /* Readers that are new have seen nothing that waits. */
-static void take_readers(const quern__channel *channel, uint32_t count, quern__tape *tape)
+static void take_readers(const quern__channel *channel, uint32_t count, quern__byte_reader *bytes)
 {
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         reader->cursor = channel->first_number;
@@ -177,7 +179,7 @@ static void take_readers(const quern__channel *channel, uint32_t count, quern__t
     }
     for (uint32_t i = 0; i < count; i++) {
         saved_reader saved;
-        quern__tape_take(tape, &saved, sizeof saved);
+        quern__read(bytes, &saved, sizeof saved);
         quern_event_reader *reader = channel->readers;
         while (reader != NULL && reader->identity != saved.identity)
             reader = reader->next;
@@ -193,13 +195,13 @@ typedef struct values_source {
     const quern__history *history;
     const quern__page *next_page;
     quern__event_block **blocks;
-    quern__tape *tape;
+    quern__byte_reader *reader;
 } values_source;
 
 static void take_values(const quern__channel *channel, const quern__event_run *run, values_source *source)
 {
     if (!has_hooks(channel))
-        quern__tape_take(source->tape, run->values, (size_t)run->count * channel->stride_bytes);
+        quern__read(source->reader, run->values, (size_t)run->count * channel->stride_bytes);
     else
         quern__type_copy(&channel->type, run->values,
                          quern__page_memory(&source->history->store, *source->next_page++), run->count);
@@ -211,7 +213,7 @@ static void take_runs(quern__channel *channel, uint32_t count, values_source *so
     quern__event_block *block = NULL;
     size_t left_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        quern__event_run run = {.count = (uint32_t)quern__tape_take_word(source->tape)};
+        quern__event_run run = {.count = (uint32_t)quern__read_u64(source->reader)};
         const size_t bytes = (size_t)run.count * channel->stride_bytes;
         if (left_bytes < bytes) {
             block = *source->blocks;
@@ -236,19 +238,20 @@ static void drop_all(quern__channel *channel)
 }
 
 /* Events that were registered since have waited for nobody. */
-void quern__events_take(quern__history *history, const quern__value_pages *pages, quern__tape *tape)
+void quern__events_take(quern__history *history, const quern__value_pages *pages,
+                        quern__byte_reader *reader)
 {
     const quern_world *world = history->world;
-    values_source source = {history, quern__pages_in(history, pages->list), &history->event_blocks, tape};
-    const uint32_t count = (uint32_t)quern__tape_take_word(tape);
+    values_source source = {history, quern__pages_in(history, pages->list), &history->event_blocks, reader};
+    const uint32_t count = (uint32_t)quern__read_u64(reader);
     for (uint32_t i = 0; i < channel_count(world); i++) {
         quern__channel *channel = world->events->channels.items[i];
         saved_channel saved = {.first_number = quern__channel_end(channel)};
         drop_all(channel);
-        if (i < count) quern__tape_take(tape, &saved, sizeof saved);
+        if (i < count) quern__read(reader, &saved, sizeof saved);
         channel->first_number = saved.first_number;
         channel->lost_count = saved.lost_count;
-        take_readers(channel, saved.reader_count, tape);
+        take_readers(channel, saved.reader_count, reader);
         take_runs(channel, saved.run_count, &source);
     }
 }

@@ -30,7 +30,6 @@
 
 #include "core/base/executor.h"
 #include "core/history/store.h"
-#include "core/history/tape.h"
 #include "core/record/record.h"
 #include "core/world/world_internal.h"
 
@@ -93,9 +92,9 @@ typedef struct quern__snapshot {
     quern__page relations;  /* with quern__saved_links */
     quern__page resources;  /* pages, one for each */
     quern__page names;      /* see attachments.c */
-    quern__page rest;       /* a tape: see rest.c */
+    quern__page rest;       /* see rest.c */
     quern__page outside;    /* what sched/history keeps */
-    quern__page kept;       /* a tape with commands that wait, 0: none do; see kept.h */
+    quern__page kept;       /* waiting commands, 0: none; see kept.h */
     quern__value_pages kept_values, event_values;
     uint64_t names_version; /* of the world, when that was so */
     quern__saved_slots slots;
@@ -246,14 +245,14 @@ bool quern__saved_is_alive(const quern__history *history, const quern__snapshot 
 bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
                                uint32_t relation_index, uint32_t slot);
 
-/* A name on the tape of names, on which their number comes first. */
+/* A name in the page of names, which begins with their number. */
 typedef struct quern__saved_name {
     uint32_t slot, parent;
     uint32_t length; /* of the text, which ends with a zero */
     const char *text;
 } quern__saved_name;
 
-quern__saved_name quern__saved_name_take(quern__tape *tape);
+quern__saved_name quern__saved_name_take(quern__byte_reader *reader);
 
 /* The archetypes of a world beside those of live: for each of them, in their order, its place there, or
  * UINT32_MAX. Those of live that are gone are passed by. *place is 0 in the beginning. */

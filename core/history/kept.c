@@ -6,7 +6,7 @@
 #include "core/playback/accumulate.h"
 #include "core/record/place.h"
 
-/* A recorder that has something on the tape; its streams follow. */
+/* A recorder that has commands; its streams follow. */
 typedef struct saved_recorder {
     uint32_t list, index; /* whose it is */
     uint32_t stream_count;
@@ -125,25 +125,25 @@ static quern_result look_at_run(void *argument, quern__run *run)
 
 static quern_result put_run(void *argument, quern__run *run)
 {
-    quern__tape *tape = argument;
+    quern__byte_writer *writer = argument;
     const saved_run saved = {run->operation, run->item_count};
-    quern__tape_put(tape, &saved, sizeof saved);
-    quern__tape_put(tape, quern__run_items(run), (size_t)run->item_count * run->operation->item_bytes);
+    quern__write(writer, &saved, sizeof saved);
+    quern__write(writer, quern__run_items(run), (size_t)run->item_count * run->operation->item_bytes);
     return QUERN_OK;
 }
 
-static void put_recorder(const quern_commands *commands, saved_recorder saved, quern__tape *tape)
+static void put_recorder(const quern_commands *commands, saved_recorder saved, quern__byte_writer *writer)
 {
     saved.stream_count = commands->streams.count;
     saved.failed = (uint16_t)commands->failed;
     saved.is_held = commands->holder != NULL;
     saved.is_open = commands->open != NULL;
-    quern__tape_put(tape, &saved, sizeof saved);
+    quern__write(writer, &saved, sizeof saved);
     for (uint32_t i = 0; i < commands->streams.count; i++) {
         const quern__stream *stream = &commands->streams.items[i];
         const saved_stream head = {stream->origin, stream->run_count, stream->create_count};
-        quern__tape_put(tape, &head, sizeof head);
-        (void)visit_stream(stream, put_run, tape); /* cannot fail */
+        quern__write(writer, &head, sizeof head);
+        (void)visit_stream(stream, put_run, writer); /* cannot fail */
     }
 }
 
@@ -153,7 +153,7 @@ static bool has_kept(const quern_commands *commands)
 }
 
 /* Those that have something. Returns how many. */
-static uint32_t put_recorders(const quern__history *history, quern__tape *tape)
+static uint32_t put_recorders(const quern__history *history, quern__byte_writer *writer)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list_count(history); i++) {
@@ -162,11 +162,11 @@ static uint32_t put_recorders(const quern__history *history, quern__tape *tape)
             const quern_commands *commands = list.items[k];
             const quern__accumulator *accumulator = commands->accumulator;
             saved_recorder saved = {.list = i, .index = k};
-            if (has_kept(commands)) put_recorder(commands, saved, tape);
+            if (has_kept(commands)) put_recorder(commands, saved, writer);
             count += has_kept(commands);
             if (accumulator == NULL || !has_kept(&accumulator->recorder)) continue;
             saved.is_accumulator = true;
-            put_recorder(&accumulator->recorder, saved, tape);
+            put_recorder(&accumulator->recorder, saved, writer);
             count++;
         }
     }
@@ -203,28 +203,29 @@ static quern_result copy_values(void *argument, quern__run *run)
 quern_result quern__build_kept(quern__history *history, quern__snapshot *snapshot)
 {
     uint32_t page_count = 0;
-    quern__tape tape = {0};
-    const uint32_t recorder_count = put_recorders(history, &tape);
+    quern__byte_writer measure = {.capacity = SIZE_MAX};
+    const uint32_t recorder_count = put_recorders(history, &measure);
     if (recorder_count == 0) return QUERN_OK;
     quern_result result = visit_all_runs(history, look_at_run, &page_count);
     if (result != QUERN_OK) return result;
-    snapshot->kept = quern__page_take(&history->store, sizeof(uint64_t) + tape.length_bytes);
+    snapshot->kept = quern__page_take(&history->store, sizeof(uint64_t) + measure.count);
     if (snapshot->kept == 0 || !quern__value_pages_take(history, page_count, &snapshot->kept_values))
         return quern__history_fail_memory("commands that wait");
-    tape = (quern__tape){.bytes = quern__page_memory(&history->store, snapshot->kept)};
-    quern__tape_put_word(&tape, recorder_count);
-    put_recorders(history, &tape);
+    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->kept);
+    quern__write_u64(&writer, recorder_count);
+    put_recorders(history, &writer);
+    assert(!writer.has_failed);
     value_copies copies = {history, quern__pages_in(history, snapshot->kept_values.list)};
     return visit_all_runs(history, copy_values, &copies);
 }
 
 /* ------------------------------------------------------------------------------------- building anew */
 
-typedef struct tape_reader {
+typedef struct kept_reader {
     const quern__history *history;
-    quern__tape tape;
+    quern__byte_reader bytes;
     const quern__page *next_values;
-} tape_reader;
+} kept_reader;
 
 /* A structure of this version was never there: where entities of items are has to be found anew. */
 static void forget_locations(quern_commands *commands)
@@ -244,10 +245,10 @@ static void fill_item(const quern__history *history, const quern__operation *ope
     }
 }
 
-static quern_result take_run(tape_reader *reader, quern_commands *commands)
+static quern_result take_run(kept_reader *reader, quern_commands *commands)
 {
     saved_run saved;
-    quern__tape_take(&reader->tape, &saved, sizeof saved);
+    quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
     const quern_result result =
         quern__places_prepare(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
@@ -256,7 +257,7 @@ static quern_result take_run(tape_reader *reader, quern_commands *commands)
         char *place = quern__place_find(commands, operation);
         if (place == NULL) place = quern__place_open(commands, operation);
         quern__place_take(commands, operation, place);
-        quern__tape_take(&reader->tape, place, operation->item_bytes);
+        quern__read(&reader->bytes, place, operation->item_bytes);
         fill_item(reader->history, operation, place, reader->next_values, k);
     }
     for (uint32_t i = 0; i < operation->operand_count; i++)
@@ -264,10 +265,10 @@ static quern_result take_run(tape_reader *reader, quern_commands *commands)
     return QUERN_OK;
 }
 
-static quern_result take_stream(tape_reader *reader, quern_commands *commands)
+static quern_result take_stream(kept_reader *reader, quern_commands *commands)
 {
     saved_stream saved;
-    quern__tape_take(&reader->tape, &saved, sizeof saved);
+    quern__read(&reader->bytes, &saved, sizeof saved);
     quern__commands_begin(commands, &saved.origin);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < saved.run_count && result == QUERN_OK; i++)
@@ -286,10 +287,10 @@ static quern_commands *target_of(const quern__history *history, const saved_reco
     return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
 }
 
-static quern_result take_recorder(tape_reader *reader, struct quern__kept_recorder *out_kept)
+static quern_result take_recorder(kept_reader *reader, struct quern__kept_recorder *out_kept)
 {
     saved_recorder saved;
-    quern__tape_take(&reader->tape, &saved, sizeof saved);
+    quern__read(&reader->bytes, &saved, sizeof saved);
     quern_commands *commands = &out_kept->commands;
     quern_result result = QUERN_OK;
     out_kept->target = target_of(reader->history, &saved);
@@ -313,10 +314,10 @@ quern_result quern__prepare_kept(quern__history *history, const quern__snapshot 
 {
     if (snapshot->kept == 0) return QUERN_OK;
     quern__storage *storage = &history->world->storage;
-    tape_reader reader = {.history = history,
-                          .tape = {.bytes = quern__page_memory(&history->store, snapshot->kept)},
+    kept_reader reader = {.history = history,
+                          .bytes = quern__page_reader(&history->store, snapshot->kept),
                           .next_values = quern__pages_in(history, snapshot->kept_values.list)};
-    const uint32_t count = (uint32_t)quern__tape_take_word(&reader.tape);
+    const uint32_t count = (uint32_t)quern__read_u64(&reader.bytes);
     history->kept =
         quern__allocate(&storage->allocator, kept_bytes(count), QUERN__RECORDER_ALIGNMENT_BYTES);
     if (history->kept == NULL) return quern__history_fail_memory("commands that wait");

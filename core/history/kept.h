@@ -5,8 +5,8 @@
 
 /* Commands that wait to be applied, in a snapshot: those of the world, and those that schedules keep.
  *
- * Their streams are on a tape, item by item as bytes. Values whose types have hooks are copied by these
- * into pages of their own, which stand in a list in the order of the tape. Operations belong to their
+ * Their streams are in a page, item by item as bytes. Values whose types have hooks are copied by these
+ * into pages of their own, which stand in a list in the same order. Operations belong to their
  * recorder, which has them as long as it lives; so each stream goes back to the recorder that it came from.
  *
  * Restoring builds the streams anew in recorders beside those of the world, which may fail, and lets them

@@ -39,16 +39,16 @@ quern_result quern__reactions_check_saved(const quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------------- putting */
 
-static void put_subscription(const quern__subscription *subscription, quern__tape *tape)
+static void put_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
 {
     const quern__removed *removed = &subscription->removed;
     const saved_subscription saved = {.number = subscription->reaction->number,
                                       .archetype = subscription->archetype->index,
                                       .copy_count = removed->count,
                                       .is_pending = subscription->is_pending};
-    quern__tape_put(tape, &saved, sizeof saved);
+    quern__write(writer, &saved, sizeof saved);
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
-        quern__tape_put(tape, removed->blocks.items[i], removed->block_bytes);
+        quern__write(writer, removed->blocks.items[i], removed->block_bytes);
 }
 
 static uint32_t subscription_count(const quern__storage *storage)
@@ -61,33 +61,33 @@ static uint32_t subscription_count(const quern__storage *storage)
 }
 
 /* Writes for each number of a reaction: 0 if it is free, 1 if its reaction is not pending, 2 if it is. */
-void quern__reactions_put(const quern__storage *storage, quern__tape *tape)
+void quern__reactions_put(const quern__storage *storage, quern__byte_writer *writer)
 {
     const quern__reactions *reactions = storage->reactions;
-    quern__tape_put_word(tape, reactions->list.count);
+    quern__write_u64(writer, reactions->list.count);
     for (uint32_t i = 0; i < reactions->list.count; i++) {
         const quern__reaction *reaction = reactions->list.items[i];
         const uint8_t state = (uint8_t)(reaction == NULL ? 0 : 1 + reaction->is_pending);
-        quern__tape_put(tape, &state, sizeof state);
+        quern__write(writer, &state, sizeof state);
     }
-    quern__tape_put_word(tape, subscription_count(storage));
+    quern__write_u64(writer, subscription_count(storage));
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         for (const quern__subscription *subscription =
                  quern__first_subscription(storage->archetypes.items[i]);
              subscription != NULL; subscription = quern__next_subscription(subscription))
-            put_subscription(subscription, tape);
+            put_subscription(subscription, writer);
 }
 
 /* ----------------------------------------------------------------------------------------- making room */
 
-static quern_result check_reactions(const quern__storage *storage, quern__tape *tape)
+static quern_result check_reactions(const quern__storage *storage, quern__byte_reader *reader)
 {
     const quern__reactions *reactions = storage->reactions;
-    const uint64_t count = quern__tape_take_word(tape);
+    const uint64_t count = quern__read_u64(reader);
     bool is_same = count == reactions->list.count;
     for (uint32_t i = 0; i < count && is_same; i++) {
         uint8_t state;
-        quern__tape_take(tape, &state, sizeof state);
+        quern__read(reader, &state, sizeof state);
         is_same = (state != 0) == (reactions->list.items[i] != NULL);
     }
     if (is_same) return QUERN_OK;
@@ -105,30 +105,31 @@ static quern__subscription *subscription_of(const quern__storage *storage,
 }
 
 quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
-                                      quern__tape *tape)
+                                      quern__byte_reader *reader)
 {
-    const quern_result result = check_reactions(storage, tape);
+    const quern_result result = check_reactions(storage, reader);
     if (result != QUERN_OK) return result;
-    for (uint64_t left = quern__tape_take_word(tape); left > 0; left--) {
+    for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
         saved_subscription saved;
-        quern__tape_take(tape, &saved, sizeof saved);
+        quern__read(reader, &saved, sizeof saved);
         quern__subscription *subscription = subscription_of(storage, archetypes[saved.archetype], &saved);
         quern__removed *removed = &subscription->removed;
         if (saved.copy_count == 0) continue;
         if (!quern__removed_hold(removed, &storage->allocator, saved.copy_count))
             return quern__history_fail_memory("copies for reactions");
-        tape->length_bytes += (size_t)removed->block_bytes *
-                              ((saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows);
+        quern__read_items(reader,
+                          (saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows,
+                          removed->block_bytes);
     }
     return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- taking */
 
-static void take_subscription(const quern__storage *storage, quern__tape *tape)
+static void take_subscription(const quern__storage *storage, quern__byte_reader *reader)
 {
     saved_subscription saved;
-    quern__tape_take(tape, &saved, sizeof saved);
+    quern__read(reader, &saved, sizeof saved);
     quern__subscription *subscription =
         subscription_of(storage, storage->archetypes.items[saved.archetype], &saved);
     quern__removed *removed = &subscription->removed;
@@ -137,21 +138,21 @@ static void take_subscription(const quern__storage *storage, quern__tape *tape)
     removed->count = saved.copy_count;
     removed->change = 0; /* no change has this number */
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
-        quern__tape_take(tape, removed->blocks.items[i], removed->block_bytes);
+        quern__read(reader, removed->blocks.items[i], removed->block_bytes);
 }
 
-void quern__reactions_take(quern__storage *storage, quern__tape *tape)
+void quern__reactions_take(quern__storage *storage, quern__byte_reader *reader)
 {
     quern__reactions *reactions = storage->reactions;
-    (void)quern__tape_take_word(tape);
+    (void)quern__read_u64(reader);
     reactions->is_pending = false;
     for (uint32_t i = 0; i < reactions->list.count; i++) {
         uint8_t state;
-        quern__tape_take(tape, &state, sizeof state);
+        quern__read(reader, &state, sizeof state);
         if (state == 0) continue;
         reactions->list.items[i]->is_pending = state == 2;
         reactions->is_pending |= state == 2;
     }
-    for (uint64_t left = quern__tape_take_word(tape); left > 0; left--)
-        take_subscription(storage, tape);
+    for (uint64_t left = quern__read_u64(reader); left > 0; left--)
+        take_subscription(storage, reader);
 }

@@ -53,6 +53,18 @@ static size_t class_bytes(uint32_t size_class)
     return ((size_t)(number % 4 + 5) << number / 4) * LINE_BYTES;
 }
 
+quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page)
+{
+    const quern__page_entry *entry = &store->pages.items[page];
+    return quern__byte_reader_open(entry->memory, class_bytes(entry->size_class));
+}
+
+quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page)
+{
+    const quern__page_entry *entry = &store->pages.items[page];
+    return (quern__byte_writer){.bytes = entry->memory, .capacity = class_bytes(entry->size_class)};
+}
+
 /* ----------------------------------------------------------------------------------------- blocks */
 
 static char *add_block(quern__page_store *store, size_t size_bytes, size_t alignment_bytes)

@@ -12,6 +12,8 @@
  * takes the same sizes again, finds them lying one after the other as before. */
 
 #include "core/base/array.h"
+#include "core/bytes/byte_reader.h"
+#include "core/bytes/byte_writer.h"
 #include "core/storage/type_internal.h"
 
 /* The number of a page; 0: none. */
@@ -70,6 +72,10 @@ static inline char *quern__page_memory(const quern__page_store *store, quern__pa
 {
     return store->pages.items[page].memory;
 }
+
+/* Reads a page from its start, and writes one. */
+quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page);
+quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
 
 /* Page 0 is nobody's: holding it, and letting it go, does nothing that counts. */
 static inline quern__page quern__page_hold(const quern__page_store *store, quern__page page)

@@ -264,17 +264,22 @@ static bool same_hooks(const quern_hooks *a, const quern_hooks *b)
            a->destroy == b->destroy && a->user_data == b->user_data;
 }
 
+uint32_t quern__type_different_field(const quern__type *type, const quern_field *fields)
+{
+    uint32_t i = 0;
+    while (i < type->field_count && strcmp(type->fields[i].name, fields[i].name) == 0 &&
+           type->fields[i].type == fields[i].type &&
+           type->fields[i].offset_bytes == fields[i].offset_bytes &&
+           type->fields[i].count == fields[i].count)
+        i++;
+    return i;
+}
+
 bool quern__type_same_layout(const quern__type *a, const quern__type *b)
 {
     if (a->size_bytes != b->size_bytes || a->alignment_bytes != b->alignment_bytes) return false;
-    if (!same_hooks(&a->hooks, &b->hooks) || a->field_count != b->field_count) return false;
-    for (uint32_t i = 0; i < a->field_count; i++) {
-        const quern_field *x = &a->fields[i], *y = &b->fields[i];
-        if (strcmp(x->name, y->name) != 0 || x->type != y->type || x->offset_bytes != y->offset_bytes ||
-            x->count != y->count)
-            return false;
-    }
-    return true;
+    return same_hooks(&a->hooks, &b->hooks) && a->field_count == b->field_count &&
+           quern__type_different_field(a, b->fields) == a->field_count;
 }
 
 /* -------------------------------------------------------------------------------------- lifecycle */

@@ -56,6 +56,10 @@ uint32_t quern__field_bytes(quern_field_type type);
 /* The range of an integer type: 0 and false for all others. The greatest of U64 is -1, its bits. */
 bool quern__field_integers(quern_field_type type, int64_t *out_least, int64_t *out_greatest);
 
+/* Compares the type with as many other fields, by name, type, offset and count. Returns the index of the first that
+ * differs, or field_count. */
+uint32_t quern__type_different_field(const quern__type *type, const quern_field *fields);
+
 /* Same size, alignment, hooks, and names, types, offsets and counts of fields. */
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 

@@ -128,10 +128,10 @@ static quern_result enter(quern_history *history, quern_jobs *jobs, const char *
 
 /* --------------------------------------------------------------------------------- saving, restoring */
 
-static void put_schedules(const quern_history *history, quern__tape *tape)
+static void put_schedules(const quern_history *history, quern__byte_writer *writer)
 {
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        quern__schedule_put(history->schedules[i], tape);
+        quern__schedule_put(history->schedules[i], writer);
 }
 
 static bool is_ours(const quern_history *history, const quern_schedule *schedule)
@@ -157,13 +157,13 @@ static quern_result save(quern_history *history, uint64_t frame)
 {
     quern_result result = check_waiting(history);
     if (result != QUERN_OK) return result;
-    quern__tape tape = {0};
-    put_schedules(history, &tape);
+    quern__byte_writer measure = {.capacity = SIZE_MAX};
+    put_schedules(history, &measure);
     quern__snapshot snapshot;
-    result = quern__history_build(&history->core, frame, tape.length_bytes, &snapshot);
+    result = quern__history_build(&history->core, frame, measure.count, &snapshot);
     if (result != QUERN_OK) return result;
-    tape = (quern__tape){.bytes = quern__page_memory(&history->core.store, snapshot.outside)};
-    put_schedules(history, &tape);
+    quern__byte_writer writer = quern__page_writer(&history->core.store, snapshot.outside);
+    put_schedules(history, &writer);
     quern__history_keep(&history->core, &snapshot);
     return QUERN_OK;
 }
@@ -182,10 +182,10 @@ quern_result quern__history_fail_frame(const quern_history *history, uint64_t fr
 
 static quern_result check_schedules_saved(const quern_history *history, const quern__snapshot *snapshot)
 {
-    quern__tape tape = {.bytes = quern__page_memory(&history->core.store, snapshot->outside)};
+    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->outside);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < history->schedule_count && result == QUERN_OK; i++)
-        result = quern__schedule_check_tape(history->schedules[i], &tape);
+        result = quern__schedule_check_saved(history->schedules[i], &reader);
     return result;
 }
 
@@ -201,9 +201,9 @@ static void discard_left(const quern_history *history, quern_schedule *schedule)
 
 static void take_schedules(const quern_history *history, const quern__snapshot *snapshot)
 {
-    quern__tape tape = {.bytes = quern__page_memory(&history->core.store, snapshot->outside)};
+    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->outside);
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        quern__schedule_take(history->schedules[i], &tape);
+        quern__schedule_take(history->schedules[i], &reader);
     for (quern_schedule *schedule = history->core.world->first_schedule; schedule != NULL;
          schedule = schedule->next_schedule)
         discard_left(history, schedule);

@@ -47,12 +47,12 @@ quern_result quern__schedule_check_unsaved(const quern_schedule *schedule)
     return quern__schedule_check_published(schedule);
 }
 
-void quern__schedule_put(const quern_schedule *schedule, quern__tape *tape)
+void quern__schedule_put(const quern_schedule *schedule, quern__byte_writer *writer)
 {
     const saved_schedule head = {schedule->plan.systems.count, schedule->frame_index};
-    quern__tape_put(tape, &head, sizeof head);
+    quern__write(writer, &head, sizeof head);
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        quern__tape_put(tape, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
+        quern__write(writer, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
         const quern__system *system = schedule->plan.systems.items[i];
         const saved_system saved = {.seen_version = system->query.seen_version,
@@ -62,16 +62,16 @@ void quern__schedule_put(const quern_schedule *schedule, quern__tape *tape)
                                     .elapsed_seconds = system->elapsed_seconds,
                                     .delta_seconds = system->delta_seconds,
                                     .enabled = system->enabled};
-        quern__tape_put(tape, &saved, sizeof saved);
+        quern__write(writer, &saved, sizeof saved);
     }
 }
 
-quern_result quern__schedule_check_tape(const quern_schedule *schedule, quern__tape *tape)
+quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader)
 {
     saved_schedule head;
-    quern__tape_take(tape, &head, sizeof head);
-    tape->length_bytes +=
-        schedule->plan.phase_count * sizeof(double) + (size_t)head.system_count * sizeof(saved_system);
+    quern__read(reader, &head, sizeof head);
+    quern__read_items(reader, schedule->plan.phase_count, sizeof(double));
+    quern__read_items(reader, head.system_count, sizeof(saved_system));
     if (head.system_count == schedule->plan.systems.count) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
@@ -90,18 +90,18 @@ static void take_system(quern__system *system, const saved_system *saved)
     system->enabled = saved->enabled != 0;
 }
 
-void quern__schedule_take(quern_schedule *schedule, quern__tape *tape)
+void quern__schedule_take(quern_schedule *schedule, quern__byte_reader *reader)
 {
     saved_schedule head;
-    quern__tape_take(tape, &head, sizeof head);
+    quern__read(reader, &head, sizeof head);
     schedule->frame_index = head.frame_index;
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        quern__tape_take(tape, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
+        quern__read(reader, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
     bool is_other = false;
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
         quern__system *system = schedule->plan.systems.items[i];
         saved_system saved;
-        quern__tape_take(tape, &saved, sizeof saved);
+        quern__read(reader, &saved, sizeof saved);
         is_other |= system->enabled != (saved.enabled != 0);
         take_system(system, &saved);
     }

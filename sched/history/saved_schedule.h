@@ -3,9 +3,10 @@
 #ifndef QUERN_SCHED_HISTORY_SAVED_SCHEDULE_H
 #define QUERN_SCHED_HISTORY_SAVED_SCHEDULE_H
 
-/* What a history keeps of a schedule, on a tape. */
+/* What a history keeps of a schedule. */
 
-#include "core/history/tape.h"
+#include "core/bytes/byte_reader.h"
+#include "core/bytes/byte_writer.h"
 #include "sched/frame/schedule_internal.h"
 
 /* Fails with INVALID_ARGUMENT if a failed frame of the schedule has left events that are not published. */
@@ -15,12 +16,12 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule);
  * commands that are not applied, or events that are not published. */
 quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
-void quern__schedule_put(const quern_schedule *schedule, quern__tape *tape);
+void quern__schedule_put(const quern_schedule *schedule, quern__byte_writer *writer);
 
-/* Whether the schedule has the systems that it had. The tape is moved on. Errors: INVALID_ARGUMENT. */
-quern_result quern__schedule_check_tape(const quern_schedule *schedule, quern__tape *tape);
+/* Whether the schedule has the systems that it had. The reader is moved on. Errors: INVALID_ARGUMENT. */
+quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
 
 /* Puts it back. */
-void quern__schedule_take(quern_schedule *schedule, quern__tape *tape);
+void quern__schedule_take(quern_schedule *schedule, quern__byte_reader *reader);
 
 #endif

@@ -243,7 +243,7 @@ static int write_text(void *user_data, quern_sink sink)
                            .json = {.printer = &printer, .line_depth = LINE_DEPTH},
                            .events = text->events};
     if (write_trace(&writer, "quern_trace_save") == QUERN_OK) return 0;
-    return printer.error != 0 ? printer.error : EIO;
+    return printer.sink.error != 0 ? printer.sink.error : EIO;
 }
 
 quern_result quern_trace_save(quern_trace *trace, const char *path)

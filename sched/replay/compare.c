@@ -24,7 +24,7 @@ static void list_components(const quern_world *world, const archetype_of_state *
     for (uint32_t i = 0; i < archetype->component_count; i++)
         quern__append(
             report->archetype, sizeof report->archetype, "%s%s", i > 0 ? ", " : "",
-            component_name(world, quern__get_u32(archetype->components, i) & ~QUERN__REPLAY_TAG_BIT));
+            component_name(world, quern__load_u32(archetype->components, i) & ~QUERN__REPLAY_TAG_BIT));
 }
 
 /* "frame 12: ", and what is said of it. */
@@ -64,9 +64,9 @@ static bool have_same_components(const archetype_of_state *a, const archetype_of
 static bool find_same(const quern__state *state, const archetype_of_state *wanted,
                       archetype_of_state *out_found)
 {
-    quern__cursor cursor = state->archetypes;
+    quern__byte_reader reader = state->archetypes;
     for (uint32_t i = 0; i < state->archetype_count; i++) {
-        quern__state_next(&cursor, state->flags, out_found);
+        quern__state_next(&reader, state->flags, out_found);
         if (have_same_components(out_found, wanted)) return true;
     }
     return false;
@@ -75,16 +75,16 @@ static bool find_same(const quern__state *state, const archetype_of_state *wante
 static bool has_handle(const archetype_of_state *archetype, uint64_t handle)
 {
     for (uint64_t row = 0; row < archetype->rows; row++)
-        if (quern__get_u64(archetype->handles, row) == handle) return true;
+        if (quern__load_u64(archetype->handles, row) == handle) return true;
     return false;
 }
 
 static bool state_has_handle(const quern__state *state, uint64_t handle)
 {
-    quern__cursor cursor = state->archetypes;
+    quern__byte_reader reader = state->archetypes;
     archetype_of_state archetype;
     for (uint32_t i = 0; i < state->archetype_count; i++) {
-        quern__state_next(&cursor, state->flags, &archetype);
+        quern__state_next(&reader, state->flags, &archetype);
         if (has_handle(&archetype, handle)) return true;
     }
     return false;
@@ -95,8 +95,8 @@ static bool find_lacking(const archetype_of_state *side, const archetype_of_stat
                          uint64_t *out_handle)
 {
     for (uint64_t row = 0; row < side->rows; row++) {
-        *out_handle = quern__get_u64(side->handles, row);
-        const bool is_there = row < other->rows && quern__get_u64(other->handles, row) == *out_handle;
+        *out_handle = quern__load_u64(side->handles, row);
+        const bool is_there = row < other->rows && quern__load_u64(other->handles, row) == *out_handle;
         if (!is_there && !has_handle(other, *out_handle)) return true;
     }
     return false;
@@ -138,10 +138,10 @@ static bool compare_rows(const quern_world *world, const quern__state *expected,
 {
     for (uint32_t turn = 0; turn < 2; turn++) {
         const quern__state *side = turn == 0 ? expected : actual, *other = turn == 0 ? actual : expected;
-        quern__cursor cursor = side->archetypes;
+        quern__byte_reader reader = side->archetypes;
         for (uint32_t i = 0; i < side->archetype_count; i++) {
             archetype_of_state own, found;
-            quern__state_next(&cursor, side->flags, &own);
+            quern__state_next(&reader, side->flags, &own);
             if (!find_same(other, &own, &found)) {
                 found = own;
                 found.rows = found.handles_hash = 0;
@@ -160,10 +160,10 @@ static void find_entities(const quern_world *world, const archetype_of_state *wa
                           const archetype_of_state *is, uint64_t first_hash, quern_replay_report *report)
 {
     for (uint64_t row = 0; row < was->rows; row++) {
-        if (quern__get_u32(was->row_hashes, first_hash + row) ==
-            quern__get_u32(is->row_hashes, first_hash + row))
+        if (quern__load_u32(was->row_hashes, first_hash + row) ==
+            quern__load_u32(is->row_hashes, first_hash + row))
             continue;
-        if (report->entity_count++ == 0) set_entity(world, quern__get_u64(was->handles, row), report);
+        if (report->entity_count++ == 0) set_entity(world, quern__load_u64(was->handles, row), report);
     }
 }
 
@@ -191,17 +191,17 @@ static bool compare_archetype(const quern_world *world, uint32_t flags, const ar
 {
     uint64_t first_hash = 0;
     for (uint32_t i = 0; i < was->component_count; i++) {
-        const uint32_t component = quern__get_u32(was->components, i);
+        const uint32_t component = quern__load_u32(was->components, i);
         const uint32_t index = component & ~QUERN__REPLAY_TAG_BIT;
-        if (quern__get_u64(was->values, i) != quern__get_u64(is->values, i)) {
+        if (quern__load_u64(was->values, i) != quern__load_u64(is->values, i)) {
             if ((flags & QUERN__STATE_HAS_ENTITIES) != 0 && index == component)
                 find_entities(world, was, is, first_hash, report);
             report_value(world, was, index, QUERN_REPLAY_VALUE, report);
             return true;
         }
         if (index == component) first_hash += was->rows;
-        const uint64_t was_disabled = was->disabled != NULL ? quern__get_u64(was->disabled, i) : 0;
-        const uint64_t is_disabled = is->disabled != NULL ? quern__get_u64(is->disabled, i) : 0;
+        const uint64_t was_disabled = was->disabled != NULL ? quern__load_u64(was->disabled, i) : 0;
+        const uint64_t is_disabled = is->disabled != NULL ? quern__load_u64(is->disabled, i) : 0;
         if (was_disabled == is_disabled) continue;
         report_value(world, was, index, QUERN_REPLAY_DISABLED, report);
         return true;
@@ -213,10 +213,10 @@ static bool compare_archetype(const quern_world *world, uint32_t flags, const ar
 static bool compare_values(const quern_world *world, const quern__state *expected,
                            const quern__state *actual, quern_replay_report *report)
 {
-    quern__cursor cursor = expected->archetypes;
+    quern__byte_reader reader = expected->archetypes;
     for (uint32_t i = 0; i < expected->archetype_count; i++) {
         archetype_of_state was, is;
-        quern__state_next(&cursor, expected->flags, &was);
+        quern__state_next(&reader, expected->flags, &was);
         if (find_same(actual, &was, &is) && compare_archetype(world, expected->flags, &was, &is, report))
             return true;
     }
@@ -233,7 +233,7 @@ static bool find_pair(const char *was, uint32_t was_count, const char *is, uint3
     for (uint32_t i = 0; i < was_count || i < is_count; i++) {
         const char *a = was + (size_t)i * QUERN__PAIR_BYTES, *b = is + (size_t)i * QUERN__PAIR_BYTES;
         if (i < was_count && i < is_count && memcmp(a, b, QUERN__PAIR_BYTES) == 0) continue;
-        *out_index = (uint32_t)quern__get_u64(i < was_count ? a : b, 0);
+        *out_index = (uint32_t)quern__load_u64(i < was_count ? a : b, 0);
         return true;
     }
     return false;

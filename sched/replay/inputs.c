@@ -40,27 +40,27 @@ quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index)
 }
 
 static void write_field(const quern_field *field, const char *value, uint32_t first_handle_high,
-                        quern__bytes *bytes)
+                        quern__byte_writer *bytes)
 {
     const char *at = value + field->offset_bytes;
     if (field->type != QUERN_FIELD_ENTITY) {
-        quern__bytes_put(bytes, at, field_bytes(field));
+        quern__write(bytes, at, field_bytes(field));
         return;
     }
     for (uint32_t i = 0; i < field->count; i++) {
         quern_entity entity;
         memcpy(&entity, at + i * sizeof entity, sizeof entity);
-        quern__bytes_put_u64(bytes, quern__entity_relative(entity, first_handle_high));
+        quern__write_u64(bytes, quern__entity_relative(entity, first_handle_high));
     }
 }
 
-void quern__inputs_write(const quern__inputs *inputs, quern__bytes *bytes)
+void quern__inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes)
 {
     const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
     for (uint32_t i = 0; i < inputs->count; i++) {
         const quern__resource *resource = resource_of(inputs, i);
         const quern__type *type = &resource->type;
-        if (type->field_count == 0) quern__bytes_put(bytes, resource->value, type->size_bytes);
+        if (type->field_count == 0) quern__write(bytes, resource->value, type->size_bytes);
         for (uint32_t f = 0; f < type->field_count; f++)
             write_field(&type->fields[f], resource->value, first_handle_high, bytes);
     }
@@ -74,7 +74,7 @@ static void set_field(const quern_field *field, char *value, uint32_t first_hand
         return;
     }
     for (uint32_t i = 0; i < field->count; i++) {
-        const quern_entity entity = quern__entity_absolute(quern__get_u64(at, i), first_handle_high);
+        const quern_entity entity = quern__entity_absolute(quern__load_u64(at, i), first_handle_high);
         memcpy(to + i * sizeof entity, &entity, sizeof entity);
     }
 }

@@ -7,7 +7,7 @@
  * handles as index and life, or the bytes as they are. */
 
 #include "core/world/world_internal.h"
-#include "sched/replay/bytes.h"
+#include "sched/replay/replay_block.h"
 
 #include <quern/replay.h>
 
@@ -21,7 +21,7 @@ typedef struct quern__inputs {
 /* Appends the resource of that index. Errors: INVALID_ARGUMENT (hooks, or it is there already). */
 quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index);
 
-void quern__inputs_write(const quern__inputs *inputs, quern__bytes *bytes);
+void quern__inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes);
 
 /* Sets the values; at has as many bytes as the inputs say. */
 void quern__inputs_set(const quern__inputs *inputs, const char *at);

@@ -31,7 +31,7 @@
  * The bytes of a state follow from the world, so two of them are compared as they are. A handle is index
  * and life (quern__entity_relative). */
 
-#include "core/base/base_internal.h"
+#include "core/bytes/schema.h"
 
 #define QUERN__REPLAY_MAGIC     "QUERNRPL"
 #define QUERN__REPLAY_IS_NATIVE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -69,5 +69,8 @@ enum {
     QUERN__REPLAY_BLOCK_BYTES = 16,
     QUERN__REPLAY_SOME_DISABLED = 1 /* of an archetype */
 };
+
+static const quern__schema_form quern__replay_schema = {.name_length_bytes = 4,
+                                                        .has_field_names_last = true};
 
 #endif

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/printer.h"
 #include "sched/frame/schedule_internal.h"
 #include "sched/replay/inputs.h"
 #include "sched/replay/state.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 struct quern_replay_recorder {
     quern_schedule *schedule;
-    quern_sink sink;
+    quern__sink_writer sink;
     quern_replay_detail detail;
     uint32_t entity_interval;
     quern__inputs inputs;
     quern__told_types told;
-    quern__bytes payload;
+    quern__byte_writer payload;
     bool has_begun;
     uint64_t block_number;
     uint64_t frame;       /* the next one */
-    quern_result failure; /* of the recording, which is at its end then */
-    int error;            /* errno, of a sink that set it */
+    quern_result failure; /* of the recording, which ends with it */
 };
 
 /* ---------------------------------------------------------------------------------------- creating */
@@ -61,7 +58,7 @@ static quern_result create(quern_schedule *schedule, quern_sink sink, const quer
     if (recorder == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a recorder");
     *recorder =
         (quern_replay_recorder){.schedule = schedule,
-                                .sink = sink,
+                                .sink = {.sink = sink},
                                 .detail = def->detail,
                                 .entity_interval = def->entity_interval != 0 ? def->entity_interval : 1,
                                 .inputs = inputs,
@@ -86,30 +83,30 @@ quern_result quern_replay_recorder_create(quern_schedule *schedule, quern_sink s
 
 /* --------------------------------------------------------------------------------------- recording */
 
-static void fail_by_sink(quern_replay_recorder *recorder)
+static void note_sink(quern_replay_recorder *recorder)
 {
-    recorder->failure = QUERN_ERROR_FILE;
-    recorder->error = errno;
+    if (recorder->sink.has_failed) recorder->failure = QUERN_ERROR_FILE;
 }
 
 static void write_block(quern_replay_recorder *recorder, quern__replay_kind kind)
 {
-    const quern__bytes *payload = &recorder->payload;
+    const quern__byte_writer *payload = &recorder->payload;
     if (recorder->failure != QUERN_OK) return;
     if (payload->has_failed)
         recorder->failure = QUERN_ERROR_OUT_OF_MEMORY;
     else if (payload->count > UINT32_MAX)
         recorder->failure = QUERN_ERROR_LIMIT;
     if (recorder->failure != QUERN_OK) return;
-    errno = 0;
-    if (!quern__replay_write_block(recorder->sink, kind, recorder->block_number++, payload))
-        fail_by_sink(recorder);
+    quern__replay_write_block(&recorder->sink, kind, recorder->block_number++, payload);
+    note_sink(recorder);
 }
 
-static void clear(quern__bytes *payload)
+/* A recording is flushed before a frame runs, since the program may not live to see its end, and when it ends. */
+static void flush(quern_replay_recorder *recorder)
 {
-    payload->count = 0;
-    payload->has_failed = false;
+    if (recorder->failure != QUERN_OK) return;
+    quern__sink_write(&recorder->sink, "", 0);
+    note_sink(recorder);
 }
 
 static uint32_t flags_of(const quern_replay_recorder *recorder)
@@ -135,27 +132,24 @@ static void begin(quern_replay_recorder *recorder)
 {
     if (recorder->has_begun) return;
     recorder->has_begun = true;
-    errno = 0;
-    if (!quern__replay_write_head(recorder->sink)) fail_by_sink(recorder);
-    clear(&recorder->payload);
-    quern__bytes_put_u32(&recorder->payload, recorder->inputs.count);
+    quern__replay_write_head(&recorder->sink);
+    note_sink(recorder);
+    quern__byte_writer_clear(&recorder->payload);
+    quern__write_u32(&recorder->payload, recorder->inputs.count);
     for (uint32_t i = 0; i < recorder->inputs.count; i++)
-        quern__bytes_put_u32(&recorder->payload, recorder->inputs.indices[i]);
+        quern__write_u32(&recorder->payload, recorder->inputs.indices[i]);
     write_block(recorder, QUERN__REPLAY_BEGIN);
     write_state(recorder, QUERN__REPLAY_START, QUERN_OK);
 }
 
-/* Flushed, for the program may not live to see the end of the frame. */
 static void write_frame(quern_replay_recorder *recorder, double delta_seconds)
 {
-    clear(&recorder->payload);
-    quern__bytes_put_u64(&recorder->payload, recorder->frame);
-    quern__bytes_put(&recorder->payload, &delta_seconds, sizeof delta_seconds);
+    quern__byte_writer_clear(&recorder->payload);
+    quern__write_u64(&recorder->payload, recorder->frame);
+    quern__write(&recorder->payload, &delta_seconds, sizeof delta_seconds);
     quern__inputs_write(&recorder->inputs, &recorder->payload);
     write_block(recorder, QUERN__REPLAY_FRAME);
-    if (recorder->failure != QUERN_OK) return;
-    errno = 0;
-    if (!recorder->sink.write(recorder->sink.user_data, "", 0)) fail_by_sink(recorder);
+    flush(recorder);
 }
 
 static quern_result fail_by_recording(const quern_replay_recorder *recorder, const char *function)
@@ -164,7 +158,7 @@ static quern_result fail_by_recording(const quern_replay_recorder *recorder, con
     if (recorder->failure == QUERN_OK) return QUERN_OK;
     if (recorder->failure == QUERN_ERROR_LIMIT) why = "it would be more than 4 GiB";
     if (recorder->failure == QUERN_ERROR_FILE)
-        why = recorder->error != 0 ? strerror(recorder->error) : "the sink did not take it";
+        why = recorder->sink.error != 0 ? strerror(recorder->sink.error) : "the sink did not take it";
     return quern__fail(recorder->failure, "%s: the recording ends in frame %" PRIu64 ": %s", function,
                        recorder->frame, why);
 }
@@ -195,14 +189,12 @@ quern_result quern_replay_finish(quern_replay_recorder *recorder)
         return QUERN_ERROR_WORLD_LOCKED;
     const quern_allocator *allocator = recorder->payload.allocator;
     begin(recorder);
-    clear(&recorder->payload);
-    quern__bytes_put_u64(&recorder->payload, recorder->frame);
+    quern__byte_writer_clear(&recorder->payload);
+    quern__write_u64(&recorder->payload, recorder->frame);
     write_block(recorder, QUERN__REPLAY_END);
-    errno = 0;
-    if (recorder->failure == QUERN_OK && !recorder->sink.write(recorder->sink.user_data, "", 0))
-        fail_by_sink(recorder);
+    flush(recorder);
     const quern_result result = fail_by_recording(recorder, function);
-    quern__bytes_release(&recorder->payload);
+    quern__byte_writer_release(&recorder->payload);
     quern__release(allocator, recorder, sizeof *recorder, _Alignof(quern_replay_recorder));
     return result;
 }

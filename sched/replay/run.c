@@ -16,17 +16,17 @@ typedef struct replay {
     quern_jobs *jobs;
     const quern_replay_run_def *def;
     quern_replay_report *report;
-    quern__reader reader;
+    quern__source_reader reader;
     uint64_t block_count; /* that were read */
     quern__inputs inputs;
     quern__told_types told;
-    quern__bytes start, frame, next; /* payloads of blocks */
-    quern__bytes actual;             /* a state of the world that runs */
+    quern__byte_writer start, frame, next; /* payloads of blocks */
+    quern__byte_writer actual;             /* a state of the world that runs */
     quern__state start_state;
 } replay;
 
 /* The payload of the block after the last one. */
-static quern_result read_block(replay *run, quern__bytes *payload, quern__replay_kind *out_kind)
+static quern_result read_block(replay *run, quern__byte_writer *payload, quern__replay_kind *out_kind)
 {
     return quern__replay_read_block(&run->reader, run->block_count++, payload, out_kind);
 }
@@ -39,16 +39,16 @@ static quern_result fail_made_up(const replay *run, const char *what)
 /* --------------------------------------------------------------------------------------- beginning */
 
 /* Types are known by then, so the resources are there. */
-static quern_result add_inputs(replay *run, const quern__bytes *block)
+static quern_result add_inputs(replay *run, const quern__byte_writer *block)
 {
-    quern__cursor cursor = quern__cursor_open(block);
-    const uint32_t count = quern__cursor_u32(&cursor);
-    const char *indices = quern__cursor_take(&cursor, count, sizeof(uint32_t));
-    if (indices == NULL || count > QUERN_MAX_REPLAY_INPUTS || cursor.at != cursor.end)
+    quern__byte_reader reader = quern__replay_payload(block);
+    const uint32_t count = quern__read_u32(&reader);
+    const char *indices = quern__read_items(&reader, count, sizeof(uint32_t));
+    if (!quern__is_read(&reader) || count > QUERN_MAX_REPLAY_INPUTS)
         return quern__replay_fail_made_up(0, "its inputs");
     run->inputs.world = run->world;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t index = quern__get_u32(indices, i);
+        const uint32_t index = quern__load_u32(indices, i);
         if (index >= run->told.resource_count) return quern__replay_fail_made_up(0, "its inputs");
         quern_result result = quern__inputs_add(&run->inputs, index);
         if (result != QUERN_OK) return result;
@@ -118,19 +118,19 @@ static quern_result compare_frame(replay *run, quern_result frame_result)
 /* The time step; the inputs follow. */
 static quern_result open_frame(const replay *run, double *out_delta_seconds, const char **out_inputs)
 {
-    quern__cursor cursor = quern__cursor_open(&run->frame);
-    const uint64_t number = quern__cursor_u64(&cursor), bits = quern__cursor_u64(&cursor);
+    quern__byte_reader reader = quern__replay_payload(&run->frame);
+    const uint64_t number = quern__read_u64(&reader), bits = quern__read_u64(&reader);
     memcpy(out_delta_seconds, &bits, sizeof bits);
-    *out_inputs = cursor.at;
-    if (cursor.has_failed || number != run->report->frame_count ||
-        quern__cursor_left(&cursor) != run->inputs.bytes)
+    *out_inputs = reader.at;
+    if (reader.has_failed || number != run->report->frame_count ||
+        quern__bytes_left(&reader) != run->inputs.bytes)
         return fail_made_up(run, "it is no frame, or another one");
     return QUERN_OK;
 }
 
-static void swap(quern__bytes *a, quern__bytes *b)
+static void swap(quern__byte_writer *a, quern__byte_writer *b)
 {
-    const quern__bytes other = *a;
+    const quern__byte_writer other = *a;
     *a = *b;
     *b = other;
 }
@@ -187,9 +187,9 @@ static quern_result replay_all(replay *run)
         result = replay_frame(run, &kind);
     }
     if (result != QUERN_OK) return result;
-    quern__cursor cursor = quern__cursor_open(&run->next);
-    if (kind != QUERN__REPLAY_END || quern__cursor_u64(&cursor) != run->report->frame_count ||
-        cursor.at != cursor.end)
+    quern__byte_reader reader = quern__replay_payload(&run->next);
+    if (kind != QUERN__REPLAY_END || quern__read_u64(&reader) != run->report->frame_count ||
+        !quern__is_read(&reader))
         return fail_made_up(run, "it is neither a frame nor the end");
     return QUERN_OK;
 }
@@ -219,11 +219,11 @@ quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_
                   .frame = {.allocator = allocator},
                   .next = {.allocator = allocator},
                   .actual = {.allocator = allocator}};
-    quern__reader_open(&run.reader, source);
+    quern__source_reader_open(&run.reader, source);
     result = quern__in_call(replay_all(&run), function);
-    quern__bytes_release(&run.start);
-    quern__bytes_release(&run.frame);
-    quern__bytes_release(&run.next);
-    quern__bytes_release(&run.actual);
+    quern__byte_writer_release(&run.start);
+    quern__byte_writer_release(&run.frame);
+    quern__byte_writer_release(&run.next);
+    quern__byte_writer_release(&run.actual);
     return result;
 }

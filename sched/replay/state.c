@@ -7,34 +7,34 @@
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static void write_pair(quern__bytes *bytes, uint64_t index, uint64_t hash)
+static void write_pair(quern__byte_writer *bytes, uint64_t index, uint64_t hash)
 {
-    quern__bytes_put_u64(bytes, index);
-    quern__bytes_put_u64(bytes, hash);
+    quern__write_u64(bytes, index);
+    quern__write_u64(bytes, hash);
 }
 
-static void write_relations(const quern__storage *storage, quern__bytes *bytes)
+static void write_relations(const quern__storage *storage, quern__byte_writer *bytes)
 {
-    quern__bytes_put_u32(bytes, storage->relations->list.count);
+    quern__write_u32(bytes, storage->relations->list.count);
     for (uint32_t i = 0; i < storage->relations->list.count; i++) {
         const quern__relation *relation = storage->relations->list.items[i];
         write_pair(bytes, relation->component_index, quern__hash_links(&relation->links, 0, 0));
     }
 }
 
-static void write_resources(const quern_world *world, quern__bytes *bytes)
+static void write_resources(const quern_world *world, quern__byte_writer *bytes)
 {
     const uint32_t first_handle_high = world->storage.entities.first_handle_high;
     const size_t count_at = bytes->count;
     uint32_t count = 0;
-    quern__bytes_put_u32(bytes, 0);
+    quern__write_u32(bytes, 0);
     for (uint32_t i = 0; i < world->resources.list.count; i++) {
         const quern__resource *resource = &world->resources.list.items[i];
         if (resource->type.field_count == 0) continue; /* as in quern_world_hash */
         write_pair(bytes, i, quern__type_hash(&resource->type, 0, resource->value, first_handle_high));
         count++;
     }
-    quern__bytes_set_u32(bytes, count_at, count);
+    quern__write_back(bytes, count_at, &count, sizeof count);
 }
 
 static uint64_t hash_handles(const quern__archetype *archetype, uint32_t first_handle_high)
@@ -88,26 +88,26 @@ static const quern__column *column_of(const quern__archetype *archetype, uint32_
     return column != QUERN__COLUMN_TAG ? &archetype->columns[column] : NULL;
 }
 
-static bool write_disabled(const quern__archetype *archetype, quern__bytes *bytes)
+static bool write_disabled(const quern__archetype *archetype, quern__byte_writer *bytes)
 {
     const size_t begin = bytes->count;
     bool is_some = false;
     for (uint32_t i = 0; archetype->planes != NULL && i < archetype->component_count; i++) {
         const uint64_t hash = hash_disabled(archetype, archetype->component_indices[i]);
         is_some |= hash != 0;
-        quern__bytes_put_u64(bytes, hash);
+        quern__write_u64(bytes, hash);
     }
     if (!is_some) bytes->count = begin;
     return is_some;
 }
 
 static void write_handles(const quern__archetype *archetype, uint32_t first_handle_high,
-                          quern__bytes *bytes)
+                          quern__byte_writer *bytes)
 {
     for (uint32_t k = 0; k < archetype->chunk_count; k++) {
         const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[k].chunk);
         const uint32_t count = archetype->slots[k].row_count;
-        char *to = quern__bytes_append(bytes, (size_t)count * sizeof(uint64_t));
+        char *to = quern__write_room(bytes, (size_t)count * sizeof(uint64_t));
         for (uint32_t row = 0; to != NULL && row < count; row++, to += sizeof(uint64_t)) {
             const uint64_t handle = quern__entity_relative(handles[row], first_handle_high);
             memcpy(to, &handle, sizeof handle);
@@ -117,61 +117,60 @@ static void write_handles(const quern__archetype *archetype, uint32_t first_hand
 
 /* Hashes of rows and of whole columns are made in one go, though they do not stand together. */
 static void write_archetype(const quern__archetype *archetype, uint32_t first_handle_high,
-                            bool has_entities, quern__bytes *bytes)
+                            bool has_entities, quern__byte_writer *bytes)
 {
     const uint64_t rows = quern__archetype_row_count(archetype);
-    quern__bytes_put_u32(bytes, archetype->component_count);
+    quern__write_u32(bytes, archetype->component_count);
     const size_t flags_at = bytes->count;
-    quern__bytes_put_u32(bytes, 0);
-    quern__bytes_put_u64(bytes, rows);
-    quern__bytes_put_u64(bytes, hash_handles(archetype, first_handle_high));
+    quern__write_u32(bytes, 0);
+    quern__write_u64(bytes, rows);
+    quern__write_u64(bytes, hash_handles(archetype, first_handle_high));
     for (uint32_t i = 0; i < archetype->component_count; i++)
-        quern__bytes_put_u32(bytes, archetype->component_indices[i] |
-                                        (column_of(archetype, i) == NULL ? QUERN__REPLAY_TAG_BIT : 0u));
+        quern__write_u32(bytes, archetype->component_indices[i] |
+                                    (column_of(archetype, i) == NULL ? QUERN__REPLAY_TAG_BIT : 0u));
     const size_t values_at = bytes->count;
-    quern__bytes_append(bytes, (size_t)archetype->component_count * sizeof(uint64_t));
-    if (write_disabled(archetype, bytes))
-        quern__bytes_set_u32(bytes, flags_at, QUERN__REPLAY_SOME_DISABLED);
+    quern__write_room(bytes, (size_t)archetype->component_count * sizeof(uint64_t));
+    const uint32_t flags = write_disabled(archetype, bytes) ? QUERN__REPLAY_SOME_DISABLED : 0;
+    quern__write_back(bytes, flags_at, &flags, sizeof flags);
     if (has_entities) write_handles(archetype, first_handle_high, bytes);
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const quern__column *column = column_of(archetype, i);
         char *row_hashes = has_entities && column != NULL
-                               ? quern__bytes_append(bytes, (size_t)rows * sizeof(uint32_t))
+                               ? quern__write_room(bytes, (size_t)rows * sizeof(uint32_t))
                                : NULL;
         const uint64_t hash =
             column != NULL ? hash_column(archetype, column, first_handle_high, row_hashes) : 0;
-        if (!bytes->has_failed) memcpy(bytes->items + values_at + i * sizeof hash, &hash, sizeof hash);
+        quern__write_back(bytes, values_at + i * sizeof hash, &hash, sizeof hash);
     }
 }
 
-static void write_archetypes(const quern_world *world, bool has_entities, quern__bytes *bytes)
+static void write_archetypes(const quern_world *world, bool has_entities, quern__byte_writer *bytes)
 {
     const quern__storage *storage = &world->storage;
     const size_t count_at = bytes->count;
     uint32_t count = 0;
-    quern__bytes_put_u32(bytes, 0);
+    quern__write_u32(bytes, 0);
     for (uint32_t i = 0; i < storage->archetypes.count && !bytes->has_failed; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         if (archetype->chunk_count == 0) continue;
         write_archetype(archetype, storage->entities.first_handle_high, has_entities, bytes);
         count++;
     }
-    quern__bytes_set_u32(bytes, count_at, count);
+    quern__write_back(bytes, count_at, &count, sizeof count);
 }
 
 void quern__state_write(const quern_world *world, uint64_t frame, quern_result result, uint32_t flags,
-                        quern__told_types told, quern__told_types end, quern__bytes *bytes)
+                        quern__told_types told, quern__told_types end, quern__byte_writer *bytes)
 {
-    bytes->count = 0;
-    bytes->has_failed = false;
-    quern__bytes_put_u64(bytes, frame);
-    quern__bytes_put_u32(bytes, result);
-    quern__bytes_put_u32(bytes, flags);
-    quern__bytes_put_u64(bytes, quern_world_hash(world));
+    quern__byte_writer_clear(bytes);
+    quern__write_u64(bytes, frame);
+    quern__write_u32(bytes, result);
+    quern__write_u32(bytes, flags);
+    quern__write_u64(bytes, quern_world_hash(world));
     quern__types_write(world, told, end, bytes);
     if (flags == 0 || bytes->has_failed) return;
-    quern__bytes_put_u64(bytes, quern__hash_slots(&world->storage.entities, 0));
-    quern__bytes_put_u64(bytes, quern__hash_entity_names(&world->storage, 0));
+    quern__write_u64(bytes, quern__hash_slots(&world->storage.entities, 0));
+    quern__write_u64(bytes, quern__hash_entity_names(&world->storage, 0));
     write_relations(&world->storage, bytes);
     write_resources(world, bytes);
     write_archetypes(world, (flags & QUERN__STATE_HAS_ENTITIES) != 0, bytes);
@@ -179,24 +178,24 @@ void quern__state_write(const quern_world *world, uint64_t frame, quern_result r
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-bool quern__state_next(quern__cursor *cursor, uint32_t flags, quern__state_archetype *out_archetype)
+bool quern__state_next(quern__byte_reader *reader, uint32_t flags, quern__state_archetype *out_archetype)
 {
     quern__state_archetype *archetype = out_archetype;
-    *archetype = (quern__state_archetype){.component_count = quern__cursor_u32(cursor)};
-    const uint32_t count = archetype->component_count, archetype_flags = quern__cursor_u32(cursor);
-    archetype->rows = quern__cursor_u64(cursor);
-    archetype->handles_hash = quern__cursor_u64(cursor);
-    archetype->components = quern__cursor_take(cursor, count, sizeof(uint32_t));
-    archetype->values = quern__cursor_take(cursor, count, sizeof(uint64_t));
+    *archetype = (quern__state_archetype){.component_count = quern__read_u32(reader)};
+    const uint32_t count = archetype->component_count, archetype_flags = quern__read_u32(reader);
+    archetype->rows = quern__read_u64(reader);
+    archetype->handles_hash = quern__read_u64(reader);
+    archetype->components = quern__read_items(reader, count, sizeof(uint32_t));
+    archetype->values = quern__read_items(reader, count, sizeof(uint64_t));
     if ((archetype_flags & QUERN__REPLAY_SOME_DISABLED) != 0)
-        archetype->disabled = quern__cursor_take(cursor, count, sizeof(uint64_t));
-    if ((flags & QUERN__STATE_HAS_ENTITIES) == 0 || cursor->has_failed) return !cursor->has_failed;
-    archetype->handles = quern__cursor_take(cursor, archetype->rows, sizeof(uint64_t));
-    archetype->row_hashes = cursor->at;
-    for (uint32_t i = 0; i < count && !cursor->has_failed; i++)
-        if ((quern__get_u32(archetype->components, i) & QUERN__REPLAY_TAG_BIT) == 0)
-            quern__cursor_take(cursor, archetype->rows, sizeof(uint32_t));
-    return !cursor->has_failed;
+        archetype->disabled = quern__read_items(reader, count, sizeof(uint64_t));
+    if ((flags & QUERN__STATE_HAS_ENTITIES) == 0 || reader->has_failed) return !reader->has_failed;
+    archetype->handles = quern__read_items(reader, archetype->rows, sizeof(uint64_t));
+    archetype->row_hashes = reader->at;
+    for (uint32_t i = 0; i < count && !reader->has_failed; i++)
+        if ((quern__load_u32(archetype->components, i) & QUERN__REPLAY_TAG_BIT) == 0)
+            quern__read_items(reader, archetype->rows, sizeof(uint32_t));
+    return !reader->has_failed;
 }
 
 /* Whether all components are known, and in ascending order. */
@@ -204,7 +203,7 @@ static bool is_set(const quern__state_archetype *archetype, uint32_t known_count
 {
     uint32_t least = 0;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
-        const uint32_t component = quern__get_u32(archetype->components, i) & ~QUERN__REPLAY_TAG_BIT;
+        const uint32_t component = quern__load_u32(archetype->components, i) & ~QUERN__REPLAY_TAG_BIT;
         if (component < least || component >= known_count) return false;
         least = component + 1;
     }
@@ -214,45 +213,45 @@ static bool is_set(const quern__state_archetype *archetype, uint32_t known_count
 static bool are_known(const char *pairs, uint32_t count, uint32_t known_count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (quern__get_u64(pairs + (size_t)i * QUERN__PAIR_BYTES, 0) >= known_count) return false;
+        if (quern__load_u64(pairs + (size_t)i * QUERN__PAIR_BYTES, 0) >= known_count) return false;
     return true;
 }
 
-static bool read_parts(quern__cursor *cursor, const quern__told_types *told, quern__state *state)
+static bool read_parts(quern__byte_reader *reader, const quern__told_types *told, quern__state *state)
 {
-    state->slots_hash = quern__cursor_u64(cursor);
-    state->names_hash = quern__cursor_u64(cursor);
-    state->relation_count = quern__cursor_u32(cursor);
-    state->relations = quern__cursor_take(cursor, state->relation_count, QUERN__PAIR_BYTES);
-    state->resource_count = quern__cursor_u32(cursor);
-    state->resources = quern__cursor_take(cursor, state->resource_count, QUERN__PAIR_BYTES);
-    state->archetype_count = quern__cursor_u32(cursor);
-    if (cursor->has_failed || !are_known(state->relations, state->relation_count, told->component_count) ||
+    state->slots_hash = quern__read_u64(reader);
+    state->names_hash = quern__read_u64(reader);
+    state->relation_count = quern__read_u32(reader);
+    state->relations = quern__read_items(reader, state->relation_count, QUERN__PAIR_BYTES);
+    state->resource_count = quern__read_u32(reader);
+    state->resources = quern__read_items(reader, state->resource_count, QUERN__PAIR_BYTES);
+    state->archetype_count = quern__read_u32(reader);
+    if (reader->has_failed || !are_known(state->relations, state->relation_count, told->component_count) ||
         !are_known(state->resources, state->resource_count, told->resource_count))
         return false;
-    state->archetypes = *cursor;
+    state->archetypes = *reader;
     quern__state_archetype archetype;
     for (uint32_t i = 0; i < state->archetype_count; i++)
-        if (!quern__state_next(cursor, state->flags, &archetype) ||
+        if (!quern__state_next(reader, state->flags, &archetype) ||
             !is_set(&archetype, told->component_count))
             return false;
     return true;
 }
 
-quern_result quern__state_read(const quern_world *world, const quern__bytes *bytes, uint64_t number,
+quern_result quern__state_read(const quern_world *world, const quern__byte_writer *bytes, uint64_t number,
                                quern__told_types *told, quern__state *out_state)
 {
-    quern__cursor cursor = quern__cursor_open(bytes);
+    quern__byte_reader reader = quern__replay_payload(bytes);
     quern__state *state = out_state;
-    *state = (quern__state){.frame = quern__cursor_u64(&cursor)};
-    state->result = quern__cursor_u32(&cursor);
-    state->flags = quern__cursor_u32(&cursor);
-    state->hash = quern__cursor_u64(&cursor);
-    quern_result result = quern__types_check(world, &cursor, number, told);
+    *state = (quern__state){.frame = quern__read_u64(&reader)};
+    state->result = quern__read_u32(&reader);
+    state->flags = quern__read_u32(&reader);
+    state->hash = quern__read_u64(&reader);
+    quern_result result = quern__types_check(world, &reader, number, told);
     if (result != QUERN_OK) return result;
     const bool is_sane = state->flags == 0 || state->flags == QUERN__STATE_HAS_PARTS ||
                          state->flags == (QUERN__STATE_HAS_PARTS | QUERN__STATE_HAS_ENTITIES);
-    if (!is_sane || (state->flags != 0 && !read_parts(&cursor, told, state)) || cursor.at != cursor.end)
+    if (!is_sane || (state->flags != 0 && !read_parts(&reader, told, state)) || !quern__is_read(&reader))
         return quern__replay_fail_made_up(number, "its parts");
     return QUERN_OK;
 }

@@ -27,29 +27,22 @@ quern__told_types quern__told_all(const quern_world *world)
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static void write_type(const quern_world *world, uint32_t kind, uint32_t index, quern__bytes *bytes)
+static void write_type(const quern_world *world, uint32_t kind, uint32_t index, quern__byte_writer *bytes)
 {
     const quern__type *type = type_of(world, kind, index);
-    quern__bytes_put_u32(bytes, kind);
-    quern__bytes_put_u32(bytes, type->size_bytes);
-    quern__bytes_put_u32(bytes, type->alignment_bytes);
-    quern__bytes_put_u32(bytes, flags_of(world, kind, index));
-    quern__bytes_put_u32(bytes, type->field_count);
-    quern__bytes_put_name(bytes, type->name);
-    for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern_field *field = &type->fields[i];
-        quern__bytes_put_u32(bytes, field->type);
-        quern__bytes_put_u32(bytes, field->offset_bytes);
-        quern__bytes_put_u32(bytes, field->count);
-        quern__bytes_put_name(bytes, field->name);
-    }
+    quern__write_u32(bytes, kind);
+    quern__write_u32(bytes, type->size_bytes);
+    quern__write_u32(bytes, type->alignment_bytes);
+    quern__write_u32(bytes, flags_of(world, kind, index));
+    quern__write_u32(bytes, type->field_count);
+    quern__write_schema(bytes, quern__replay_schema, type->name, type->fields, type->field_count);
 }
 
 void quern__types_write(const quern_world *world, quern__told_types told, quern__told_types end,
-                        quern__bytes *bytes)
+                        quern__byte_writer *bytes)
 {
-    quern__bytes_put_u32(bytes, end.component_count - told.component_count + end.resource_count -
-                                    told.resource_count);
+    quern__write_u32(bytes,
+                     end.component_count - told.component_count + end.resource_count - told.resource_count);
     for (uint32_t i = told.component_count; i < end.component_count; i++)
         write_type(world, QUERN__REPLAY_COMPONENT, i, bytes);
     for (uint32_t i = told.resource_count; i < end.resource_count; i++)
@@ -58,10 +51,10 @@ void quern__types_write(const quern_world *world, quern__told_types told, quern_
 
 /* ---------------------------------------------------------------------------------------- comparing */
 
-/* A type as it was told, but for its fields, which follow. */
+/* A type as it was recorded. */
 typedef struct told_type {
     uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
-    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__schema schema;
 } told_type;
 
 static const char *kind_name(const told_type *told)
@@ -69,81 +62,77 @@ static const char *kind_name(const told_type *told)
     return told->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
 }
 
-static quern_result check_field(const told_type *told, const quern_field *field, quern__cursor *cursor)
+static quern_result check_fields(const told_type *told, const quern__type *type)
 {
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    const uint32_t type = quern__cursor_u32(cursor), offset_bytes = quern__cursor_u32(cursor),
-                   count = quern__cursor_u32(cursor);
-    quern__cursor_name(cursor, name);
-    if (cursor->has_failed || (type == (uint32_t)field->type && offset_bytes == field->offset_bytes &&
-                               count == field->count && strcmp(name, field->name) == 0))
-        return QUERN_OK;
+    const uint32_t i = quern__type_different_field(type, told->schema.fields);
+    if (i == type->field_count) return QUERN_OK;
+    const quern_field *was = &told->schema.fields[i], *is = &type->fields[i];
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
         "at byte %u",
-        kind_name(told), told->name, name, offset_bytes, field->name, field->offset_bytes);
+        kind_name(told), told->schema.name, was->name, was->offset_bytes, is->name, is->offset_bytes);
 }
 
-static quern_result check_layout(const told_type *told, const quern__type *type, uint32_t flags,
-                                 quern__cursor *cursor)
+static quern_result check_layout(const told_type *told, const quern__type *type, uint32_t flags)
 {
     if (told->size_bytes != type->size_bytes || told->alignment_bytes != type->alignment_bytes)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
                            "to %u",
-                           kind_name(told), told->name, told->size_bytes, told->alignment_bytes,
+                           kind_name(told), told->schema.name, told->size_bytes, told->alignment_bytes,
                            type->size_bytes, type->alignment_bytes);
     if (told->field_count != type->field_count || told->flags != flags)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "%s '%s' was registered otherwise when it was recorded, with %u described fields; "
             "here it has %u",
-            kind_name(told), told->name, told->field_count, type->field_count);
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < type->field_count && result == QUERN_OK; i++)
-        result = check_field(told, &type->fields[i], cursor);
-    return result;
+            kind_name(told), told->schema.name, told->field_count, type->field_count);
+    return check_fields(told, type);
 }
 
 static quern_result check_type(const quern_world *world, const told_type *told, uint32_t index,
-                               uint32_t count, quern__cursor *cursor)
+                               uint32_t count)
 {
     const bool is_component = told->kind == QUERN__REPLAY_COMPONENT;
+    const char *name = told->schema.name;
     if (index >= count)
         return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
-                           "%s '%s' was recorded, and the world does not have it", kind_name(told),
-                           told->name);
+                           "%s '%s' was recorded, and the world does not have it", kind_name(told), name);
     const quern__type *type = type_of(world, told->kind, index);
-    if (strcmp(told->name, type->name) != 0)
+    if (strcmp(name, type->name) != 0)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
                            "the same order",
-                           kind_name(told), index, told->name, type->name);
-    return check_layout(told, type, flags_of(world, told->kind, index), cursor);
+                           kind_name(told), index, name, type->name);
+    return check_layout(told, type, flags_of(world, told->kind, index));
 }
 
-quern_result quern__types_check(const quern_world *world, quern__cursor *cursor, uint64_t number,
+static bool read_type(quern__byte_reader *reader, told_type *out_type)
+{
+    out_type->kind = quern__read_u32(reader);
+    out_type->size_bytes = quern__read_u32(reader);
+    out_type->alignment_bytes = quern__read_u32(reader);
+    out_type->flags = quern__read_u32(reader);
+    out_type->field_count = quern__read_u32(reader);
+    quern__read_schema(reader, quern__replay_schema, out_type->field_count, &out_type->schema);
+    return !reader->has_failed &&
+           (out_type->kind == QUERN__REPLAY_COMPONENT || out_type->kind == QUERN__REPLAY_RESOURCE);
+}
+
+quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
                                 quern__told_types *told)
 {
     const quern__told_types have = quern__told_all(world);
-    for (uint32_t left = quern__cursor_u32(cursor); left > 0 && !cursor->has_failed; left--) {
+    for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
         told_type type;
-        type.kind = quern__cursor_u32(cursor);
-        type.size_bytes = quern__cursor_u32(cursor);
-        type.alignment_bytes = quern__cursor_u32(cursor);
-        type.flags = quern__cursor_u32(cursor);
-        type.field_count = quern__cursor_u32(cursor);
-        quern__cursor_name(cursor, type.name);
-        if (cursor->has_failed ||
-            (type.kind != QUERN__REPLAY_COMPONENT && type.kind != QUERN__REPLAY_RESOURCE))
-            return quern__replay_fail_made_up(number, "its types");
+        if (!read_type(reader, &type)) return quern__replay_fail_made_up(number, "its types");
         const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
         uint32_t *index = is_component ? &told->component_count : &told->resource_count;
-        quern_result result = check_type(world, &type, *index,
-                                         is_component ? have.component_count : have.resource_count, cursor);
+        quern_result result =
+            check_type(world, &type, *index, is_component ? have.component_count : have.resource_count);
         if (result != QUERN_OK) return result;
-        (*index)++;
+        ++*index;
     }
-    return cursor->has_failed ? quern__replay_fail_made_up(number, "its types") : QUERN_OK;
+    return reader->has_failed ? quern__replay_fail_made_up(number, "its types") : QUERN_OK;
 }

@@ -216,7 +216,8 @@ static quern_result take_column(const quern__image *image, const quern__archived
 
 /* The bits that the rows of a section have for a component with the flag. */
 static quern_result take_plane(const quern__image *image, const quern__archived_type *type,
-                               const quern__column_flag *flag, quern__byte_reader *payload, uint32_t row_count)
+                               const quern__column_flag *flag, quern__byte_reader *payload,
+                               uint32_t row_count)
 {
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
     uint32_t found = 0;

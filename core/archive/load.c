@@ -221,8 +221,7 @@ static void put_planes(const loading *load, const row_piece *piece, quern__byte_
         for (uint32_t i = 0; i < set->type_count; i++) {
             const quern__archived_type *type = quern__image_type(load->image, set, i);
             if ((type->type.flags & flag->bit) == 0 || quern__read_u64(planes) == 0) continue;
-            const char *words =
-                quern__read_in_place(planes, quern__archived_plane_bytes(piece->row_count));
+            const char *words = quern__read_in_place(planes, quern__archived_plane_bytes(piece->row_count));
             if (type->component_index != QUERN__NO_COMPONENT)
                 put_plane(piece, (quern__plane){flag->plane, type->component_index}, words);
         }

@@ -369,13 +369,13 @@ typedef struct open_section {
 
 static void write_piece(open_section *section, const void *piece, size_t bytes)
 {
-    enum { MOST = QUERN__SECTION_BYTES / 2 };
+    enum { PIECES_BYTES = QUERN__SECTION_BYTES / 2 };
     quern__block_writer *writer = section->writer;
-    if (section->is_open && quern__section_bytes(writer) + bytes > MOST) {
+    if (section->is_open && quern__section_bytes(writer) + bytes > PIECES_BYTES) {
         quern__section_end(writer);
         section->is_open = false;
     }
-    if (!section->is_open) quern__section_begin(writer, section->kind, MOST);
+    if (!section->is_open) quern__section_begin(writer, section->kind, PIECES_BYTES);
     section->is_open = true;
     quern__write(&writer->block, piece, bytes);
 }

@@ -250,6 +250,7 @@ static quern_result take_run(kept_reader *reader, quern_commands *commands)
     saved_run saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
+    assert(operation != NULL); /* the page is whole */
     const quern_result result =
         quern__places_prepare(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
     if (result != QUERN_OK) return result;

@@ -4,8 +4,8 @@
 #define QUERN_QUERY_H
 
 /** @file
- * Queries find the entities that have some components and lack others, and provide them as *views*: runs
- * of rows of one chunk, with a plain array per component, which a compiler can vectorise.
+ * Queries find the entities that have some components and lack others. They return these entities as
+ * *views*: ranges of rows of one chunk, with a plain array per component, which a compiler can vectorise.
  *
  *     quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
  *     ...
@@ -17,10 +17,11 @@
  *         for (uint32_t i = 0; i < count; i++) p[i].x += v[i].x;
  *     }
  *
- * Entities that are disabled come to no view unless a term names quern_world_disabled (<quern/active.h>).
+ * Views leave out disabled entities, unless a term names quern_world_disabled (<quern/active.h>).
  *
- * Copy the count, in systems too. A loop that reads it in place, and writes values of uint32_t, might
- * write the count as far as the compiler knows, and is not vectorised. */
+ * Copy view.count to a local variable before the loop, in systems too. If the loop condition reads
+ * view.count itself and the loop writes uint32_t values, the compiler must assume that these writes change
+ * the count, and does not vectorise the loop. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -31,58 +32,62 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_TERMS 32 /**< Terms per query or system. */
+#define QUERN_MAX_TERMS 32 /**< Maximum number of terms per query or system. */
 
 /* ------------------------------------------------------------------------------------------ terms */
 
-/** What a term asks of an entity. */
+/** Condition that a term sets for an entity to match. */
 typedef enum quern_match {
-    QUERN_MATCH_ALL = 1,  /**< The entity has the component. 0 counts as this, too. */
-    QUERN_MATCH_NONE,     /**< The entity does not have it. */
-    QUERN_MATCH_OPTIONAL, /**< Either; the view tells which. */
-    QUERN_MATCH_ANY /**< The entity has at least one of the query's ANY terms; the view tells which. */
+    QUERN_MATCH_ALL = 1,  /**< The entity has the component. The value 0 means the same. */
+    QUERN_MATCH_NONE,     /**< The entity lacks the component. */
+    QUERN_MATCH_OPTIONAL, /**< No condition; quern_view_has returns whether the component is present. */
+    /** The entity has at least one component of the query's ANY terms; quern_view_has returns which ones. */
+    QUERN_MATCH_ANY
 } quern_match;
 
-/** What is done with a component or resource. */
+/** How a query or system uses the values of a component or resource. */
 typedef enum quern_access {
-    QUERN_NO_ACCESS, /**< Only matched. */
-    QUERN_READ,      /**< Read. */
-    QUERN_WRITE,     /**< Read and written. */
-    /** Only for resources: jobs of one system write at the same time, each its own part, and the system
-     * guarantees that the result does not depend on their order. For other systems this is a write. */
+    QUERN_NO_ACCESS, /**< The values are not accessed; the term only selects entities. */
+    QUERN_READ,      /**< The values are read. */
+    QUERN_WRITE,     /**< The values are read and written. */
+    /** For resources only. Jobs of one system write the resource at the same time, each its own part, and
+     * the system guarantees that the result does not depend on their order. To other systems this is
+     * QUERN_WRITE. */
     QUERN_WRITE_CONCURRENT
 } quern_access;
 
-/** Which of the entities that have a component a term is about, where the component can be disabled
- * (can_disable in quern_component_def). */
+/** Which rows a term selects if its component can be disabled (can_disable in quern_component_def). */
 typedef enum quern_term_enabled {
-    QUERN_IF_ENABLED,  /**< Those that have it enabled. */
-    QUERN_IF_DISABLED, /**< Those that have it disabled; see quern_term_disabled, quern_term_if_disabled. */
-    QUERN_IF_EITHER    /**< All; see quern_term_either. */
+    QUERN_IF_ENABLED, /**< Rows in which the component is enabled. The default. */
+    /** Rows in which it is disabled; see quern_term_disabled, quern_term_if_disabled. */
+    QUERN_IF_DISABLED,
+    QUERN_IF_EITHER /**< All rows that have the component; see quern_term_either. */
 } quern_term_enabled;
 
-/** Whose component a term is about. */
+/** Entity whose component a term reads, starting from the entity of the row. */
 typedef enum quern_reach {
-    QUERN_REACH_ROW,     /**< That of the row itself. */
-    QUERN_REACH_UP,      /**< That of the row's target; see quern_term_up. */
-    QUERN_REACH_NEAREST, /**< That of the nearest ancestor which has it; see quern_term_up_nearest. */
+    QUERN_REACH_ROW,     /**< The entity of the row. The default. */
+    QUERN_REACH_UP,      /**< The target of the row's entity; see quern_term_up. */
+    QUERN_REACH_NEAREST, /**< The nearest ancestor that has the component; see quern_term_up_nearest. */
 } quern_reach;
 
-/** A term of a query. Its index in the list names the column of a view. A term that is set and names no
- * component is refused. */
+/** A term of a query: a component, a condition, and an access. The index of the term in the query's list is
+ * the index of its column in a view. Creating a query fails if a term has any member set but no component.
+ */
 typedef struct quern_term {
-    quern_component component;  /**< What the term is about. */
-    quern_match match;          /**< What it asks of an entity. */
-    quern_access access;        /**< What is done with the values. */
-    bool changed;               /**< See quern_term_changed. */
-    quern_term_enabled enabled; /**< Of whom, where the component can be disabled. */
-    quern_reach reach;          /**< Whose component it is. */
-    quern_relation relation;    /**< The way from the row to that entity; null for the row itself. */
-    bool by_target;             /**< See quern_term_target. */
-    quern_entity target;        /**< The target of the rows, where by_target is set. */
+    quern_component component;  /**< The component. Required. */
+    quern_match match;          /**< The condition on the entity. */
+    quern_access access;        /**< The access to the values. */
+    bool changed;               /**< Whether the term is a change filter; see quern_term_changed. */
+    quern_term_enabled enabled; /**< The rows that are selected, if the component can be disabled. */
+    quern_reach reach;          /**< The entity whose component is read. */
+    /** The relation that leads from the row to that entity; null if reach is QUERN_REACH_ROW. */
+    quern_relation relation;
+    bool by_target; /**< Whether the rows are limited to the sources of `target`; see quern_term_target. */
+    quern_entity target; /**< The target of the rows; used only if by_target is set. */
 } quern_term;
 
-/** Makes a term of its parts. */
+/** Makes a term with the given component, condition and access. All other members have their defaults. */
 static inline quern_term quern_term_make(quern_component component, quern_match match, quern_access access)
 {
     quern_term term;
@@ -110,74 +115,83 @@ static inline quern_term quern_term_write(quern_component component)
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_WRITE);
 }
 
-/** Makes a term: the entity has the component; its values are not accessed (tags). */
+/** Makes a term: the entity has the component; its values are not accessed. Use it for tags. */
 static inline quern_term quern_term_with(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
 }
 
-/** Makes a term: the entity does not have the component. */
+/** Makes a term: the entity lacks the component. */
 static inline quern_term quern_term_without(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_NONE, QUERN_NO_ACCESS);
 }
 
-/** Makes a term: the entity may have the component; quern_view_has tells. */
+/** Makes a term: the entity may have the component or lack it. quern_view_has returns which. */
 static inline quern_term quern_term_optional(quern_component component, quern_access access)
 {
     return quern_term_make(component, QUERN_MATCH_OPTIONAL, access);
 }
 
-/** Makes a term: the entity has at least one component of all ANY terms; quern_view_has tells which. */
+/** Makes a term: the entity has at least one component of all ANY terms of the query. quern_view_has
+ * returns which ones. */
 static inline quern_term quern_term_any(quern_component component, quern_access access)
 {
     return quern_term_make(component, QUERN_MATCH_ANY, access);
 }
 
-/** Makes a term a change filter, too: views come only from chunks in which the component may have changed
- * since the system last ran, or the query was last iterated. With several such terms, any of their
- * components counts. The first time, every chunk counts as changed.
+/** Makes a term a change filter. Views then cover only chunks in which the component may have changed since
+ * the system last ran, or since the query was last iterated. With several change filters, a change of any
+ * of their components is enough. At first, every chunk counts as changed.
  *
- * On a component with row_changes (quern_component_def) the filter lets single rows pass: those in which it
- * has changed. So a chunk may come as several views, one for each run of such rows, as with
- * quern_term_disabled, or by runs (quern_view_next_run). With several filters, a row passes if any of them
- * lets it: one by row because of the row, any other because of its chunk. Rows that other terms leave out,
- * as those that have a component disabled, do not come; to the filter they have been looked at.
+ * If the component has row_changes (quern_component_def), the filter selects single rows: those in which
+ * the component has changed. A chunk then yields one view per range of selected rows, as with
+ * quern_term_disabled, or one view with quern_view_next_run. With several filters, a row is selected if any
+ * filter selects it. A filter without row_changes selects all rows of a changed chunk. A changed row that
+ * another term leaves out still counts as seen by the filter.
  *
- * A chunk counts as changed when a view of it was asked for the component with quern_view_write, when
- * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, when the component was
- * enabled or disabled, and when entities came to the chunk or moved within it; not by writes through
- * pointers from quern_entity_get. That the value is the same as before makes no difference: enabling an enabled
- * component is a change. But a tag has no value, so a command that sets a tag which the entity has is none. A row
- * has changed when the same was done to it, or the component was
- * added to it, by a create, too. One that moves, in its archetype or to another that has the component, has
- * not. quern_view_write changes all rows of the view (those of its runs, where it comes by runs),
- * quern_view_write_rows those that quern_view_mark_row names.
+ * These operations count as a change of a chunk:
+ *   - requesting the component from one of its views with quern_view_write;
+ *   - giving it a value with quern_entity_set or a command;
+ *   - quern_entity_mark_changed;
+ *   - enabling or disabling the component;
+ *   - an entity entering the chunk or moving inside it.
  *
- * What a system, or a loop over the query, writes itself through views is not new to it (to a loop it may be,
- * when other queries with filters are iterated inside it); nor is what a system writes by
- * quern_context_lookup_write. What the commands of a system change is new to the system itself, since a sync
- * point makes the change after the system has run. In a system the filter is a read access: it sees changes
- * that earlier systems made in the same frame. */
+ * Writes through pointers from quern_entity_get do not count. A new value counts even if it equals the old
+ * one, and so does enabling a component that is enabled already. A command that sets a tag which the entity
+ * already has does not count, because a tag has no value.
+ *
+ * A row counts as changed if one of the first four operations was applied to it, or if the component was
+ * added to its entity, by creating the entity, too. A row that moves, inside its archetype or to another
+ * one that has the component, does not count as changed. quern_view_write marks all rows of the view as
+ * changed (with quern_view_next_run, those of the view's ranges). quern_view_write_rows marks none; use
+ * quern_view_mark_row.
+ *
+ * A system does not see the changes that it makes itself through views and quern_context_lookup_write, and
+ * an iteration does not see those that it makes through its views. (An iteration may see its own changes if
+ * other queries with filters are iterated inside it.) A system does see the changes made by its own
+ * commands, because a sync point applies them after the system has run. In a system, a filter is a read
+ * access: the system sees changes that earlier systems made in the same frame. */
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
     return term;
 }
 
-/** Makes a term: the entity has the component, and has it disabled (quern_entity_enable). The values are
- * not accessed; quern_term_if_disabled has terms that access them.
+/** Makes a term: the entity has the component, and the component is disabled (quern_entity_enable). The
+ * values are not accessed; use quern_term_if_disabled to access them.
  *
- * All other terms that ask for a component which can be disabled (quern_term_read, _write and _with) are
- * about entities that have it enabled, unless quern_term_if_disabled or quern_term_either say otherwise. So
- * a chunk may come as several views, one for each run of rows that stay, or as none. Its views have one
- * ordinal, and share partial result and commands: a kernel that computes a partial result adds to it. A
- * chunk where nothing is disabled comes as ever. A system or query may also have all rows in one view, and
- * the runs from it (quern_view_next_run).
+ * All other terms that require a component which can be disabled (quern_term_read, quern_term_write and
+ * quern_term_with) select only rows in which it is enabled, unless they are changed by
+ * quern_term_if_disabled or quern_term_either. A chunk therefore yields one view per range of selected
+ * rows, or none. The views of a chunk share one ordinal, one partial result and one command stream, so a
+ * callback must add to its partial result instead of assigning it. A chunk in which nothing is disabled
+ * yields one view. With QUERN_SYSTEM_RUNS or by_runs, the chunk yields one view with all rows, and
+ * quern_view_next_run returns the ranges.
  *
- * quern_term_without is about entities that do not have the component at all; an optional or ANY term asks
- * whether they have it, and an up-term whether the target has it, enabled or not (quern_view_is_enabled
- * tells). In a system, a term on such a component is a read access of it, whatever its own access says. */
+ * quern_term_without selects entities that lack the component altogether. Optional, ANY and up-terms check
+ * only presence, not whether the component is enabled; quern_view_is_enabled returns that for the row
+ * itself. In a system, each term on a component that can be disabled is at least a read access of it. */
 static inline quern_term quern_term_disabled(quern_component component)
 {
     quern_term term = quern_term_with(component);
@@ -185,27 +199,29 @@ static inline quern_term quern_term_disabled(quern_component component)
     return term;
 }
 
-/** Makes a term be about the entities that have the component disabled, with the same access:
- * `quern_term_if_disabled(quern_term_write(loaded))` is about weapons that are being loaded, whose seconds
- * count down. For terms of match QUERN_MATCH_ALL, on the row itself; others are refused.
+/** Makes a term select the entities in which the component is disabled, and keeps the term's access. For
+ * example, `quern_term_if_disabled(quern_term_write(loaded))` selects the weapons that are being reloaded,
+ * to count down their remaining seconds. Only for terms with QUERN_MATCH_ALL on the row itself; creating a
+ * query with any other such term fails.
  *
- * It says which rows the views have, and nothing else. So conflicts, change filters and versions are those
- * of the term that it is made of: a system that writes the enabled rows and one that writes the disabled
- * ones write the same component, and never run at the same time. */
+ * The call changes only which rows are selected. Conflicts, change filters and versions are those of the
+ * original term: a system that writes the enabled rows and one that writes the disabled rows write the same
+ * component, and never run at the same time. */
 static inline quern_term quern_term_if_disabled(quern_term term)
 {
     term.enabled = QUERN_IF_DISABLED;
     return term;
 }
 
-/** Makes a term leave out no entity because it has the component disabled. */
+/** Makes a term select rows in which the component is enabled as well as rows in which it is disabled. */
 static inline quern_term quern_term_either(quern_term term)
 {
     term.enabled = QUERN_IF_EITHER;
     return term;
 }
 
-/** Makes an *up-term* of its parts; the calls below have the rules. */
+/** Makes an *up-term* with the given component, relation, condition and path. quern_term_up and the
+ * functions after it document the rules. */
 static inline quern_term quern_term_up_make(quern_component component, quern_relation relation,
                                             quern_match match, quern_reach reach)
 {
@@ -215,57 +231,56 @@ static inline quern_term quern_term_up_make(quern_component component, quern_rel
     return term;
 }
 
-/** Makes an up-term: the row has a target by the relation, the target has the component, and its value is
- * read.
+/** Makes an up-term: the row has a target in the relation, and the target's component is read.
  *
- * The addresses of the values are there when a view comes: QUERN_UP has them, one per row. The processor
- * was asked for what they point at, and neighbours with the same target share one search. Rows whose target
- * lacks the component are left out, so that a chunk may come as several views, one for each run of rows
- * that stay, or as none. Its views have one ordinal, and share partial result and commands: a kernel that
- * computes a partial result adds to it.
+ * QUERN_UP returns the addresses of the values, one per row. They are found, and the values are prefetched,
+ * before the callback is called. Consecutive rows with the same target share one search. Rows whose target
+ * lacks the component are left out, so a chunk yields one view per range of remaining rows, or none. The
+ * views of a chunk share one ordinal, one partial result and one command stream, so a callback must add to
+ * its partial result instead of assigning it.
  *
- * An up-term is read only, is no change filter, and takes no tags. In a system it is a lookup of the
- * component: the system runs before or after those that write it, never at the same time. A system or a
- * parallel query that writes the component in its own rows is refused, unless the system goes by the levels
- * of the relation (quern_system_def) or is QUERN_SYSTEM_SERIAL. The same component may also stand in a term
- * on the row itself. */
+ * An up-term is read-only, cannot be a change filter, and cannot name a tag. In a system it is a lookup of
+ * the component: the system runs before or after the systems that write the component, never at the same
+ * time. A system or parallel query that also writes this component in its own rows is an error, unless the
+ * system runs by the levels of the relation (`levels` in quern_system_def) or is QUERN_SYSTEM_SERIAL. A
+ * term on the row itself may name the same component. */
 static inline quern_term quern_term_up(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_UP);
 }
 
-/** Makes an up-term that leaves no row out: the address is NULL where the row has no target, or the target
+/** Makes an up-term that leaves no row out: the address is NULL if the row has no target, or if the target
  * lacks the component. */
 static inline quern_term quern_term_up_optional(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_UP);
 }
 
-/** Makes an up-term whose value is that of the nearest ancestor which has the component: the target, or its
- * target, and so on; not the row itself. Rows without such an ancestor are left out. Each search takes a
- * step per ancestor. Where the relation lets targets go round in a circle, a search ends when it has been
- * round; what it finds may then be the row itself. */
+/** Makes an up-term that reads the nearest ancestor which has the component. The ancestors are the target,
+ * the target's target, and so on, but not the row itself. Rows without such an ancestor are left out. Each
+ * search costs one step per ancestor. If the relation allows cycles, a search ends after one round of the
+ * cycle; it may then find the row itself. */
 static inline quern_term quern_term_up_nearest(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_NEAREST);
 }
 
-/** Makes an up-term as quern_term_up_nearest that leaves no row out: the address is NULL where no ancestor
+/** Makes an up-term like quern_term_up_nearest that leaves no row out: the address is NULL if no ancestor
  * has the component. */
 static inline quern_term quern_term_up_nearest_optional(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_NEAREST);
 }
 
-/** Makes a *target term*: the row's target by the relation is this very entity. A null target, or one that
- * has died, has no rows; quern_query_set_target and quern_schedule_set_target give another one.
+/** Makes a *target term*: the row's target in the relation is the given entity. If the target is null or
+ * was destroyed, no row matches. quern_query_set_target and quern_schedule_set_target change the target.
  *
- * The rows are found by walking the children of the target, and come in the order of archetype, chunk and
- * row: a view is a run of neighbours of one chunk, often a single row. So a walk takes the time of a look
- * at each child, however many other rows there are. The list of them is kept until rows move or entities
- * are related. A query or system has one such term at most; a system with one runs as one job, its views in
- * order. Who relates entities during an iteration ends it, as by a change of structure. Calls that change
- * all that match a query refuse one with a target term. */
+ * The rows are found through the target's list of sources, and are visited by archetype, chunk and row. A
+ * view is a range of consecutive rows of one chunk, often a single row. An iteration costs one check per
+ * source, regardless of how many other rows match. The list of rows is cached until rows move or entities
+ * are related. A query or system has at most one target term; a system with one runs as one job, its views
+ * in order. Relating an entity while iterating invalidates the iterator, like any structural change.
+ * Functions that change all entities matching a query reject a query with a target term. */
 static inline quern_term quern_term_target(quern_relation relation, quern_entity target)
 {
     quern_term term = quern_term_make(quern_relation_component(relation), QUERN_MATCH_ALL, QUERN_NO_ACCESS);
@@ -278,85 +293,101 @@ static inline quern_term quern_term_target(quern_relation relation, quern_entity
 
 /** What happened to the rows of a reaction's views; see reacts_to in quern_system_def. Combine with |. */
 typedef enum quern_reaction_kind {
-    QUERN_ON_ADDED = 1,   /**< They match now, and did not before. */
-    QUERN_ON_SET = 2,     /**< They match as before, and a command or call gave a value. */
-    QUERN_ON_REMOVED = 4, /**< They match no longer; the view has copies of what they had. */
-    QUERN_ON_PRESENT = 8  /**< With QUERN_ON_ADDED: those that match when the system is added, too. */
+    QUERN_ON_ADDED = 1,   /**< The rows match the terms now, and did not before. */
+    QUERN_ON_SET = 2,     /**< The rows match as before, and a command or call assigned a value. */
+    QUERN_ON_REMOVED = 4, /**< The rows no longer match; the view has copies of their values. */
+    /** Only with QUERN_ON_ADDED: rows that match when the system is added count as added. */
+    QUERN_ON_PRESENT = 8
 } quern_reaction_kind;
 
-/** What a callback can reach besides its view; see <quern/context.h>. */
+/** What a callback can access in addition to its view; see <quern/context.h>. */
 typedef struct quern_context quern_context;
-/** A list of terms and the archetypes that match them. */
+/** A list of terms, and the archetypes that match them. */
 typedef struct quern_query quern_query;
 
-/** Internal: where a term's column lies in the chunks of one archetype. */
+/** Internal: position of a term's column in the chunks of one archetype. */
 typedef struct quern_view_column {
-    /** From the chunk; 0: the term has no values here. With a size, it is an up-term, without access. */
+    /** Offset from the chunk's start; 0 if the term has no values here. With a nonzero size_bytes, an
+     * offset of 0 denotes an up-term, which has no access. */
     uint16_t offset_bytes;
-    uint16_t size_bytes; /**< Of one value. */
+    uint16_t size_bytes; /**< Size of one value. */
     uint8_t access;      /**< A quern_access. */
-    /** Not 0: the archetype has the component; of an up-term, the relation. From 2 on the component can be
-     * disabled, and this is 2 + the number of its plane. */
+    /** Nonzero if the archetype has the component, or for an up-term, the relation. Values from 2 on mean
+     * that the component can be disabled; its row bits are then number `present - 2`. */
     uint8_t present;
-    /** Of the column, among the chunk's versions; of an up-term, which of the query's it is. */
+    /** Index of the column's version in the chunk's versions; for an up-term, its number among the
+     * up-terms. */
     uint8_t version_index;
-    uint8_t is_checked; /**< In a build with QUERN_CHECKS: names of types are compared, too. */
+    uint8_t is_checked; /**< In a build with QUERN_CHECKS: whether type names are compared, too. */
 } quern_view_column;
 
-/** A run of rows of one chunk. Valid until the callback returns or the iterator moves on. */
+/** A range of rows of one chunk. Valid until the callback returns or the iterator moves on. */
 typedef struct quern_view {
-    uint32_t count; /**< Rows, at least 1 (0 only in a system without terms). Loops copy it, see above. */
-    /** 0, 1, 2 ... over the views of one system run or one iteration, in order. In a system, views that
-     * its filters leave out count. With up-terms it counts chunks, whose views share it. */
+    /** Number of rows, at least 1; 0 only in a system without terms. Copy it before a loop (see above). */
+    uint32_t count;
+    /** Index of the view, from 0, in the order of the views of one system run or one iteration. In a
+     * system, views that a change filter leaves out are counted. All views of one chunk share one ordinal
+     * if terms leave rows out. */
     uint32_t ordinal;
     const quern_entity *entities; /**< The handles of the rows. */
-    uint32_t first;      /**< In a fill, the number of the first row within the call; otherwise 0. */
-    uint32_t first_row;  /**< Internal. */
-    uint32_t term_count; /**< Internal. */
-    char *chunk;         /**< Internal. */
-    const quern_view_column *columns; /**< Internal: term_count of them. */
-    const quern_query *query;         /**< Internal. */
-    quern_context *context;           /**< Internal: NULL in a plain iteration. */
-    uint64_t *versions;               /**< Internal: of the chunk's columns; NULL: not kept. */
-    /** Internal: of what is written; 0: in a plain iteration, where it depends on when. */
+    uint32_t first;      /**< In a fill, the index of the view's first row within the call; otherwise 0. */
+    uint32_t first_row;  /**< Internal: index of the view's first row in the chunk. */
+    uint32_t term_count; /**< Internal: number of terms. */
+    char *chunk;         /**< Internal: the chunk. */
+    const quern_view_column *columns; /**< Internal: term_count columns. */
+    const quern_query *query;         /**< Internal: the query. */
+    quern_context *context;           /**< Internal: the context; NULL in a plain iteration. */
+    uint64_t *versions; /**< Internal: versions of the chunk's columns; NULL if none are kept. */
+    /** Internal: version that writes through this view get. 0 in a plain iteration, where
+     * quern__query_write_version returns the version at the time of the write. */
     uint64_t version;
-    const void *const *up;  /**< Internal: addresses of up-terms, by number and row of the chunk. */
-    uint64_t *planes;       /**< Internal: of the chunk: who has what disabled; NULL: nothing can be. */
-    uint64_t *row_versions; /**< Internal, with versions: of the chunk's rows; NULL: none are kept. */
-    const uint32_t *row_offsets; /**< Internal, with row_versions: by version index. */
-    const uint64_t *rows; /**< Internal: rows of the chunk that are in runs; NULL: all of the view's. */
-    uint32_t plane_words; /**< Internal: of one plane. */
-    uint16_t row_words;   /**< Internal: of rows. */
-    uint16_t is_shared;   /**< Internal: the chunk may have rows in other views at the same time. */
+    /** Internal: addresses of the up-terms, by number of the up-term (QUERN__UP_STRIDE apart) and row of
+     * the chunk. */
+    const void *const *up;
+    /** Internal: row bits of the chunk: for each component that can be disabled, the number of disabled
+     * rows, and one bit per row, set if disabled. NULL if no component can be disabled. */
+    uint64_t *planes;
+    /** Internal: versions of the chunk's rows, used only with `versions`; NULL if none are kept. */
+    uint64_t *row_versions;
+    /** Internal, with row_versions: offset of a component's row versions, by version index. */
+    const uint32_t *row_offsets;
+    /** Internal: bits of the chunk's rows that belong to ranges; NULL if all rows of the view do. */
+    const uint64_t *rows;
+    uint32_t plane_words; /**< Internal: 64-bit words per component in `planes`. */
+    uint16_t row_words;   /**< Internal: 64-bit words in `rows`. */
+    /** Internal: nonzero if other views of the chunk may be processed at the same time. */
+    uint16_t is_shared;
 } quern_view;
 
-/** Called with a view: the function of a system (quern_system_def), a parallel query
- * (quern_query_parallel_for) or a fill (quern_entity_create_filled).
+/** A callback that processes a view: the function of a system (quern_system_def), of a parallel query
+ * (quern_query_parallel_for) or of a fill (quern_entity_create_filled).
  *
- * A kernel touches the rows of the view through the columns that the terms declare, what it may reach
- * through the context (<quern/context.h>), and nothing else. In systems and parallel queries it may run
- * on any worker, on several views at the same time. */
+ * The callback may access the rows of the view through the columns that the terms declare, and what the
+ * context offers (<quern/context.h>), but nothing else of the world. In systems and parallel queries it may
+ * be called on any worker, and for several views at the same time. */
 typedef void quern_kernel(quern_context *context, const quern_view *view);
 
-/* Internal: reports why a column was refused and returns scratch memory for the rows of the view. size_bytes:
- * of one value; 0 stands for the size of the world's largest component. */
+/* Internal: reports why a column was refused, and returns scratch memory for the rows of the view.
+ * size_bytes: size of one value, or 0 for the size of the world's largest component. */
 QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access,
                                    size_t size_bytes, const char *function);
 
-/* The version of what is written now in an iteration of the query. */
+/* Internal: returns the version that writes in an iteration of the query get now. */
 QUERN_API uint64_t quern__query_write_version(const quern_query *query);
 
-/* The column has been written in the rows of the view: notes that in a chunk whose rows have versions. */
+/* Internal: records that the column was written in the rows of the view, in a chunk that has row versions.
+ */
 QUERN_API void quern__view_note_rows(const quern_view *view, const quern_view_column *column,
                                      uint64_t version);
 
-/* Internal: the version of what is written in the view now. */
+/* Internal: returns the version that writes through the view get now. */
 static inline uint64_t quern__view_version(const quern_view *view)
 {
     return view->version ? view->version : quern__query_write_version(view->query);
 }
 
-/* Internal: the column may be written in all rows of a view with versions. */
+/* Internal: records that the column may be written in all rows of the view. Precondition: view->versions.
+ */
 static inline void quern__view_note(const quern_view *view, const quern_view_column *column)
 {
     if (view->row_versions)
@@ -365,7 +396,7 @@ static inline void quern__view_note(const quern_view *view, const quern_view_col
         view->versions[column->version_index] = quern__view_version(view);
 }
 
-/* Internal: the component changes in one row of a view with versions. */
+/* Internal: records that the component changed in one row. Precondition: view->versions. */
 static inline void quern__view_note_row(const quern_view *view, const quern_view_column *column,
                                         uint32_t row)
 {
@@ -384,14 +415,14 @@ static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
 }
 
 /** Returns the view.count values of a term declared with QUERN_WRITE, to read and write. Returns NULL for
- * tags and where the entities lack an optional component.
+ * tags, and for an optional component that the entities lack.
  *
- * If the term is not declared so, the call is *refused*: it is reported, and the column is scratch memory
- * instead of values. Scratch memory has room for view.count values of the requested type, is zeroed, is used
- * by no other worker, shares no byte with the world, and is valid as long as the view. So the callback
- * can go on; what it writes there is lost. quern_view_write and quern_view_read do not know the requested
- * type and make room for the largest component of the world. A refused call returns NULL only if there is no
- * memory. <quern/context.h> says what follows. */
+ * If the term was not declared with QUERN_WRITE, the call is *refused*: the library reports it and returns
+ * scratch memory instead of the values, so that the callback can continue; what the callback writes there
+ * is lost. Scratch memory is zeroed, has room for view.count values, belongs to this worker alone, shares
+ * no byte with the world, and is valid as long as the view. quern_view_write and quern_view_read do not
+ * know the requested type, and make room for values of the world's largest component. A refused call
+ * returns NULL only if memory is exhausted. <quern/context.h> documents the consequences of a refusal. */
 static inline void *quern_view_write(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
@@ -401,8 +432,8 @@ static inline void *quern_view_write(const quern_view *view, uint32_t term)
     return quern__view_column_at(view, term);
 }
 
-/** Returns the view.count values of a term declared with QUERN_READ or QUERN_WRITE, to read. NULL, and
- * refused, as in quern_view_write. */
+/** Returns the view.count values of a term declared with QUERN_READ or QUERN_WRITE, to read. Returns NULL
+ * for the same terms as quern_view_write, and is refused if the term declares no access. */
 static inline const void *quern_view_read(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access == QUERN_NO_ACCESS)
@@ -410,12 +441,12 @@ static inline const void *quern_view_read(const quern_view *view, uint32_t term)
     return quern__view_column_at(view, term);
 }
 
-/* Internal: the part of QUERN_COLUMN that compares types by name, returns NULL for tags and absent components,
- * and refuses a wrong type. */
+/* Internal: the uncommon cases of QUERN_COLUMN. Compares type names, returns NULL for tags and absent
+ * components, and refuses a wrong type. */
 QUERN_API void *quern__view_typed_checked(const quern_view *view, uint32_t term, size_t size_bytes,
                                           const char *type_name, bool reads);
 
-/* For QUERN_COLUMN. */
+/* Internal: implements QUERN_COLUMN. */
 static inline void *quern__view_typed(const quern_view *view, uint32_t term, size_t size_bytes,
                                       const char *type_name, bool reads)
 {
@@ -430,15 +461,15 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
 
-/** Returns the column of a term as an array of a C type: with const to read, as quern_view_read; without to
- * write, as quern_view_write.
+/** Returns the column of a term as an array of a C type. A const type reads, like quern_view_read; a
+ * non-const type writes, like quern_view_write.
  *
  *     Position *p = QUERN_COLUMN(view, 0, Position);
  *     const Velocity *v = QUERN_COLUMN(view, 1, const Velocity);
  *
- * It is refused, too, when a value of the component has another size; and in a build with QUERN_CHECKS when
- * the component was registered as another type (QUERN_TYPE, QUERN_COMPONENT_REGISTER). Name the type as
- * there; const, struct and namespaces make no difference. */
+ * The call is also refused if sizeof the type differs from the size of the component, and, in a build with
+ * QUERN_CHECKS, if the component was registered with another type (QUERN_TYPE, QUERN_COMPONENT_REGISTER).
+ * Write the type's name as in the registration; const, struct and namespaces make no difference. */
 #ifdef __cplusplus
 #define QUERN_COLUMN(view, term, ...) (quern__column<__VA_ARGS__>((view), (term), #__VA_ARGS__))
 #else
@@ -450,14 +481,15 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
 
 /* ---------------------------------------------------------------------------------- rows that change */
 
-/* Internal: the uncommon cases of the inline calls below. */
+/* Internal: the uncommon cases of the inline functions below. */
 QUERN_API void *quern__view_rows_checked(const quern_view *view, uint32_t term, size_t size_bytes,
                                          const char *type_name);
 QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row);
 
-/** Returns the values of a term as quern_view_write, but tells no change filter, and no history, that they
- * change: call quern_view_mark_row for each row that does. Meant for components with row_changes
- * (quern_component_def), of which few rows are written; in any other, one marked row marks its chunk. */
+/** Returns the values of a term, like quern_view_write, but marks no row as changed for change filters and
+ * histories. Call quern_view_mark_row for each row that changes. Use it for components with row_changes
+ * (quern_component_def) of which few rows change. For any other component, one marked row marks its chunk.
+ */
 static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
@@ -465,7 +497,7 @@ static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
     return view->columns[term].offset_bytes != 0 ? quern__view_column_at(view, term) : 0;
 }
 
-/* For QUERN_COLUMN_ROWS. */
+/* Internal: implements QUERN_COLUMN_ROWS. */
 static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term, size_t size_bytes,
                                            const char *type_name)
 {
@@ -478,8 +510,8 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
 
-/** Returns the column of a term as an array of a C type, to write rows of which each is marked by itself:
- * quern_view_write_rows, with the checks of QUERN_COLUMN. */
+/** Returns the column of a term as an array of a C type, like quern_view_write_rows, with the checks of
+ * QUERN_COLUMN. Call quern_view_mark_row for each row that changes. */
 #ifdef __cplusplus
 #define QUERN_COLUMN_ROWS(view, term, ...) (quern__column_rows<__VA_ARGS__>((view), (term), #__VA_ARGS__))
 #else
@@ -487,10 +519,11 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
     ((__VA_ARGS__ *)quern__view_rows_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/** Tells change filters, and histories, that a row of the view has changed in the component of a term,
- * which is declared with QUERN_WRITE; before or after it is written. Filters on a component with
- * row_changes see this row, others its chunk. The runs of the view stay as they were. Returns whether it
- * was done; false, with a message, when the call is wrong. */
+/** Marks a row of the view as changed in the component of a term, for change filters and histories. The
+ * term must be declared with QUERN_WRITE. Call it before or after the write. If the component has
+ * row_changes, the row is marked, otherwise its chunk. The ranges of the view do not change. Returns true
+ * if the row was marked; returns false and reports a message if `term` or `row` is out of range, the term
+ * is not writable, or the entities lack the component. */
 static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
 {
     if (term >= view->term_count || row >= view->count || view->columns[term].access != QUERN_WRITE ||
@@ -500,36 +533,37 @@ static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, ui
     return true;
 }
 
-/* Internal: addresses of one up-term. A chunk has fewer rows; and no power of two, so that those of
- * several up-terms do not meet in the same cache sets. */
+/* Internal: distance between the addresses of two up-terms, in addresses. It exceeds the number of rows of
+ * a chunk, and is no power of two, so that the addresses of several up-terms do not map to the same cache
+ * sets. */
 #define QUERN__UP_STRIDE 2072
 
-/* Internal: reports why the addresses of an up-term were refused, and returns as many addresses of one zeroed
- * scratch value. size_bytes: as in quern__view_refuse. */
+/* Internal: reports why the addresses of an up-term were refused, and returns view.count addresses of one
+ * zeroed scratch value. size_bytes: as in quern__view_refuse. */
 QUERN_API const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, size_t size_bytes,
                                                    const char *function);
 
-/* Internal: the part of QUERN_UP that compares types by name, and refuses a wrong type. */
+/* Internal: the uncommon cases of QUERN_UP. Compares type names, and refuses a wrong type. */
 QUERN_API const void *const *quern__view_up_checked(const quern_view *view, uint32_t term,
                                                     size_t size_bytes, const char *type_name);
 
-/* Whether the term is an up-term. */
+/* Internal: returns whether the term is an up-term. */
 static inline bool quern__view_is_up(const quern_view *view, uint32_t term)
 {
     return term < view->term_count && view->columns[term].offset_bytes == 0 &&
            view->columns[term].size_bytes != 0;
 }
 
-/** Returns the view.count addresses of an up-term's values (quern_term_up). None is NULL, unless the term
- * is optional. Valid as long as the view. Refused when the term is not an up-term: then each address is that
- * of one zeroed scratch value (see quern_view_write). */
+/** Returns the view.count addresses of an up-term's values (quern_term_up), valid as long as the view. An
+ * address is NULL only if the term is optional. If the term is no up-term, the call is refused, and all
+ * addresses are those of one zeroed scratch value (see quern_view_write). */
 static inline const void *const *quern_view_up(const quern_view *view, uint32_t term)
 {
     if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, 0, "quern_view_up");
     return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
 }
 
-/* For QUERN_UP. */
+/* Internal: implements QUERN_UP. */
 static inline const void *quern__view_up_typed(const quern_view *view, uint32_t term, size_t size_bytes,
                                                const char *type_name)
 {
@@ -539,11 +573,11 @@ static inline const void *quern__view_up_typed(const quern_view *view, uint32_t 
     return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
 }
 
-/** Returns the addresses of an up-term's values, as quern_view_up, as pointers to a C type:
+/** Returns the addresses of an up-term's values, like quern_view_up, as pointers to a C type:
  *
  *     const World *const *parents = QUERN_UP(view, 2, World);
  *
- * Refused as in QUERN_COLUMN when the type is another one. */
+ * Refused like QUERN_COLUMN if the type is not that of the component. */
 #ifdef __cplusplus
 #define QUERN_UP(view, term, ...) (quern__up<__VA_ARGS__>((view), (term), #__VA_ARGS__))
 #else
@@ -551,8 +585,8 @@ static inline const void *quern__view_up_typed(const quern_view *view, uint32_t 
     ((const __VA_ARGS__ *const *)quern__view_up_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/** Returns whether the entities of this view have the component of a term (optional, any); of an up-term,
- * whether they have targets. */
+/** Returns whether the entities of the view have the component of an optional or ANY term; for an up-term,
+ * whether they have a target in its relation. */
 static inline bool quern_view_has(const quern_view *view, uint32_t term)
 {
     return term < view->term_count && view->columns[term].present;
@@ -560,15 +594,16 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 
 /* ---------------------------------------------------------------------------------------- enabled */
 
-/* Say why it was refused, or do it: what the inline calls below leave to them. */
+/* Internal: the uncommon cases of the inline functions below, wrong calls included. */
 QUERN_API bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled);
 QUERN_API bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row);
 
-/** Enables or disables a component of a row of the view, at once: later systems and views see it; the runs
- * of this view, and the views that its chunk comes as, stay as they are. The term is declared with
- * QUERN_WRITE, and the component can be disabled (can_disable in quern_component_def). Change filters count
- * it as a change of this row, also if the row was so before: of its chunk, where the component has no
- * row_changes. Returns whether it was done; false, with a message, when the call is wrong. */
+/** Enables or disables a component in one row of the view. The change takes effect immediately for later
+ * systems and views; the ranges of this view, and the other views of its chunk, stay as they are. The term
+ * must be declared with QUERN_WRITE, and the component must be registered with can_disable
+ * (quern_component_def). For change filters the call is a change of the row (of the chunk, if the component
+ * has no row_changes), even if the row was in that state already. Returns true on success; returns false
+ * and reports a message if the call is wrong. */
 static inline bool quern_view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
 {
     const quern_view_column *column;
@@ -589,8 +624,9 @@ static inline bool quern_view_enable(const quern_view *view, uint32_t term, uint
     return true;
 }
 
-/** Returns whether a row of the view has the component of a term, and has it enabled, as one that cannot be
- * disabled always is. The term is one on the row itself. False, with a message, when the call is wrong. */
+/** Returns whether a row of the view has the component of a term and has it enabled. A component that
+ * cannot be disabled is always enabled. The term must be on the row itself. Returns false and reports a
+ * message if the call is wrong. */
 static inline bool quern_view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
 {
     const quern_view_column *column;
@@ -603,15 +639,15 @@ static inline bool quern_view_is_enabled(const quern_view *view, uint32_t term, 
     return !(view->planes[(column->present - 2u) * (size_t)view->plane_words + 1 + at / 64] >> at % 64 & 1);
 }
 
-/** Neighbouring rows of a view; see quern_view_next_run. Begins as zero. */
+/** A range of consecutive rows of a view; see quern_view_next_run. Must be zeroed before the first call. */
 typedef struct quern_run {
-    uint32_t first QUERN__ZERO; /**< The first row, counted in the view. */
-    uint32_t count QUERN__ZERO; /**< How many there are, at least 1. */
-    uint64_t bits QUERN__ZERO;  /**< Internal: rows of the word before that are still to come. */
-    uint32_t word QUERN__ZERO;  /**< Internal: the next word of the view's rows. */
+    uint32_t first QUERN__ZERO; /**< Index of the first row, in the view. */
+    uint32_t count QUERN__ZERO; /**< Number of rows, at least 1. */
+    uint64_t bits QUERN__ZERO; /**< Internal: bits of the current word's rows that were not returned yet. */
+    uint32_t word QUERN__ZERO; /**< Internal: index of the next word of view.rows. */
 } quern_run;
 
-/* Internal: the number of the lowest bit that is set; there is one. */
+/* Internal: returns the index of the lowest set bit. Precondition: bits is not 0. */
 static inline uint32_t quern__lowest_bit(uint64_t bits)
 {
 #if defined(__GNUC__) || defined(__clang__)
@@ -624,14 +660,15 @@ static inline uint32_t quern__lowest_bit(uint64_t bits)
 #endif
 }
 
-/** Finds the next run of rows that the terms are about, in a view that comes with all rows of its chunk
- * (QUERN_SYSTEM_RUNS, by_runs in quern_query_def). Returns false when there is none.
+/** Finds the next range of rows that the terms select, in a view that has all rows of its chunk
+ * (QUERN_SYSTEM_RUNS, by_runs in quern_query_def). Returns false if there are no more.
  *
  *     quern_run run = {0};
  *     while (quern_view_next_run(view, &run))
  *         for (uint32_t i = run.first; i < run.first + run.count; i++) p[i].x += v[i].x;
  *
- * Runs are in order and as long as they can be. In any other view there is one run, of all rows. */
+ * Ranges are in ascending order and maximal: no two of them are adjacent. In a view of any other kind, the
+ * only range is the whole view. */
 static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
 {
     uint64_t bits = run->bits, rest;
@@ -646,7 +683,8 @@ static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
         if (run->word == view->row_words) return false;
     first = (run->word - 1) * 64 + quern__lowest_bit(bits);
     rest =
-        bits + (bits & (0 - bits)); /* the first bit behind the run is set, and those of the run are not */
+        /* the carry clears the bits of the range and sets the first bit after it */
+        bits + (bits & (0 - bits));
     if (rest != 0) {
         end = (run->word - 1) * 64 + quern__lowest_bit(rest);
         bits &= rest;
@@ -656,7 +694,8 @@ static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
             bits = view->rows[run->word++];
             end += ~bits != 0 ? quern__lowest_bit(~bits) : 64;
         }
-        bits &= bits + 1; /* without those that end the run; none of a word of them */
+        /* clears the bits that belong to the range; no bit is left if the word had none but these */
+        bits &= bits + 1;
     }
     run->bits = bits;
     run->first = first - view->first_row;
@@ -666,103 +705,118 @@ static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
 
 /* ------------------------------------------------------------------------------------------ query */
 
-/** Describes a query. */
+/** Definition of a query. */
 typedef struct quern_query_def {
-    quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< At least one. */
-    /** A chunk of which terms leave rows out comes as one view with all its rows, and quern_view_next_run
-     * tells which are meant; instead of as a view for each run. */
+    quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< The terms; at least one. */
+    /** Whether a chunk from which terms leave rows out yields one view with all its rows, in which
+     * quern_view_next_run returns the selected ranges. Otherwise it yields one view per range. */
     bool by_runs QUERN__ZERO;
 } quern_query_def;
 
-/** Creates a query. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
- * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+/** Creates a query, and matches it against all archetypes. Destroy it before its world. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (no terms, or contradictory members of a term), UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT (two terms on the row itself name one component), WORLD_LOCKED, OUT_OF_MEMORY.
+ * Threads: main, between frames. */
 QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_def *def,
                                           quern_query **out_query);
 
-/** Destroys a query, which must not be iterated meanwhile. NULL is allowed. Threads: main, between
- * frames. */
+/** Destroys a query. No iteration of it may be in progress. NULL is allowed. Threads: main, between frames.
+ */
 QUERN_API void quern_query_destroy(quern_query *query);
 
-/** Gives the target term of a query (quern_term_target) another target; null: no rows. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (the query has no such term), STALE_ENTITY, FOREIGN_ENTITY,
+/** Sets the target of a query's target term (quern_term_target). With a null target, no row matches.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the query has no target term), STALE_ENTITY, FOREIGN_ENTITY,
  * PROVISIONAL_ENTITY, WORLD_LOCKED. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_query_set_target(quern_query *query, quern_entity target);
 
-/** Returns how many entities match now; where up-terms leave rows out, it looks at each. 0, with a message,
- * when memory for new matches is missing. Threads: main, between frames. */
+/** Returns the number of entities that match. Costs one addition per matching archetype; if terms leave
+ * rows out, every candidate row is checked. Returns 0 with a message if memory for new matches is
+ * exhausted, or the world is locked. Threads: main, between frames. */
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
-/* Internal: a chunk that a walk comes to. */
+/* Internal: a chunk in the list of chunks that an iteration visits. */
 typedef struct quern__chunk_entry {
-    uint32_t count; /* here and below, as they come to stand in the view */
+    uint32_t count; /* this and the members up to `columns` are copied to the view */
     uint32_t ordinal;
     const quern_entity *entities;
     char *chunk;
     const quern_view_column *columns;
-    const struct quern__archetype *watched; /* its archetype, if that has versions or planes; or NULL */
+    /* archetype of the chunk, if it has versions or row bits; otherwise NULL */
+    const struct quern__archetype *watched;
     uint32_t slot;
-    bool fetches_next; /* the next entry, while this one is worked on */
-    bool is_plain;     /* no fetching, and no entry of the list is watched */
+    bool fetches_next; /* whether the next entry is prefetched while this one is processed */
+    bool is_plain;     /* whether fetches_next is false, and `watched` is NULL in the whole list */
 } quern__chunk_entry;
 
-/* Internal: some rows of a chunk, a bit for each. */
+/* Internal: a set of rows of one chunk, one bit per row. */
 typedef struct quern__row_mask {
-    uint64_t words[32]; /* only the first word_count */
+    uint64_t words[32]; /* only the first word_count are valid */
     uint32_t word_count;
 } quern__row_mask;
 
-/** Walks the matches in order of archetype, chunk and row. */
+/** Visits the matches by archetype, chunk and row. */
 typedef struct quern_query_iterator {
-    quern_view view;                      /**< The current view. */
-    quern_result result;                  /**< QUERN_OK, or why the iteration ended early. */
-    quern_query *query;                   /**< Internal. */
-    const quern__chunk_entry *next_entry; /**< Internal; NULL: the entries are not known in advance. */
-    const quern__chunk_entry *end_entry;  /**< Internal; NULL with next_entry. */
-    /** Internal: of the world's structure. */
+    quern_view view;     /**< The current view. */
+    quern_result result; /**< QUERN_OK, or the reason why the iteration ended early. */
+    quern_query *query;  /**< Internal: the query. */
+    /** Internal: next chunk to visit; NULL if there is no list of chunks. */
+    const quern__chunk_entry *next_entry;
+    const quern__chunk_entry *end_entry; /**< Internal: end of the list of chunks; NULL if there is none. */
+    /** Internal: points to the world's structure version. */
     const uint64_t *current_version;
-    /** Internal: what current_version must be. */
+    /** Internal: the structure version at the start of the iteration. */
     uint64_t expected_version;
-    /** Internal: whether a frame is running on the world. */
+    /** Internal: points to whether the world is locked, by a running frame for example. */
     const bool *is_locked;
-    /** Internal: filters let pass what is newer. */
+    /** Internal: change filters select what has a greater version. */
     uint64_t seen_version;
-    struct quern__up_walk *up_walk; /**< Internal: where up-terms keep addresses; NULL: there are none. */
-    uint32_t view_count;            /**< Internal: views so far. */
-    uint32_t match_index;           /**< Internal. */
-    uint32_t chunk_index;           /**< Internal. */
-    uint32_t up_number;             /**< Internal: by which up_walk knows the iteration. */
-    uint32_t next_row;              /**< Internal: from here on rows are still to come; for mask. */
-    quern__row_mask mask;           /**< Internal: rows that terms let stay; only with next_row. */
+    struct quern__up_walk *up_walk; /**< Internal: addresses of the up-terms; NULL if the query has none. */
+    uint32_t view_count;            /**< Internal: number of chunks visited so far. */
+    uint32_t match_index;           /**< Internal: index of the current match. */
+    uint32_t chunk_index;           /**< Internal: index of the next chunk of the match. */
+    uint32_t up_number;             /**< Internal: number that identifies the iteration in up_walk. */
+    /** Internal: row from which `mask` still has rows to visit; UINT32_MAX if it has none. */
+    uint32_t next_row;
+    /** Internal: rows of the current chunk that terms select; valid only with next_row. */
+    quern__row_mask mask;
 } quern_query_iterator;
 
-/** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
- * if it is refused: then there are no views, and result says why. Of a query with up-terms, eight
- * iterations may be under way at a time; one that is left early is under way until it is ended
- * (quern_query_end) or the structure changes. A ninth takes the place of one whose iterator object a later
- * iteration has used again, as that of an inner loop that is left early in each turn of an outer one; if there is
- * none, of the one that has not moved for longest. That one ends with INVALID_ARGUMENT when it moves on, which is
- * reported in the log and to the assert handler, and its addresses are no longer good.
+/** Starts an iteration. If the call fails, `result` of the iterator is the error, and there are no views.
+ *
+ * A successful call counts for change filters as having seen all changes so far, even if the iteration ends
+ * early.
+ *
+ * A query with up-terms supports eight iterations at a time. An iteration that was left early counts until
+ * quern_query_end is called or the structure changes. A ninth iteration ends another one: first one whose
+ * iterator object a later iteration has reused (an inner loop that is left early on each round of an outer
+ * loop), otherwise the one that has not advanced for longest. The next quern_query_next of the ended
+ * iteration returns false with result INVALID_ARGUMENT, which is also reported to the log and to the assert
+ * handler; its addresses are invalid.
+ *
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive
  * systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
-/** Ends an iteration before its last view: quern_query_next returns false from then on, and the view is no
- * longer good. Needed only where loops over queries with up-terms are left early while more than eight such
- * iterations are nested or left. Without effect on one that has ended, and on NULL. Call it before the
- * query is destroyed. Threads: that of the iteration. */
+/** Ends an iteration before its last view. The view becomes invalid, and quern_query_next returns false
+ * from then on. Needed only for queries with up-terms, if more than eight iterations are nested or left
+ * early. Has no effect on an iteration that has ended, and on NULL. Call it before the query is destroyed.
+ * Threads: the thread of the iteration. */
 QUERN_API void quern_query_end(quern_query_iterator *iterator);
 
-/* The part of quern_query_next that finds the next entry, or says why there is none. */
+/* Internal: the part of quern_query_next that finds the next chunk without a list, or the reason why the
+ * iteration ends. */
 QUERN_API bool quern__query_next(quern_query_iterator *iterator);
 
-/* At an entry that is not plain: lets the view tell filters what is written, and fetches ahead. */
+/* Internal: processes an entry that is not plain: sets the versions and row bits of the view, and
+ * prefetches the next entry. */
 QUERN_API void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry);
 
-/* How far ahead; behind the last entry there are as many more like it. */
+/* Internal: distance of the prefetch, in entries. The list is padded with this many copies of its last
+ * entry. */
 #define QUERN__PREFETCH_ENTRIES 4
 
-/* Asks for the first line of each column of a chunk that will be come to soon: between many small
- * archetypes there is no order in which the processor could foresee them. */
+/* Internal: prefetches the first cache line of each column of an entry. Many small archetypes are visited
+ * in an order that a hardware prefetcher cannot predict. */
 static inline void quern__query_prefetch(const quern__chunk_entry *entry, uint32_t term_count)
 {
 #if defined(__GNUC__) || defined(__clang__)
@@ -774,11 +828,11 @@ static inline void quern__query_prefetch(const quern__chunk_entry *entry, uint32
 #endif
 }
 
-/** Moves to the next view; returns false at the end.
+/** Advances to the next view. Returns false at the end.
  *
- * If entities were created or destroyed, or their components added or removed meanwhile, the iteration
- * ends with result STRUCTURE_CHANGED: note first what to change, and change it afterwards. Walking a query
- * again is cheapest while the structure stays the same. */
+ * If an entity is created or destroyed, or a component added or removed, during the iteration, the next
+ * call returns false with result STRUCTURE_CHANGED. Collect the entities first, and change them after the
+ * loop. Iterating a query again costs least if the structure has not changed since. */
 static inline bool quern_query_next(quern_query_iterator *iterator)
 {
     const quern__chunk_entry *entry;

@@ -210,7 +210,8 @@ static quern_result enable_many(const quern_world *world, const quern_entity *en
     const quern__components *components = &world->storage.components;
     result = quern__components_check(components, component);
     const uint32_t component_index = quern__component_index(component);
-    if (result == QUERN_OK) result = quern__components_check_can_disable(components, component_index);
+    if (result == QUERN_OK)
+        result = quern__components_check_flag(components, component_index, QUERN__FLAG_CAN_DISABLE);
     if (result != QUERN_OK) return quern__in_call(result, function);
     if (count == 0) return QUERN_OK;
     switching it = {.storage = &world->storage,

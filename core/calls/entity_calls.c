@@ -448,8 +448,9 @@ static QUERN__SLOW_PATH quern_result fail_to_enable(const quern_world *world, qu
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result == QUERN_OK)
-        result = quern__in_call(quern__components_check_can_disable(&world->storage.components,
-                                                                    quern__component_index(component)),
+        result = quern__in_call(quern__components_check_flag(&world->storage.components,
+                                                             quern__component_index(component),
+                                                             QUERN__FLAG_CAN_DISABLE),
                                 function);
     return result != QUERN_OK ? result : fail_absent(world, entity, component, function);
 }

@@ -102,10 +102,12 @@ static bool is_owned(const quern__operand *operand)
 static quern_result look_at_run(void *argument, quern__run *run)
 {
     uint32_t *page_count = argument;
-    if (run->operation->kind == QUERN__OPERATION_SPAWN)
+    const char *not_kept = quern__command_kinds[run->operation->kind].not_kept;
+    if (not_kept != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "commands that wait spawn a prefab, which cannot be kept: flush them first "
-                           "(quern_world_flush), or run a frame");
+                           "commands that wait %s, which cannot be kept: flush them first "
+                           "(quern_world_flush), or run a frame",
+                           not_kept);
     for (uint32_t i = 0; i < run->operation->operand_count; i++) {
         const quern__operand *operand = &run->operation->operands[i];
         if (!is_owned(operand)) continue;

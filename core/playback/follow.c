@@ -34,12 +34,11 @@ void quern__followers_open(quern__followers *followers)
 }
 
 quern_result quern__followers_operation(quern__followers *followers, uint32_t component_index,
-                                        quern__operation_variant variant,
-                                        const quern__operation **out_operation)
+                                        quern__operation_kind kind, const quern__operation **out_operation)
 {
     quern_commands *recorder = &followers->recorder;
     return quern__operations_single(&recorder->operations, &recorder->storage->components,
-                                    &recorder->storage->allocator, component_index, variant, out_operation);
+                                    &recorder->storage->allocator, component_index, kind, out_operation);
 }
 
 quern_result quern__followers_add(quern__followers *followers, const quern__operation *operation,

@@ -38,8 +38,7 @@ void quern__followers_open(quern__followers *followers);
 
 /* An operation on one component. Errors: OUT_OF_MEMORY. */
 quern_result quern__followers_operation(quern__followers *followers, uint32_t component_index,
-                                        quern__operation_variant variant,
-                                        const quern__operation **out_operation);
+                                        quern__operation_kind kind, const quern__operation **out_operation);
 
 /* One more command; what is given with it is for the caller to write behind the item. Errors:
  * OUT_OF_MEMORY. */

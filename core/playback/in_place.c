@@ -4,10 +4,13 @@
  * be done so is left to the other stages before anything is written. */
 #include "core/playback/in_place.h"
 
+#include "core/playback/kind_calls.h"
 #include "core/storage/change.h"
 
-/* Looks at what an item writes, or writes it: a value, or whether the component is enabled. False: the entity
- * lacks the component. */
+/* Looks at what an item does to the row at a location, or does it. False: the entity lacks the component. */
+typedef bool set_item(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+                      const quern__operand *operand, bool writes);
+
 static inline bool set_value(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
                              const quern__operand *operand, bool writes)
 {
@@ -19,8 +22,8 @@ static inline bool set_value(const quern__archetype *archetype, const quern__ite
     return true;
 }
 
-static inline bool set_enabled(const quern__archetype *archetype, uintptr_t location,
-                               const quern__operand *operand, bool enables, bool writes)
+static inline bool toggle(const quern__archetype *archetype, uintptr_t location,
+                          const quern__operand *operand, bool enables, bool writes)
 {
     const uint32_t plane =
         quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, operand->component_index);
@@ -29,9 +32,23 @@ static inline bool set_enabled(const quern__archetype *archetype, uintptr_t loca
     return true;
 }
 
-/* Looks at all items of a run, or writes what they say. False: some entity is gone, or lacks the
- * component. */
-static inline bool walk_run(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+static inline bool enable(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+                          const quern__operand *operand, bool writes)
+{
+    (void)item;
+    return toggle(archetype, location, operand, true, writes);
+}
+
+static inline bool disable(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+                           const quern__operand *operand, bool writes)
+{
+    (void)item;
+    return toggle(archetype, location, operand, false, writes);
+}
+
+/* Inlined for each kind, so that the loop over the items of a run calls nothing. */
+static inline __attribute__((always_inline)) bool walk_run(const quern__storage *storage, quern__run *run,
+                                                           bool is_located, set_item *set, bool writes)
 {
     const quern__operation *operation = run->operation;
     const quern__operand *operand = &operation->operands[0];
@@ -43,14 +60,25 @@ static inline bool walk_run(const quern__storage *storage, quern__run *run, bool
             if (record == NULL) return false;
             location = record->location;
         }
-        const quern__archetype *archetype = quern__chunk_of(location)->archetype;
-        const bool is_there = operation->kind == QUERN__OPERATION_ADD
-                                  ? set_value(archetype, item, location, operand, writes)
-                                  : set_enabled(archetype, location, operand,
-                                                operation->kind == QUERN__OPERATION_ENABLE, writes);
-        if (!is_there) return false;
+        if (!set(quern__chunk_of(location)->archetype, item, location, operand, writes)) return false;
     }
     return true;
+}
+
+bool quern__set_values(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+{
+    return writes ? walk_run(storage, run, is_located, set_value, true)
+                  : walk_run(storage, run, is_located, set_value, false);
+}
+
+bool quern__set_enabled(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+{
+    return walk_run(storage, run, is_located, enable, writes);
+}
+
+bool quern__set_disabled(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+{
+    return walk_run(storage, run, is_located, disable, writes);
 }
 
 static inline bool walk_streams(const quern__gathered *gathered, const quern__storage *storage, bool writes)
@@ -60,7 +88,8 @@ static inline bool walk_streams(const quern__gathered *gathered, const quern__st
         quern__run *run = sorted->stream->first;
         for (uint32_t k = 0; k < sorted->stream->run_count; k++) {
             if (k > 0) run = quern__run_next(run);
-            if (!walk_run(storage, run, sorted->is_located, writes)) return false;
+            quern__set_function *set = quern__kind_calls_of[run->operation->kind].set;
+            if (!set(storage, run, sorted->is_located, writes)) return false;
         }
     }
     return true;

@@ -16,4 +16,11 @@ bool quern__gathered_is_in_place(const quern__gathered *gathered, const quern__s
 /* Applies all commands in order. Precondition: quern__gathered_is_in_place. */
 void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern__storage *storage);
 
+/* The column `set` of QUERN__COMMAND_KINDS: looks at the rows of a run's items, or writes what the items say. False:
+ * an entity is gone, or lacks the component; nothing has been written then. */
+typedef bool quern__set_function(const quern__storage *storage, quern__run *run, bool is_located,
+                                 bool writes);
+
+quern__set_function quern__set_values, quern__set_enabled, quern__set_disabled;
+
 #endif

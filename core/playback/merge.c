@@ -291,8 +291,6 @@ static void merge_spawns(const walk *it)
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
-    if (operation->kind == QUERN__OPERATION_SPAWN) merge_spawns(it);
-    if (operation->kind != QUERN__OPERATION_CREATE) return; /* relate_stage.h has done it */
     quern__item *item = quern__run_item(it->run, 0);
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
     if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
@@ -305,8 +303,10 @@ static void merge_creates(const walk *it)
 static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
 {
     const quern__operation *operation = it->run->operation;
-    if (operation->kind >= QUERN__OPERATION_CREATE) {
-        if (mode != WALK_SPAN) merge_creates(it);
+    const uint8_t fold = quern__command_kinds[operation->kind].fold;
+    if (fold != QUERN__FOLD_ROW) {
+        if (mode != WALK_SPAN && fold == QUERN__FOLD_CREATE) merge_creates(it);
+        if (mode != WALK_SPAN && fold == QUERN__FOLD_SPAWN) merge_spawns(it);
         return;
     }
     quern__item *item = quern__run_item(it->run, begin);

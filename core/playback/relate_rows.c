@@ -16,12 +16,12 @@ static quern__item head_of(const quern__relating *relating, const quern__gathere
                          .location = record->location};
 }
 
-static quern_result follow(quern__relating *relating, uint32_t component_index,
-                           quern__operation_variant variant, quern__item head, quern__item **out_item)
+static quern_result follow(quern__relating *relating, uint32_t component_index, quern__operation_kind kind,
+                           quern__item head, quern__item **out_item)
 {
     const quern__operation *operation;
     const quern_result result =
-        quern__followers_operation(&relating->followers, component_index, variant, &operation);
+        quern__followers_operation(&relating->followers, component_index, kind, &operation);
     return result == QUERN_OK ? quern__followers_add(&relating->followers, operation, head, out_item)
                               : result;
 }
@@ -40,9 +40,9 @@ static quern_result follow_target(quern__relating *relating, const quern__relati
 {
     quern__item *item;
     if (target == QUERN__SLOT_NONE)
-        return follow(relating, relation->component_index, QUERN__VARIANT_REMOVE, head, &item);
+        return follow(relating, relation->component_index, QUERN__OPERATION_REMOVE, head, &item);
     const quern_result result =
-        follow(relating, relation->component_index, QUERN__VARIANT_SET, head, &item);
+        follow(relating, relation->component_index, QUERN__OPERATION_SET, head, &item);
     const quern_entity handle = handle_of(relating, target);
     if (result == QUERN_OK) memcpy(item + 1, &handle, sizeof handle);
     return result;
@@ -54,10 +54,11 @@ static quern_result follow_level(quern__relating *relating, const quern__relatio
     quern__item *ignored;
     quern_result result = QUERN_OK;
     if (before > 0)
-        result =
-            follow(relating, quern__relation_tag(relation, before), QUERN__VARIANT_REMOVE, head, &ignored);
+        result = follow(relating, quern__relation_tag(relation, before), QUERN__OPERATION_REMOVE, head,
+                        &ignored);
     if (result == QUERN_OK && level > 0)
-        result = follow(relating, quern__relation_tag(relation, level), QUERN__VARIANT_ADD, head, &ignored);
+        result =
+            follow(relating, quern__relation_tag(relation, level), QUERN__OPERATION_ADD, head, &ignored);
     return result;
 }
 

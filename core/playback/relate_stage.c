@@ -2,244 +2,42 @@
  * Copyright (c) 2026 The Quern authors */
 /* In: streams in order. Out: links as they will be, and streams with what follows from that for rows. What
  * may fail: memory, and slots for what is created; then everything is taken back. */
+#include "core/playback/kind_calls.h"
 #include "core/playback/relating.h"
 
 #include <quern/world.h>
 
-/* ------------------------------------------------------------------------------------------ commands */
-
-/* A walk over a stream. */
-typedef struct relate_walk {
-    quern__relating *relating;
-    const quern__gathered_stream *gathered;
-    uint32_t stream;             /* which it is */
-    const quern_entity *created; /* the handles of what it creates */
-    quern__run *run;
-    uint64_t number; /* of the run's first item */
-} relate_walk;
-
-static void drop(const relate_walk *it, const quern__item *item, uint32_t i, quern_drop_reason reason,
-                 uint64_t count)
-{
-    const quern__stream *stream = it->gathered->stream;
-    const quern__drop dropped = {.source = stream->origin.source,
-                                 .reason = reason,
-                                 .count = count,
-                                 .first_key = stream->origin.key,
-                                 .first_item_number = it->number + i,
-                                 .first_entity = item->entity};
-    if (!quern__drops_add(&it->relating->drops, &it->relating->storage->allocator, 0, &dropped))
-        it->relating->is_out_of_memory = true;
-}
-
-/* The same, for a command that merging would do. */
-static void drop_and_skip(const relate_walk *it, quern__item *item, uint32_t i, quern_drop_reason reason)
-{
-    drop(it, item, i, reason, it->run->operation->command_count);
-    if (!quern__relating_reserve_one(it->relating, &it->relating->dropped)) return;
-    it->relating->dropped.items[it->relating->dropped.count++] =
-        (quern__dropped_item){.item = item, .head = *item};
-    *item = (quern__item){.entity = quern_entity_null()};
-}
-
-/* The slot of the entity that a handle names here; QUERN__NOTE_NONE: it does not live. */
-static uint32_t find_slot(const relate_walk *it, quern_entity entity)
-{
-    const quern__entities *entities = &it->relating->storage->entities;
-    if (quern_entity_is_provisional(entity))
-        return quern_entity_index(it->created[quern_entity_index(entity)]);
-    if (!it->gathered->is_located && quern__entities_find(entities, entity) == NULL)
-        return QUERN__NOTE_NONE;
-    return quern_entity_index(entity);
-}
-
-/* The note of an item's entity, made where there is none. */
-static quern__note *note_item(const relate_walk *it, const quern__item *item, uint32_t slot)
-{
-    quern__note *entity = quern__relating_note(it->relating, slot);
-    if (entity != NULL && quern_entity_is_provisional(item->entity))
-        quern__relating_note_created(it->relating, entity, it->stream, quern_entity_index(item->entity));
-    return entity;
-}
-
-static bool would_be_cycle(const quern__relation *relation, uint32_t source, uint32_t target)
-{
-    const quern__links *links = &relation->links;
-    /* who has no children is above nobody */
-    return relation->has_levels && quern__links_first(links, source) != QUERN__SLOT_NONE &&
-           quern__links_is_above(links, source, target);
-}
-
-/* Why a living source cannot have this target, or -1. */
-static int find_hindrance(const relate_walk *it, const quern__relation *relation, uint32_t source,
-                          uint32_t target)
-{
-    if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
-        return QUERN_DROP_TARGET_DEAD;
-    if (would_be_cycle(relation, source, target)) return QUERN_DROP_CYCLE;
-    return quern__naming_is_free(it->relating->storage, relation, source, target) ? -1
-                                                                                  : QUERN_DROP_NAME_TAKEN;
-}
-
-/* The i-th item of the run relates: to the target that is the value of this operand. */
-static void relate(const relate_walk *it, const quern__item *item, uint32_t i,
-                   const quern__operand *operand, quern__note *source)
-{
-    quern__relating *relating = it->relating;
-    quern__storage *storage = relating->storage;
-    quern__relation *relation = storage->components.list.items[operand->component_index]->managed.relation;
-    const bool creates = it->run->operation->kind == QUERN__OPERATION_CREATE;
-    quern_entity entity;
-    memcpy(&entity, (const char *)item + operand->offset_bytes, sizeof entity);
-    const uint32_t slot = source->slot, target = find_slot(it, entity);
-    const int hindrance = find_hindrance(it, relation, slot, target);
-    if (creates && !quern__relating_note_row(relating, source, relation->index,
-                                             hindrance >= 0 ? QUERN__WRONG_TARGET : target, 0))
-        return;
-    if (hindrance >= 0) {
-        drop(it, item, i, (quern_drop_reason)hindrance, 1);
-        return;
-    }
-    if (!quern__links_reserve(&relation->links, &storage->allocator, slot) ||
-        !quern__links_reserve(&relation->links, &storage->allocator, target)) {
-        relating->is_out_of_memory = true;
-        return;
-    }
-    if (quern__links_target(&relation->links, slot) != target &&
-        quern__relating_note_link(relating, source, relation))
-        quern__relating_set_target(relating, relation, slot, target);
-}
-
-/* The links of a run's items, one by one. */
-static void relate_item(const relate_walk *it, quern__item *item, uint32_t i)
-{
-    const quern__operation *operation = it->run->operation;
-    const uint32_t slot = find_slot(it, item->entity);
-    if (slot == QUERN__NOTE_NONE) {
-        drop(it, item, i, QUERN_DROP_DEAD, operation->command_count);
-        return;
-    }
-    quern__note *source = note_item(it, item, slot);
-    if (source == NULL) return;
-    if (source->has_ended || source->is_refused) {
-        drop(it, item, i, source->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED,
-             operation->command_count);
-        return;
-    }
-    if (operation->kind == QUERN__OPERATION_RELATE) {
-        relate(it, item, i, &operation->operands[0], source);
-        return;
-    }
-    quern__relation *relation =
-        it->relating->storage->components.list.items[operation->operands[0].component_index]
-            ->managed.relation;
-    if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
-    if (!quern__naming_is_free(it->relating->storage, relation, slot, QUERN__SLOT_NONE))
-        drop(it, item, i, QUERN_DROP_NAME_TAKEN, operation->command_count);
-    else if (quern__relating_note_link(it->relating, source, relation))
-        quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
-}
-
-static void name_item(const relate_walk *it, const quern__item *item, uint32_t i)
-{
-    const uint32_t slot = find_slot(it, item->entity);
-    if (slot == QUERN__NOTE_NONE) {
-        drop(it, item, i, QUERN_DROP_DEAD, 1);
-        return;
-    }
-    const quern__note *entity = quern__relating_find(it->relating, slot);
-    bool is_taken;
-    if (entity != NULL && (entity->has_ended || entity->is_refused))
-        drop(it, item, i, entity->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, 1);
-    else if (quern__relating_set_name(it->relating, slot, (const char *)(item + 1), &is_taken) && is_taken)
-        drop(it, item, i, QUERN_DROP_NAME_TAKEN, 1);
-}
-
-/* A new entity that would be refused ends at once. */
-static bool refuse_create(const relate_walk *it, const quern__item *item, uint32_t i)
-{
-    quern__note *entity = quern__relating_find(
-        it->relating, quern_entity_index(it->created[quern_entity_index(item->entity)]));
-    if (entity == NULL || !entity->is_refused) return false;
-    quern__relating_note_created(it->relating, entity, it->stream, quern_entity_index(item->entity));
-    entity->has_ended = true;
-    const uint32_t others = it->run->operation->command_count - 1;
-    if (others > 0) drop(it, item, i, QUERN_DROP_REFUSED, others);
-    return true;
-}
-
-static void create_item(const relate_walk *it, const quern__item *item, uint32_t i)
-{
-    const quern__operation *operation = it->run->operation;
-    if (it->relating->refused.count > 0 && refuse_create(it, item, i)) return;
-    for (uint32_t k = 0; k < operation->operand_count && !it->relating->is_out_of_memory; k++) {
-        if (!operation->operands[k].is_relation) continue;
-        quern__note *source = note_item(it, item, find_slot(it, item->entity));
-        if (source != NULL) relate(it, item, i, &operation->operands[k], source);
-    }
-}
-
-/* relates: some command does; else only the links that are there matter. */
-static void destroy_item(const relate_walk *it, quern__item *item, uint32_t i, bool relates)
-{
-    quern__relating *relating = it->relating;
-    const uint32_t slot = find_slot(it, item->entity);
-    if (slot == QUERN__NOTE_NONE) return; /* merging sees that */
-    quern__note *entity = quern__relating_find(relating, slot);
-    if (entity == NULL && !relates && !quern__relations_has_links(relating->storage->relations, slot) &&
-        quern__names_number(relating->storage->names, slot) == QUERN__NAME_NONE)
-        return;
-    if (entity == NULL) entity = note_item(it, item, slot);
-    if (entity == NULL) return;
-    if (!entity->has_ended && !quern__relating_end(relating, slot)) {
-        drop_and_skip(it, item, i, QUERN_DROP_TARGET_IN_USE);
-        return;
-    }
-    quern__relating_find(relating, slot)->is_destroyed = true;
-}
-
 /* ------------------------------------------------------------------------------------------- walking */
 
 /* Drops the commands on entities that are refused. */
-static void refuse_items(const relate_walk *it)
+static void refuse_items(const quern__play_walk *it)
 {
     quern__item *item = quern__run_item(it->run, 0);
     for (uint32_t i = 0; i < it->run->item_count; i++) {
-        const uint32_t slot = find_slot(it, item->entity);
+        const uint32_t slot = quern__play_find_slot(it, item->entity);
         const quern__note *entity =
             slot != QUERN__NOTE_NONE ? quern__relating_find(it->relating, slot) : NULL;
-        if (entity != NULL && entity->is_refused) drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
+        if (entity != NULL && entity->is_refused)
+            quern__play_drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
         item = quern__item_next(item, it->run->operation);
     }
 }
 
-static void walk_run(const relate_walk *it, bool relates)
+static void walk_run(const quern__play_walk *it)
 {
-    const quern__operation *operation = it->run->operation;
-    const quern__operation_kind kind = operation->kind;
-    const bool refuses = it->relating->refused.count > 0;
-    if (refuses && kind < QUERN__OPERATION_CREATE) refuse_items(it);
-    if (kind < QUERN__OPERATION_CREATE && kind != QUERN__OPERATION_DESTROY) return;
-    if (kind == QUERN__OPERATION_SPAWN) return;
-    if (kind == QUERN__OPERATION_CREATE && !refuses && (operation->traits & QUERN__TRAIT_UNRELATED) != 0)
-        return;
-    quern__item *item = quern__run_item(it->run, 0);
-    for (uint32_t i = 0; i < it->run->item_count && !it->relating->is_out_of_memory; i++) {
-        if (kind == QUERN__OPERATION_CREATE)
-            create_item(it, item, i);
-        else if (kind == QUERN__OPERATION_NAME)
-            name_item(it, item, i);
-        else if (kind != QUERN__OPERATION_DESTROY)
-            relate_item(it, item, i);
-        else if (!quern_entity_is_null(item->entity))
-            destroy_item(it, item, i, relates);
-        item = quern__item_next(item, operation);
-    }
+    const quern__operation_kind kind = it->run->operation->kind;
+    quern__play_function *play = quern__kind_calls_of[kind].play;
+    const bool is_row = quern__command_kinds[kind].fold == QUERN__FOLD_ROW;
+    if (is_row && it->relating->refused.count > 0) refuse_items(it);
+    if (play != NULL) play(it);
 }
 
 static void walk_stream(quern__relating *relating, const quern__gathered *gathered, uint32_t index)
 {
-    relate_walk it = {.relating = relating, .gathered = &gathered->streams.items[index], .stream = index};
+    quern__play_walk it = {.relating = relating,
+                           .gathered = &gathered->streams.items[index],
+                           .stream = index,
+                           .relates = (relating->followers.gathered_traits & QUERN__TRAIT_UNRELATED) == 0};
     const quern__stream *stream = it.gathered->stream;
     quern__walked_stream *walked = &relating->streams.items[index];
     it.created = relating->created.count > 0 ? relating->created.items + walked->first_created : NULL;
@@ -249,7 +47,7 @@ static void walk_stream(quern__relating *relating, const quern__gathered *gather
             it.number += it.run->item_count;
             it.run = quern__run_next(it.run);
         }
-        walk_run(&it, (relating->followers.gathered_traits & QUERN__TRAIT_UNRELATED) == 0);
+        walk_run(&it);
     }
     walked->last_run = it.run;
 }

@@ -7,7 +7,7 @@
 
 #include "core/playback/resolve.h"
 
-#include "core/base/bitset.h"
+#include "core/playback/effect.h"
 #include "core/storage/change.h"
 
 #include <quern/world.h>
@@ -45,120 +45,6 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
 
 /* ------------------------------------------------------------------------------------------- sequences */
 
-/* What a sequence makes of each component. It is read backwards: what comes last decides. */
-typedef struct effect {
-    uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those decided */
-    uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];   /* present, with a new value */
-    /* present because of an add without a value, which leaves the value that an earlier operation decides
-     * on */
-    uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* The last command that enables or disables a component counts if the component was there then: so it is
-     * noted, and settled by what the command before it does to the component. */
-    uint64_t toggled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t disables[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those toggled */
-    uint64_t settled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    bool has_toggles;
-    uint32_t present_count;
-    bool removes;                            /* a component that the source has */
-    bool keeps_set;                          /* what comes out has the components of the source */
-    quern__fill fills[QUERN_MAX_COMPONENTS]; /* of components with a fresh value, half filled in */
-} effect;
-
-static void decide(effect *it, uint32_t component_index, bool is_present)
-{
-    quern__bitset_add(it->decided, component_index);
-    if (!is_present) return;
-    quern__bitset_add(it->present, component_index);
-    it->present_count++;
-}
-
-static void decide_value(effect *it, const quern__operation *operation, uint32_t i, uint32_t hop)
-{
-    const quern__operand *operand = &operation->operands[i];
-    decide(it, operand->component_index, true);
-    quern__bitset_add(it->fresh, operand->component_index);
-    bool owns = operand->offset_bytes != 0 && operand->type->hooks.destroy != NULL;
-    it->fills[operand->component_index] = (quern__fill){
-        .type = operand->type,
-        .size_bytes = operand->size_bytes,
-        .value_offset_bytes = operand->offset_bytes,
-        .living_offset_bytes = (uint16_t)(owns ? operation->living_offset_bytes + i : 0),
-        .hop = hop,
-        .is_plain = operand->is_plain,
-    };
-}
-
-/* Whether the component is enabled at the end, as far as this operation decides. One that is removed is
- * enabled if it comes back. */
-static void read_toggle(effect *it, const quern__operation *operation, uint32_t index)
-{
-    if (quern__bitset_has(it->settled, index)) return;
-    if (operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE) {
-        if (quern__bitset_has(it->toggled, index)) return;
-        quern__bitset_add(it->toggled, index);
-        if (operation->kind == QUERN__OPERATION_DISABLE) quern__bitset_add(it->disables, index);
-    } else if (operation->kind == QUERN__OPERATION_REMOVE) {
-        quern__bitset_add(it->toggled, index);
-        quern__bitset_remove(it->disables, index);
-        quern__bitset_add(it->settled, index);
-    } else if (quern__bitset_has(it->toggled, index)) {
-        quern__bitset_add(it->settled, index); /* it was there, by an add or a create */
-    }
-}
-
-/* Backwards from the last, so what has been decided by a later operation stays. */
-static void read_operation(effect *it, const quern__operation *operation, uint32_t hop)
-{
-    for (uint32_t i = 0; i < operation->operand_count; i++) {
-        const quern__operand *operand = &operation->operands[i];
-        const uint32_t index = operand->component_index;
-        if (operand->can_disable) {
-            it->has_toggles = true;
-            read_toggle(it, operation, index);
-            if (operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE)
-                continue;
-        }
-        if (quern__bitset_has(it->decided, index)) continue;
-        if (operation->kind == QUERN__OPERATION_ADD && operand->offset_bytes == 0)
-            quern__bitset_add(it->pending, index);
-        else if (operation->kind == QUERN__OPERATION_REMOVE && !quern__bitset_has(it->pending, index))
-            decide(it, index, false);
-        else /* a pending add after a remove: the component comes back constructed */
-            decide_value(it, operation, i, hop);
-    }
-}
-
-/* What no operation has decided is as in the source; pending adds add what the source lacks. */
-static void read_sequence(effect *it, const quern__storage *storage, const quern__sequences *sequences,
-                          const quern__sequence *sequence)
-{
-    memset(it, 0, offsetof(effect, fills));
-    uint32_t hop = 0;
-    for (const quern__sequence *at = sequence; at->operation != NULL;
-         at = &sequences->list.items[at->parent])
-        read_operation(it, at->operation, hop++);
-    const quern__archetype *source = sequence->source;
-    for (uint32_t i = 0; source != NULL && i < source->component_count; i++) {
-        const uint32_t index = source->component_indices[i];
-        if (!quern__bitset_has(it->decided, index))
-            decide(it, index, true);
-        else if (!quern__bitset_has(it->present, index))
-            it->removes = true;
-    }
-    for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {
-        uint64_t left = it->pending[word] & ~it->decided[word];
-        while (left != 0) {
-            uint32_t index = word * 64 + quern__bitset_take_lowest(&left);
-            const quern__type *type = quern__components_type(&storage->components, index);
-            decide(it, index, true);
-            quern__bitset_add(it->fresh, index);
-            it->fills[index] = (quern__fill){.type = type, .size_bytes = (uint16_t)type->size_bytes};
-        }
-    }
-    it->keeps_set = source != NULL && !it->removes && it->present_count == source->component_count;
-}
-
 /* Sorted by hop, so that one walk along an edit's earlier_items meets them all. */
 static void insert_fill(quern__sequences *sequences, uint32_t first, const quern__fill *fill)
 {
@@ -168,7 +54,7 @@ static void insert_fill(quern__sequences *sequences, uint32_t first, const quern
     sequences->fills.items[i] = *fill;
 }
 
-static bool list_fills(const effect *it, quern__sequences *sequences, quern__sequence *sequence)
+static bool list_fills(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
     const quern__archetype *target = sequence->target;
     uint32_t first = sequences->fills.count;
@@ -191,7 +77,7 @@ static bool list_fills(const effect *it, quern__sequences *sequences, quern__seq
 
 /* Where the source lacks the component, a toggle that nothing settled came too early. Rows that come have
  * what they lack enabled; so only what the source has needs to be enabled. */
-static bool list_toggles(const effect *it, quern__sequences *sequences, quern__sequence *sequence)
+static bool list_toggles(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
     const quern__planes *planes = sequence->target->planes;
     const quern__archetype *source = sequence->source;
@@ -222,7 +108,7 @@ static bool has_hooks(const quern__move_plan *plan)
     return false;
 }
 
-static quern_result find_target(quern__storage *storage, const effect *it, quern__sequence *sequence)
+static quern_result find_target(quern__storage *storage, const quern__effect *it, quern__sequence *sequence)
 {
     if (it->keeps_set) {
         sequence->target = sequence->source;
@@ -250,8 +136,8 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
         return QUERN_OK;
     }
     sequence->is_resolved = true;
-    effect found;
-    read_sequence(&found, it->storage, sequences, sequence);
+    quern__effect found;
+    quern__effect_read(&found, it->storage, sequences, sequence);
     quern_result result = find_target(it->storage, &found, sequence);
     if (result == QUERN_OK &&
         (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))
@@ -454,8 +340,9 @@ static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quer
     quern__scratch *scratch = it->merged->scratches.items[0];
     const quern__stream *stream = it->gathered->streams.items[stream_index].stream;
     const quern__operation *operation = run->operation;
-    bool creates = operation->kind == QUERN__OPERATION_CREATE;
-    if (operation->kind > QUERN__OPERATION_CREATE) return true; /* relate_stage.h knows */
+    const uint8_t fold = quern__command_kinds[operation->kind].fold;
+    const bool creates = fold == QUERN__FOLD_CREATE;
+    if (!creates && fold != QUERN__FOLD_ROW) return true; /* relate_stage.h and spawned.h have dropped it */
     for (uint32_t i = 0; i < run->item_count; i++) {
         quern_entity entity = quern__run_item(run, i)->entity;
         const quern__sequence *sequence = sequence_of(it, stream_index, entity);

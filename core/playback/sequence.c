@@ -90,6 +90,6 @@ uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t fr
                                       .parent = from,
                                       .depth = parent->depth + 1,
                                       .source = parent->source,
-                                      .is_destroyed = operation->kind == QUERN__OPERATION_DESTROY};
+                                      .is_destroyed = (operation->traits & QUERN__TRAIT_NO_DESTROYS) == 0};
     return find(sequences, &extended, operation);
 }

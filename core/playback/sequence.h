@@ -131,8 +131,7 @@ static inline uint32_t quern__sequences_extend(quern__sequences *sequences, uint
 /* Whether doing the operation once more, with other values, makes the first time void. */
 static inline bool quern__operation_replaces_itself(const quern__operation *operation)
 {
-    return operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE ||
-           (operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0);
+    return quern__command_kinds[operation->kind].replaces_itself;
 }
 
 #endif

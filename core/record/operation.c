@@ -99,18 +99,11 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
     operation->has_entity_fields |= type->has_entity_fields;
 }
 
-static bool relates(const quern__operation *operation)
+static bool has_relation(const quern__operation *operation)
 {
-    if (operation->kind == QUERN__OPERATION_SPAWN) return false;
-    if (operation->kind > QUERN__OPERATION_CREATE) return true;
     for (uint32_t i = 0; i < operation->operand_count; i++)
-        if (operation->kind == QUERN__OPERATION_CREATE && operation->operands[i].is_relation) return true;
+        if (operation->operands[i].is_relation) return true;
     return false;
-}
-
-static bool is_toggle(uint32_t kind)
-{
-    return kind == QUERN__OPERATION_ENABLE || kind == QUERN__OPERATION_DISABLE;
 }
 
 static void finish_layout(quern__operation *operation)
@@ -123,18 +116,14 @@ static void finish_layout(quern__operation *operation)
     bool is_plain = true;
     for (uint32_t i = 0; i < operation->operand_count; i++)
         is_plain &= operation->operands[i].is_plain;
-    const bool spawns = operation->kind == QUERN__OPERATION_SPAWN;
-    if (spawns || (is_plain && operation->kind == QUERN__OPERATION_CREATE))
-        operation->traits |= QUERN__TRAIT_TURNOVER;
-    if (!spawns) operation->traits |= QUERN__TRAIT_NO_SPAWNS;
-    if (is_plain && operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0)
-        operation->traits |= QUERN__TRAIT_IN_PLACE;
-    if (is_toggle(operation->kind)) operation->traits |= QUERN__TRAIT_IN_PLACE;
+    const quern__command_kind *kind = &quern__command_kinds[operation->kind];
+    operation->traits = kind->traits;
+    if (is_plain) operation->traits |= kind->plain_traits;
     operation->is_copied = is_plain && !operation->has_entity_fields;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
-    operation->traits |= QUERN__TRAIT_NO_DESTROYS;
-    if (!relates(operation)) operation->traits |= QUERN__TRAIT_UNRELATED;
+    if (kind->fold == QUERN__FOLD_CREATE && has_relation(operation))
+        operation->traits &= (uint8_t)~QUERN__TRAIT_UNRELATED;
 }
 
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b)
@@ -150,37 +139,34 @@ bool quern__operation_equal(const quern__operation *a, const quern__operation *b
 
 /* -------------------------------------------------------------------------------------------- singles */
 
-static const quern__operation_kind kind_of_variant[] = {
-    [QUERN__VARIANT_ADD] = QUERN__OPERATION_ADD,         [QUERN__VARIANT_SET] = QUERN__OPERATION_ADD,
-    [QUERN__VARIANT_REMOVE] = QUERN__OPERATION_REMOVE,   [QUERN__VARIANT_ENABLE] = QUERN__OPERATION_ENABLE,
-    [QUERN__VARIANT_DISABLE] = QUERN__OPERATION_DISABLE,
-};
-
-static quern__operation_kind kind_of(const quern__operations *operations,
+/* A tag has no value to give. */
+static quern__operation_kind kind_on(const quern__operations *operations,
                                      const quern__components *components, uint32_t component_index,
-                                     quern__operation_variant variant)
+                                     quern__operation_kind kind)
 {
-    if (operations->is_free || !is_relation(components, component_index)) return kind_of_variant[variant];
-    return variant == QUERN__VARIANT_REMOVE ? QUERN__OPERATION_UNRELATE : QUERN__OPERATION_RELATE;
+    if (!operations->is_free && is_relation(components, component_index))
+        return (quern__operation_kind)quern__command_kinds[kind].relation_kind;
+    const bool is_tag = quern__components_type(components, component_index)->size_bytes == 0;
+    return is_tag && kind == QUERN__OPERATION_SET ? QUERN__OPERATION_ADD : kind;
 }
 
 /* NULL when there is no memory. */
 static const quern__operation *find_single(quern__operations *operations,
                                            const quern__components *components,
                                            const quern_allocator *allocator, uint32_t component_index,
-                                           quern__operation_variant variant)
+                                           quern__operation_kind kind)
 {
-    uint32_t count = components->list.count * QUERN__VARIANT_COUNT;
+    uint32_t count = components->list.count * QUERN__SINGLE_KIND_COUNT;
     if (!quern__array_reserve(allocator, &operations->singles, count)) return NULL;
     while (operations->singles.count < count)
         operations->singles.items[operations->singles.count++] = NULL;
     quern__operation **place =
-        &operations->singles.items[component_index * QUERN__VARIANT_COUNT + (uint32_t)variant];
+        &operations->singles.items[component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind];
     if (*place != NULL) return *place;
     quern__operation *operation =
-        operation_allocate(allocator, kind_of(operations, components, component_index, variant), 1);
+        operation_allocate(allocator, kind_on(operations, components, component_index, kind), 1);
     if (operation == NULL) return NULL;
-    set_operand(operation, 0, components, component_index, variant == QUERN__VARIANT_SET);
+    set_operand(operation, 0, components, component_index, quern__command_kinds[kind].gives_value);
     finish_layout(operation);
     operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
     *place = operation;
@@ -189,16 +175,14 @@ static const quern__operation *find_single(quern__operations *operations,
 
 quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
                                       const quern_allocator *allocator, uint32_t component_index,
-                                      quern__operation_variant variant,
-                                      const quern__operation **out_operation)
+                                      quern__operation_kind kind, const quern__operation **out_operation)
 {
-    quern_result result = QUERN_OK;
-    if (is_toggle(kind_of_variant[variant]))
-        result = quern__components_check_can_disable(components, component_index);
-    else if (!operations->is_free)
-        result = check_managed(components, component_index, variant != QUERN__VARIANT_ADD);
+    const quern__command_kind *row = &quern__command_kinds[kind];
+    quern_result result = quern__components_check_flag(components, component_index, row->needed_flag);
+    if (result == QUERN_OK && !operations->is_free)
+        result = check_managed(components, component_index, row->relation_kind != 0);
     if (result != QUERN_OK) return result;
-    *out_operation = find_single(operations, components, allocator, component_index, variant);
+    *out_operation = find_single(operations, components, allocator, component_index, kind);
     return *out_operation != NULL ? QUERN_OK
                                   : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
 }
@@ -334,7 +318,7 @@ quern__operation *quern__operation_create_accumulation(const quern__components *
                                                        const quern_allocator *allocator,
                                                        uint32_t component_index)
 {
-    quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_ADD, 1);
+    quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_SET, 1);
     if (operation == NULL) return NULL;
     operation->item_bytes = sizeof(quern_entity);
     set_operand(operation, 0, components, component_index, true);

@@ -8,22 +8,8 @@
  * checking lists of components and computing layouts is not done per command. */
 
 #include "core/base/map.h"
+#include "core/record/kinds.h"
 #include "core/storage/component_internal.h"
-
-typedef enum quern__operation_kind {
-    QUERN__OPERATION_ADD, /* one operand; with a value it is a set */
-    QUERN__OPERATION_DESTROY,
-    QUERN__OPERATION_REMOVE, /* one operand, no value */
-    QUERN__OPERATION_ENABLE, /* likewise */
-    QUERN__OPERATION_DISABLE,
-    QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
-    /* From here on what relate_stage.h does; merging skips it. */
-    QUERN__OPERATION_RELATE,   /* one operand, the relation's component; the value is the target */
-    QUERN__OPERATION_UNRELATE, /* one operand, the relation's component */
-    QUERN__OPERATION_NAME,     /* no operand; the name stands behind the item, "" for none */
-    /* What spawned.h does, and both skip: an instance of a prefab; the operands are overrides. */
-    QUERN__OPERATION_SPAWN
-} quern__operation_kind;
 
 typedef struct quern__operand {
     const quern__type *type;
@@ -35,17 +21,6 @@ typedef struct quern__operand {
     bool is_relation;      /* the component is a relation's */
     bool can_disable;
 } quern__operand;
-
-/* What spares a sync point work where it is true of all that was recorded. */
-typedef enum quern__trait {
-    QUERN__TRAIT_IN_PLACE = 1,   /* gives one component a value without hooks, or enables it: in_place.h */
-    QUERN__TRAIT_TURNOVER = 2,   /* destroys, or creates with types without hooks: turnover.h */
-    QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
-    QUERN__TRAIT_NO_OWNED = 8,   /* no value has to be destroyed when nobody wants it */
-    QUERN__TRAIT_UNRELATED = 16, /* asks nothing of relate_stage.h itself */
-    QUERN__TRAIT_NO_DESTROYS = 32,
-    QUERN__TRAIT_NO_SPAWNS = 64
-} quern__trait;
 
 /* What an item begins with. */
 typedef struct quern__item {
@@ -62,7 +37,7 @@ typedef struct quern__operation {
     uint32_t command_count;   /* that one item counts as: a create with n components is 1 + n */
     uint16_t operand_count;
     uint16_t living_offset_bytes;
-    uint8_t kind;
+    uint8_t kind;                           /* quern__operation_kind */
     bool has_destroy;                       /* some given value has to be destroyed when nobody wants it */
     bool has_entity_fields;                 /* of a value that is given */
     bool is_copied;                         /* no type has hooks, no given value has handles */
@@ -79,18 +54,8 @@ typedef struct quern__operation {
 extern const quern__operation quern__operation_destroy;
 extern const quern__operation quern__operation_name;
 
-/* Variants of operations on one component. */
-typedef enum quern__operation_variant {
-    QUERN__VARIANT_ADD,
-    QUERN__VARIANT_SET,
-    QUERN__VARIANT_REMOVE,
-    QUERN__VARIANT_ENABLE, /* of components that can be disabled */
-    QUERN__VARIANT_DISABLE,
-    QUERN__VARIANT_COUNT
-} quern__operation_variant;
-
 typedef struct quern__operations {
-    /* [component index * QUERN__VARIANT_COUNT + variant], NULL until asked for */
+    /* [component index * QUERN__SINGLE_KIND_COUNT + kind], NULL until asked for */
     QUERN__ARRAY(quern__operation *) singles;
     quern__map creates;            /* key -> first operation with it */
     quern__operation *last_create; /* the last that was asked for */
@@ -101,13 +66,11 @@ typedef struct quern__operations {
 
 void quern__operations_release(quern__operations *operations, const quern_allocator *allocator);
 
-/* The operation on one component, which has been checked. On the component of a relation, to set it is to
- * relate and to remove it is to unrelate. Errors: OUT_OF_MEMORY; INVALID_ARGUMENT for what the component
- * does not bear. */
+/* The operation of a single kind on a component, which has been checked. On the component of a relation it is of the
+ * kind's relation_kind. Errors: OUT_OF_MEMORY; INVALID_ARGUMENT if the component does not allow the kind. */
 quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
                                       const quern_allocator *allocator, uint32_t component_index,
-                                      quern__operation_variant variant,
-                                      const quern__operation **out_operation);
+                                      quern__operation_kind kind, const quern__operation **out_operation);
 
 /* The operation that creates entities with this list of components; a value is given where values[i] is not
  * NULL (values itself may be). Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,

@@ -14,8 +14,7 @@ const quern__operation quern__operation_destroy = {
     .alignment_bytes = 8,
     .command_count = 1,
     .kind = QUERN__OPERATION_DESTROY,
-    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED |
-              QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS};
+    .traits = QUERN__TRAITS_OF_DESTROY | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
 const quern__operation quern__operation_name = {
     .key = QUERN__OPERATION_NAME,
@@ -23,8 +22,7 @@ const quern__operation quern__operation_name = {
     .alignment_bytes = 8,
     .command_count = 1,
     .kind = QUERN__OPERATION_NAME,
-    .traits = QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_NO_DESTROYS |
-              QUERN__TRAIT_NO_SPAWNS};
+    .traits = QUERN__TRAITS_OF_NAME | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
@@ -388,27 +386,27 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
 /* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT,
  * INVALID_ARGUMENT, OUT_OF_MEMORY. */
 static quern_result make_operation(quern_commands *commands, quern_component component,
-                                   quern__operation_variant variant, const quern__operation **out_operation)
+                                   quern__operation_kind kind, const quern__operation **out_operation)
 {
     const quern__storage *storage = commands->storage;
     quern_result result = quern__components_check(&storage->components, component);
     if (result != QUERN_OK) return result;
     result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                      quern__component_index(component), variant, out_operation);
+                                      quern__component_index(component), kind, out_operation);
     return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__record_fail_memory(commands);
 }
 
 static inline quern_result find_operation(quern_commands *commands, quern_component component,
-                                          quern__operation_variant variant,
+                                          quern__operation_kind kind,
                                           const quern__operation **out_operation)
 {
-    uint32_t place = quern__component_index(component) * QUERN__VARIANT_COUNT + (uint32_t)variant;
+    uint32_t place = quern__component_index(component) * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
     if (place < commands->operations.singles.count) {
         *out_operation = commands->operations.singles.items[place];
         if (*out_operation != NULL && (*out_operation)->operands[0].component.bits == component.bits)
             return QUERN_OK;
     }
-    return make_operation(commands, component, variant, out_operation);
+    return make_operation(commands, component, kind, out_operation);
 }
 
 /* The rest of `record` where the value may have handles in it: it is looked at before. */
@@ -427,16 +425,15 @@ static __attribute__((noinline)) quern_result record_handles(quern_commands *com
     return QUERN_OK;
 }
 
-static inline quern_result record(quern_commands *commands, quern__operation_variant variant,
-                                  quern_entity entity, quern_component component, const void *value,
-                                  const char *function)
+static inline quern_result record(quern_commands *commands, quern__operation_kind kind, quern_entity entity,
+                                  quern_component component, const void *value, const char *function)
 {
     const quern__operation *operation;
     quern__item head;
     char *place = NULL;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
-    if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
+    if (result == QUERN_OK) result = find_operation(commands, component, kind, &operation);
     if (result == QUERN_OK && operation->has_entity_fields && value != NULL)
         return record_handles(commands, operation, head, value, function);
     if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
@@ -451,14 +448,14 @@ quern_result quern_commands_add(quern_commands *commands, quern_entity entity, q
                                 const void *value)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_add", "commands");
-    return record(commands, value != NULL ? QUERN__VARIANT_SET : QUERN__VARIANT_ADD, entity, component,
+    return record(commands, value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD, entity, component,
                   value, "quern_commands_add");
 }
 
 quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_remove", "commands");
-    return record(commands, QUERN__VARIANT_REMOVE, entity, component, NULL, "quern_commands_remove");
+    return record(commands, QUERN__OPERATION_REMOVE, entity, component, NULL, "quern_commands_remove");
 }
 
 /* What quern_commands_set is given NULL for: fine for a tag. */
@@ -470,7 +467,7 @@ static quern_result set_nothing(quern_commands *commands, quern_entity entity, q
         quern__components_type(components, quern__component_index(component))->size_bytes > 0)
         result = quern__fail_null("quern_commands_set", "value");
     if (result != QUERN_OK) return fail_named(commands, result, "quern_commands_set");
-    return record(commands, QUERN__VARIANT_ADD, entity, component, NULL, "quern_commands_set");
+    return record(commands, QUERN__OPERATION_ADD, entity, component, NULL, "quern_commands_set");
 }
 
 quern_result quern_commands_enable(quern_commands *commands, quern_entity entity, quern_component component,
@@ -478,7 +475,7 @@ quern_result quern_commands_enable(quern_commands *commands, quern_entity entity
 {
     static const char function[] = "quern_commands_enable";
     if (commands == NULL) return quern__fail_null(function, "commands");
-    return record(commands, enabled ? QUERN__VARIANT_ENABLE : QUERN__VARIANT_DISABLE, entity, component,
+    return record(commands, enabled ? QUERN__OPERATION_ENABLE : QUERN__OPERATION_DISABLE, entity, component,
                   NULL, function);
 }
 
@@ -487,31 +484,31 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
 {
     if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
     if (value == NULL) return set_nothing(commands, entity, component);
-    return record(commands, QUERN__VARIANT_SET, entity, component, value, "quern_commands_set");
+    return record(commands, QUERN__OPERATION_SET, entity, component, value, "quern_commands_set");
 }
 
 /* value: the target, or NULL to unrelate. One function for both: relating is no command of the hot kind. */
 static __attribute__((noinline)) quern_result
-record_relation(quern_commands *commands, quern__operation_variant variant, quern_entity source,
+record_relation(quern_commands *commands, quern__operation_kind kind, quern_entity source,
                 quern_relation relation, const quern_entity *value, const char *function)
 {
     quern__relation *ignored;
     if (commands == NULL) return quern__fail_null(function, "commands");
     const quern_result result = quern__relation_check(commands->storage, relation, &ignored);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
-    return record(commands, variant, source, quern_relation_component(relation), value, function);
+    return record(commands, kind, source, quern_relation_component(relation), value, function);
 }
 
 quern_result quern_commands_relate(quern_commands *commands, quern_entity source, quern_relation relation,
                                    quern_entity target)
 {
-    return record_relation(commands, QUERN__VARIANT_SET, source, relation, &target,
+    return record_relation(commands, QUERN__OPERATION_SET, source, relation, &target,
                            "quern_commands_relate");
 }
 
 quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source, quern_relation relation)
 {
-    return record_relation(commands, QUERN__VARIANT_REMOVE, source, relation, NULL,
+    return record_relation(commands, QUERN__OPERATION_REMOVE, source, relation, NULL,
                            "quern_commands_unrelate");
 }
 

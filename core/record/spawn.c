@@ -84,15 +84,15 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
         const quern__operation *operation = NULL;
         if (relation == storage->relations->parent) continue;
         result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                          relation->component_index, QUERN__VARIANT_SET, &operation);
+                                          relation->component_index, QUERN__OPERATION_SET, &operation);
         if (result == QUERN_OK) add_commands(kind, operation, 1);
     }
     if (prefab->name_count > 0) add_commands(kind, &quern__operation_name, prefab->name_count);
     for (uint32_t i = 0; i < prefab->toggles.count && result == QUERN_OK; i++) {
         const quern__operation *operation = NULL;
         result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                          prefab->toggles.items[i].component_index, QUERN__VARIANT_DISABLE,
-                                          &operation);
+                                          prefab->toggles.items[i].component_index,
+                                          QUERN__OPERATION_DISABLE, &operation);
         if (result == QUERN_OK) add_commands(kind, operation, 1);
     }
     return result;
@@ -263,7 +263,7 @@ static void record_relates(const quern__spawning *it)
         const quern__operation *operation = NULL;
         if (link->relation == storage->relations->parent) continue;
         quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                 link->relation->component_index, QUERN__VARIANT_SET, &operation);
+                                 link->relation->component_index, QUERN__OPERATION_SET, &operation);
         assert(operation != NULL);
         const quern_entity target =
             link->target != QUERN_NO_MEMBER ? member_handle(it, link->target) : link->outside;
@@ -296,7 +296,7 @@ static void record_toggles(const quern__spawning *it)
         const quern__prefab_toggle *toggle = &it->prefab->toggles.items[i];
         const quern__operation *operation = NULL;
         quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                 toggle->component_index, QUERN__VARIANT_DISABLE, &operation);
+                                 toggle->component_index, QUERN__OPERATION_DISABLE, &operation);
         assert(operation != NULL);
         char *place = open_place(commands, operation);
         *quern__place_take(commands, operation, place) =

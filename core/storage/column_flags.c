@@ -7,13 +7,13 @@
 #include <quern/component.h>
 #include <quern/reflect.h>
 
-#define ROW(flag, member, ...)                                  \
+#define FLAG_ROW(flag, member, ...)                             \
     {.name = #member,                                           \
      .def_offset_bytes = offsetof(quern_component_def, member), \
      .info_offset_bytes = offsetof(quern_type_info, member),    \
      .bit = QUERN__FLAG_##flag,                                 \
      __VA_ARGS__},
-const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT] = {QUERN__COLUMN_FLAGS(ROW)};
+const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT] = {QUERN__COLUMN_FLAGS(FLAG_ROW)};
 
 /* Flags are the last members of the definition, from can_disable to is_hidden: a new one goes between them. */
 _Static_assert(offsetof(quern_component_def, is_hidden) - offsetof(quern_component_def, can_disable) + 1 ==

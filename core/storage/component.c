@@ -27,12 +27,13 @@ quern_component quern__components_find(const quern__components *components, cons
     return (quern_component){0};
 }
 
-quern_result quern__components_check_can_disable(const quern__components *components, uint32_t index)
+quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
+                                          uint32_t flag)
 {
-    if (quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "component '%s' cannot be disabled: it was registered without can_disable",
-                       quern__components_type(components, index)->name);
+    if (flag == 0 || quern__components_has_flag(components, index, flag)) return QUERN_OK;
+    const quern__column_flag *row = &quern__column_flags[__builtin_ctz(flag)];
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' %s: it was registered without %s",
+                       quern__components_type(components, index)->name, row->without, row->name);
 }
 
 static void component_release(quern__component *component, const quern_allocator *allocator)

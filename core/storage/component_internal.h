@@ -100,8 +100,10 @@ static inline bool quern__components_has_flag(const quern__components *component
     return (quern__components_type(components, index)->flags & flag) != 0;
 }
 
-/* INVALID_ARGUMENT for a component that has been checked and cannot be disabled. */
-quern_result quern__components_check_can_disable(const quern__components *components, uint32_t index);
+/* INVALID_ARGUMENT if a component that has been checked was registered without this flag (QUERN__FLAG_...; 0: fine).
+ */
+quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
+                                          uint32_t flag);
 
 /* For a component that has been checked. */
 static inline bool quern__components_is_managed(const quern__components *components, uint32_t index)

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/playback/effect.h"
+
+#include "core/playback/kind_calls.h"
+
+static void decide(quern__effect *it, uint32_t component_index, bool is_present)
+{
+    quern__bitset_add(it->decided, component_index);
+    if (!is_present) return;
+    quern__bitset_add(it->present, component_index);
+    it->present_count++;
+}
+
+void quern__effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    const quern__operand *operand = &operation->operands[i];
+    decide(effect, operand->component_index, true);
+    quern__bitset_add(effect->fresh, operand->component_index);
+    bool owns = operand->offset_bytes != 0 && operand->type->hooks.destroy != NULL;
+    effect->fills[operand->component_index] = (quern__fill){
+        .type = operand->type,
+        .size_bytes = operand->size_bytes,
+        .value_offset_bytes = operand->offset_bytes,
+        .living_offset_bytes = (uint16_t)(owns ? operation->living_offset_bytes + i : 0),
+        .hop = hop,
+        .is_plain = operand->is_plain,
+    };
+}
+
+void quern__effect_remove(quern__effect *effect, uint32_t component_index)
+{
+    decide(effect, component_index, false);
+}
+
+void quern__effect_toggle(quern__effect *effect, uint32_t component_index, bool disables)
+{
+    effect->has_toggles = true;
+    if (quern__bitset_has(effect->settled, component_index) ||
+        quern__bitset_has(effect->toggled, component_index))
+        return;
+    quern__bitset_add(effect->toggled, component_index);
+    if (disables) quern__bitset_add(effect->disables, component_index);
+}
+
+/* ---------------------------------------------------------------------------------------- the kinds */
+
+/* The component is there from here on, so a later command that disables it counts. */
+static void settle_toggle(quern__effect *it, const quern__operand *operand)
+{
+    if (!operand->can_disable) return;
+    it->has_toggles = true;
+    if (quern__bitset_has(it->toggled, operand->component_index))
+        quern__bitset_add(it->settled, operand->component_index);
+}
+
+void quern__read_add(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    const quern__operand *operand = &operation->operands[i];
+    (void)hop;
+    settle_toggle(effect, operand);
+    if (!quern__bitset_has(effect->decided, operand->component_index))
+        quern__bitset_add(effect->pending, operand->component_index);
+}
+
+void quern__read_value(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    const quern__operand *operand = &operation->operands[i];
+    settle_toggle(effect, operand);
+    if (!quern__bitset_has(effect->decided, operand->component_index))
+        quern__effect_give(effect, operation, i, hop);
+}
+
+/* A component that is removed is enabled if it comes back, and with an add after that comes back constructed. */
+void quern__read_remove(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    const quern__operand *operand = &operation->operands[i];
+    const uint32_t index = operand->component_index;
+    if (operand->can_disable) {
+        effect->has_toggles = true;
+        if (!quern__bitset_has(effect->settled, index)) {
+            quern__bitset_add(effect->toggled, index);
+            quern__bitset_remove(effect->disables, index);
+            quern__bitset_add(effect->settled, index);
+        }
+    }
+    if (quern__bitset_has(effect->decided, index)) return;
+    if (quern__bitset_has(effect->pending, index))
+        quern__effect_give(effect, operation, i, hop);
+    else
+        quern__effect_remove(effect, index);
+}
+
+void quern__read_enable(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    (void)hop;
+    quern__effect_toggle(effect, operation->operands[i].component_index, false);
+}
+
+void quern__read_disable(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+{
+    (void)hop;
+    quern__effect_toggle(effect, operation->operands[i].component_index, true);
+}
+
+/* ----------------------------------------------------------------------------------------- the whole */
+
+static void read_operation(quern__effect *it, const quern__operation *operation, uint32_t hop)
+{
+    quern__read_function *read = quern__kind_calls_of[operation->kind].read;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        read(it, operation, i, hop);
+}
+
+/* Adds without a value add what the source lacks. */
+static void read_pending(quern__effect *it, const quern__storage *storage)
+{
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {
+        uint64_t left = it->pending[word] & ~it->decided[word];
+        while (left != 0) {
+            uint32_t index = word * 64 + quern__bitset_take_lowest(&left);
+            const quern__type *type = quern__components_type(&storage->components, index);
+            decide(it, index, true);
+            quern__bitset_add(it->fresh, index);
+            it->fills[index] = (quern__fill){.type = type, .size_bytes = (uint16_t)type->size_bytes};
+        }
+    }
+}
+
+void quern__effect_read(quern__effect *effect, const quern__storage *storage,
+                        const quern__sequences *sequences, const quern__sequence *sequence)
+{
+    const quern__archetype *source = sequence->source;
+    uint32_t hop = 0;
+    memset(effect, 0, offsetof(quern__effect, fills));
+    for (const quern__sequence *at = sequence; at->operation != NULL;
+         at = &sequences->list.items[at->parent])
+        read_operation(effect, at->operation, hop++);
+    for (uint32_t i = 0; source != NULL && i < source->component_count; i++) {
+        const uint32_t index = source->component_indices[i];
+        if (!quern__bitset_has(effect->decided, index))
+            decide(effect, index, true);
+        else if (!quern__bitset_has(effect->present, index))
+            effect->removes = true;
+    }
+    read_pending(effect, storage);
+    effect->keeps_set =
+        source != NULL && !effect->removes && effect->present_count == source->component_count;
+}

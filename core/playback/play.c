@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* What commands do to links and names. */
+#include "core/playback/play.h"
+
+void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
+                      quern_drop_reason reason, uint64_t count)
+{
+    const quern__stream *stream = walk->gathered->stream;
+    const quern__drop dropped = {.source = stream->origin.source,
+                                 .reason = reason,
+                                 .count = count,
+                                 .first_key = stream->origin.key,
+                                 .first_item_number = walk->number + i,
+                                 .first_entity = item->entity};
+    if (!quern__drops_add(&walk->relating->drops, &walk->relating->storage->allocator, 0, &dropped))
+        walk->relating->is_out_of_memory = true;
+}
+
+void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, uint32_t i,
+                               quern_drop_reason reason)
+{
+    quern__play_drop(walk, item, i, reason, walk->run->operation->command_count);
+    if (!quern__relating_reserve_one(walk->relating, &walk->relating->dropped)) return;
+    walk->relating->dropped.items[walk->relating->dropped.count++] =
+        (quern__dropped_item){.item = item, .head = *item};
+    *item = (quern__item){.entity = quern_entity_null()};
+}
+
+uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity)
+{
+    const quern__entities *entities = &walk->relating->storage->entities;
+    if (quern_entity_is_provisional(entity))
+        return quern_entity_index(walk->created[quern_entity_index(entity)]);
+    if (!walk->gathered->is_located && quern__entities_find(entities, entity) == NULL)
+        return QUERN__NOTE_NONE;
+    return quern_entity_index(entity);
+}
+
+quern__note *quern__play_note(const quern__play_walk *walk, const quern__item *item, uint32_t slot)
+{
+    quern__note *entity = quern__relating_note(walk->relating, slot);
+    if (entity != NULL && quern_entity_is_provisional(item->entity))
+        quern__relating_note_created(walk->relating, entity, walk->stream,
+                                     quern_entity_index(item->entity));
+    return entity;
+}
+
+static bool would_be_cycle(const quern__relation *relation, uint32_t source, uint32_t target)
+{
+    const quern__links *links = &relation->links;
+    /* who has no children is above nobody */
+    return relation->has_levels && quern__links_first(links, source) != QUERN__SLOT_NONE &&
+           quern__links_is_above(links, source, target);
+}
+
+/* Why a living source cannot have this target, or -1. */
+static int find_hindrance(const quern__play_walk *it, const quern__relation *relation, uint32_t source,
+                          uint32_t target)
+{
+    if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
+        return QUERN_DROP_TARGET_DEAD;
+    if (would_be_cycle(relation, source, target)) return QUERN_DROP_CYCLE;
+    return quern__naming_is_free(it->relating->storage, relation, source, target) ? -1
+                                                                                  : QUERN_DROP_NAME_TAKEN;
+}
+
+/* The i-th item of the run relates: to the target that is the value of this operand. */
+static void relate(const quern__play_walk *it, const quern__item *item, uint32_t i,
+                   const quern__operand *operand, quern__note *source)
+{
+    quern__relating *relating = it->relating;
+    quern__storage *storage = relating->storage;
+    quern__relation *relation = storage->components.list.items[operand->component_index]->managed.relation;
+    const bool creates = it->run->operation->kind == QUERN__OPERATION_CREATE;
+    quern_entity entity;
+    memcpy(&entity, (const char *)item + operand->offset_bytes, sizeof entity);
+    const uint32_t slot = source->slot, target = quern__play_find_slot(it, entity);
+    const int hindrance = find_hindrance(it, relation, slot, target);
+    if (creates && !quern__relating_note_row(relating, source, relation->index,
+                                             hindrance >= 0 ? QUERN__WRONG_TARGET : target, 0))
+        return;
+    if (hindrance >= 0) {
+        quern__play_drop(it, item, i, (quern_drop_reason)hindrance, 1);
+        return;
+    }
+    if (!quern__links_reserve(&relation->links, &storage->allocator, slot) ||
+        !quern__links_reserve(&relation->links, &storage->allocator, target)) {
+        relating->is_out_of_memory = true;
+        return;
+    }
+    if (quern__links_target(&relation->links, slot) != target &&
+        quern__relating_note_link(relating, source, relation))
+        quern__relating_set_target(relating, relation, slot, target);
+}
+
+/* The note of the source of a command that relates. NULL: the command is dropped, or there is no memory. */
+static quern__note *find_source(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const uint64_t count = it->run->operation->command_count;
+    const uint32_t slot = quern__play_find_slot(it, item->entity);
+    if (slot == QUERN__NOTE_NONE) {
+        quern__play_drop(it, item, i, QUERN_DROP_DEAD, count);
+        return NULL;
+    }
+    quern__note *source = quern__play_note(it, item, slot);
+    if (source == NULL || !(source->has_ended || source->is_refused)) return source;
+    quern__play_drop(it, item, i, source->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, count);
+    return NULL;
+}
+
+static void relate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    quern__note *source = find_source(it, item, i);
+    if (source != NULL) relate(it, item, i, &it->run->operation->operands[0], source);
+}
+
+static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    quern__note *source = find_source(it, item, i);
+    if (source == NULL) return;
+    const quern__storage *storage = it->relating->storage;
+    const uint32_t index = it->run->operation->operands[0].component_index, slot = source->slot;
+    quern__relation *relation = storage->components.list.items[index]->managed.relation;
+    if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
+    if (!quern__naming_is_free(storage, relation, slot, QUERN__SLOT_NONE))
+        quern__play_drop(it, item, i, QUERN_DROP_NAME_TAKEN, it->run->operation->command_count);
+    else if (quern__relating_note_link(it->relating, source, relation))
+        quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
+}
+
+static void name_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const uint32_t slot = quern__play_find_slot(it, item->entity);
+    if (slot == QUERN__NOTE_NONE) {
+        quern__play_drop(it, item, i, QUERN_DROP_DEAD, 1);
+        return;
+    }
+    const quern__note *entity = quern__relating_find(it->relating, slot);
+    bool is_taken;
+    if (entity != NULL && (entity->has_ended || entity->is_refused))
+        quern__play_drop(it, item, i, entity->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, 1);
+    else if (quern__relating_set_name(it->relating, slot, (const char *)(item + 1), &is_taken) && is_taken)
+        quern__play_drop(it, item, i, QUERN_DROP_NAME_TAKEN, 1);
+}
+
+/* A new entity that would be refused ends at once. */
+static bool refuse_create(const quern__play_walk *it, const quern__item *item, uint32_t i)
+{
+    quern__note *entity = quern__relating_find(
+        it->relating, quern_entity_index(it->created[quern_entity_index(item->entity)]));
+    if (entity == NULL || !entity->is_refused) return false;
+    quern__relating_note_created(it->relating, entity, it->stream, quern_entity_index(item->entity));
+    entity->has_ended = true;
+    const uint32_t others = it->run->operation->command_count - 1;
+    if (others > 0) quern__play_drop(it, item, i, QUERN_DROP_REFUSED, others);
+    return true;
+}
+
+static void create_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const quern__operation *operation = it->run->operation;
+    if (it->relating->refused.count > 0 && refuse_create(it, item, i)) return;
+    for (uint32_t k = 0; k < operation->operand_count && !it->relating->is_out_of_memory; k++) {
+        if (!operation->operands[k].is_relation) continue;
+        quern__note *source = quern__play_note(it, item, quern__play_find_slot(it, item->entity));
+        if (source != NULL) relate(it, item, i, &operation->operands[k], source);
+    }
+}
+
+static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    quern__relating *relating = it->relating;
+    if (quern_entity_is_null(item->entity)) return; /* refused, and dropped */
+    const uint32_t slot = quern__play_find_slot(it, item->entity);
+    if (slot == QUERN__NOTE_NONE) return; /* merging sees that */
+    quern__note *entity = quern__relating_find(relating, slot);
+    if (entity == NULL && !it->relates && !quern__relations_has_links(relating->storage->relations, slot) &&
+        quern__names_number(relating->storage->names, slot) == QUERN__NAME_NONE)
+        return;
+    if (entity == NULL) entity = quern__play_note(it, item, slot);
+    if (entity == NULL) return;
+    if (!entity->has_ended && !quern__relating_end(relating, slot)) {
+        quern__play_drop_and_skip(it, item, i, QUERN_DROP_TARGET_IN_USE);
+        return;
+    }
+    quern__relating_find(relating, slot)->is_destroyed = true;
+}
+
+void quern__play_destroys(const quern__play_walk *walk)
+{
+    quern__play_each(walk, destroy_item);
+}
+
+void quern__play_creates(const quern__play_walk *walk)
+{
+    const bool relates = (walk->run->operation->traits & QUERN__TRAIT_UNRELATED) == 0;
+    if (relates || walk->relating->refused.count > 0) quern__play_each(walk, create_item);
+}
+
+void quern__play_relates(const quern__play_walk *walk)
+{
+    quern__play_each(walk, relate_item);
+}
+
+void quern__play_unrelates(const quern__play_walk *walk)
+{
+    quern__play_each(walk, unrelate_item);
+}
+
+void quern__play_names(const quern__play_walk *walk)
+{
+    quern__play_each(walk, name_item);
+}

@@ -2,22 +2,23 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Jobs after several counters.
+/* Jobs that start after several counters.
  *
- * A node that waits for counters has a link in the list of each, and counts those that have not fired yet.
- * Whoever fires the last one submits the job. A link that is added may fire at once, on another thread; but
- * the count begins with all of them, and so the node stays as long as its submitter has links to add, and
- * is not touched after the last one. Counters that are at zero get no link: the submitter counts them in
- * the end, for all of them together.
+ * A node that waits for counters has one link in the list of each counter and the number of links that have
+ * not fired yet. The thread that fires the last link submits the job. An added link may fire at once, on
+ * another thread. The number starts with all counters, so the node exists as long as its submitter has
+ * links to add; the submitter does not access the node after it added the last one. A counter that is at
+ * zero gets no link: the submitter subtracts all such counters at the end, in one step.
  *
  *     node:  | job | count | link | link | link |        node:  | job | count | link | link | more |
- *     up to three counters: nothing else is needed                                             |
+ *     up to three counters: no further nodes                                                   |
  *                                                        further nodes: | next | link | link | link |
  *
- * So each counter counts once, whatever becomes of it afterwards: it may be used again, or be gone. */
+ * Each counter is subtracted once, when it first reaches zero. Afterwards it may be reused or freed. */
 
-/* A node of a pool that ends may still wait: its job is dropped, and its links are taken out of the lists of their
- * counters. So these must be there until then. A counter that has fired is not touched. */
+/* A node may still wait when its pool ends. Its job is dropped, and its links are removed from the lists of
+ * their counters, so these counters must exist until then. A counter whose link has fired is not accessed.
+ * */
 void quern__jobs_drop_links(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->queues.mutex);
@@ -60,13 +61,15 @@ static uint32_t own_count(uint32_t count)
     return count <= QUERN__OWN_LINKS ? count : QUERN__OWN_LINKS - 1;
 }
 
-/* Further nodes are linked by the target of the job that they do not have. */
+/* Returns the last link of a node with further nodes; its `node` member is the first of these. A further
+ * node has no job: its job.target is the next further node. */
 static quern__link *more_of(quern__node *node)
 {
     return &node->links[QUERN__OWN_LINKS - 1];
 }
 
-/* Relaxed: until it has links nobody else knows the node, and then nobody writes this. */
+/* Relaxed: no other thread has the node before it has links, and afterwards no thread writes this member.
+ * */
 bool quern__node_add_room(quern__node *node, uint32_t count)
 {
     uint32_t more_count = count - own_count(count);
@@ -81,7 +84,7 @@ bool quern__node_add_room(quern__node *node, uint32_t count)
     return true;
 }
 
-/* Relaxed: see quern__node_add_room. */
+/* Relaxed: see quern__node_reserve_links. */
 static void give_room(quern__node *node)
 {
     if (node->link_count <= QUERN__OWN_LINKS) return;
@@ -91,8 +94,10 @@ static void give_room(quern__node *node)
     quern__queues_give_nodes(&node->jobs->queues, list);
 }
 
-/* Acquire and release: what came before each of the counters was at zero comes before the job; they pair
- * with those of the others that count. Whoever finds that the rest is his own is the last. */
+/* Subtracts `count` counters and submits the job after the last one. Acquire and release: everything that
+ * happened before one of the counters reached zero happens before the job; each subtraction pairs with the
+ * others of the node. If the first load returns exactly `count`, all other counters are subtracted already,
+ * and no atomic subtraction is needed. */
 void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker)
 {
     uint16_t difference = (uint16_t)count;
@@ -110,7 +115,8 @@ static bool add_link(quern_counter *counter, quern__link *link, quern__node *nod
     return quern__counter_add_link(counter, link, worker);
 }
 
-/* The link after this one, which is not the last. Relaxed: see quern__node_add_room. */
+/* Returns the next link to add and advances `holder` and `index` past it; there must be one. Relaxed: see
+ * quern__node_reserve_links. */
 static quern__link *next_link(quern__node *node, quern__node **holder, uint32_t *index)
 {
     uint32_t end = *holder == node ? own_count(node->link_count) : QUERN__OWN_LINKS;
@@ -122,7 +128,7 @@ static quern__link *next_link(quern__node *node, quern__node **holder, uint32_t 
     return &(*holder)->links[(*index)++];
 }
 
-/* Relaxed: adding links publishes the node. */
+/* Relaxed: adding the links publishes the node. */
 void quern__node_add_links(quern__node *node, quern_counter *const *after, quern__worker *worker)
 {
     uint32_t index = 0, done_count = 0, count = node->link_count;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Requests to stop. A request is one word that whoever runs something looks at before he begins; so nobody
- * has to be found who might have to be told. */
+/* Requests to stop. A request is one word that jobs, loops and graphs read before they begin a part of
+ * their work. So the requesting thread needs no list of what it cancels. */
 
 /* Release: pairs with the acquire in quern__cancel_is_requested. */
 void quern_cancel_request(quern_cancel *cancel)
@@ -16,7 +16,8 @@ bool quern_cancel_is_requested(const quern_cancel *cancel)
     return quern__cancel_is_requested(cancel);
 }
 
-/* Relaxed: nobody looks at it meanwhile, and what is submitted with it later comes after. */
+/* Relaxed: the caller resets a request only while no running work reads it; submitting work publishes the
+ * reset. */
 void quern_cancel_reset(quern_cancel *cancel)
 {
     if (cancel != NULL) atomic_store_explicit(&cancel->is_requested, 0, memory_order_relaxed);

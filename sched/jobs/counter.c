@@ -4,31 +4,35 @@
 
 /* Counters.
  *
- * A counter is one word, how many are pending, and a list of links: to nodes whose jobs start when it comes
- * to zero, and to workers that sleep until then (see queue.h).
+ * A counter is one word, `pending`, and a list of links. The word holds the number of pending jobs and
+ * holds. Each link refers to a node: a job that starts when the counter reaches zero, or a sleeper that
+ * wakes then (see queue.h).
  *
- *     pending:  | HAS_LINKS | IS_LOCKED | how many jobs and holds |   0: finished; nobody will touch it
+ *     pending:  | HAS_LINKS | IS_LOCKED | number of jobs and holds |     0: finished; no thread will access it
  *
- * The last point is what lets a counter live on the stack of whoever waits for it. So the word is not 0
- * while anybody has to do with the list. Whoever reads or writes that has locked it, with a bit in the same
- * word:
+ * A counter may live on the stack of the thread that waits for it, because no thread accesses a counter
+ * after the word became 0. The word therefore stays above 0 while any thread uses the list. A thread that
+ * reads or writes the list has set IS_LOCKED first:
  *
- *     adds or removes a link:   locks the list unless the word is 0; unlocks it
- *     takes the last one off:   no links, not locked: the word becomes 0, and that is all
- *                               links, not locked:    locks the list in the same step, and finishes
- *                               locked:               leaves it at that; who has locked it finishes
+ *     add or remove a link:      locks the list unless the word is 0; unlocks it afterwards
+ *     subtract the last job:     no links, not locked: the word becomes 0
+ *                                links, not locked:    the same step locks the list; the thread then finishes
+ *                                locked:               the thread leaves; the lock holder finishes
  *
- * Who finishes, instead of unlocking, takes all links out, and makes the word 0 only then. When nothing of
- * the counter is left in its hands it fires the nodes, which live elsewhere. Taking off never waits for a
- * lock. Who adds or removes does, but only as long as another thread links one in or looks for one.
+ * The thread that finishes a counter takes all links out of the list, and only then stores 0. From then on
+ * it uses the links alone and fires their nodes, which are not part of the counter. Subtracting never waits
+ * for a lock. Adding and removing links do, but a thread holds the lock only to insert, find or remove one
+ * link.
  *
- * Whoever fires a node makes somebody go on, who may destroy the pool of that node next. A worker of this
- * pool is waited for by quern_jobs_destroy; a thread that is none says that it is there (outside_calls),
- * from before the word becomes 0 until it is done with the pool. The same holds for a thread that submits.
+ * Firing a node may let a thread continue that destroys the node's pool next. quern_jobs_destroy waits for
+ * the pool's own workers, and for all other threads through outside_call_count: the firing thread
+ * increments it before the word becomes 0, and decrements it when it no longer accesses the pool. A thread
+ * that submits does the same.
  *
- * Workers keep finished jobs back and take several off a counter at once, because the word is contended.
- * They may, as long as the next job that they run is counted by the same counter, since until then it
- * cannot finish anyway. Before anything else runs, and when there is nothing to run, they settle. */
+ * The word is contended, so workers batch their updates: a worker keeps the number of jobs that it finished
+ * and subtracts several at once. This delays nothing as long as the worker's next job has the same counter,
+ * because that job keeps the counter above zero anyway. A worker subtracts before it runs a job with
+ * another counter, and when it finds no job. */
 
 #define HAS_LINKS  (1u << 31)
 #define IS_LOCKED  (1u << 30)
@@ -41,15 +45,16 @@ static bool is_inside(const quern__node *node, const quern__worker *worker)
     return worker != NULL && worker->jobs == node->jobs;
 }
 
-/* Relaxed: whoever has added the link published it under the lock. */
+/* Relaxed: the thread that added the link published this pointer under the lock. */
 static quern__node *node_of(const quern__link *link)
 {
     return atomic_load_explicit(&link->node, memory_order_relaxed);
 }
 
-/* Before the counter is out of hand: from then on somebody may go on and destroy the pools of the nodes, or free
- * the counter. Release: pairs with the acquire in quern__jobs_drop_links (after.c), which sees the call if it
- * sees that the link has no counter. */
+/* Announces to the pools of the nodes that this thread will fire them. Must precede the store of 0:
+ * afterwards another thread may destroy these pools, or free the counter. Release: pairs with the acquire
+ * in quern__jobs_drop_links (after.c), which sees the outside call if it sees that the link has no counter.
+ * */
 static void announce_calls(quern__link *list, const quern__worker *worker)
 {
     for (quern__link *link = list; link != NULL; link = link->next) {
@@ -58,8 +63,9 @@ static void announce_calls(quern__link *list, const quern__worker *worker)
     }
 }
 
-/* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
- * the end. It may have come in as a guest meanwhile. Release: pairs with the acquire in has_fired (counter_wait.c). */
+/* Wakes an outside sleeper. The sleeper locks the mutex before it returns, so it and its pool exist until
+ * this thread unlocks it. The sleeper may meanwhile wait inside of the pool, in an external slot; therefore
+ * external workers are woken, too. Release: pairs with the acquire in has_fired (counter_wait.c). */
 static void fire_outside(quern__link *link, quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->outside_mutex);
@@ -72,14 +78,14 @@ static void fire_outside(quern__link *link, quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* Release pairs with has_fired (counter_wait.c); then the link is gone. */
+/* The link may be gone after the store. Release: pairs with has_fired (counter_wait.c). */
 static void wake_sleeper(quern__link *link, quern__worker *sleeper)
 {
     atomic_store_explicit(&link->node, NULL, memory_order_release);
     quern__parker_give(&sleeper->parker);
 }
 
-/* Ends the call that announce_calls has begun. */
+/* Fires one link and ends the outside call that announce_calls began for it. */
 static void fire(quern__link *link, quern__worker *worker)
 {
     quern__node *node = node_of(link);
@@ -94,7 +100,7 @@ static void fire(quern__link *link, quern__worker *worker)
     if (is_call) quern__jobs_end_outside_call(jobs);
 }
 
-/* In the order in which they were added. */
+/* The list has the newest link first; links fire in the order in which they were added. */
 static quern__link *reverse(quern__link *list)
 {
     quern__link *reversed = NULL;
@@ -107,8 +113,9 @@ static quern__link *reverse(quern__link *list)
     return reversed;
 }
 
-/* By who has locked the list, when nobody is pending any more. Acquire and release: it pairs with the same
- * as take_off. Who has come back to the counter too early finds its own count. */
+/* Finishes a counter without pending jobs; the calling thread holds the lock. Acquire and release: pairs
+ * with the same order in take_off. The mask clears the flags only: a job that another thread added too
+ * early, against the rules, keeps its count. */
 static void finish_locked(quern_counter *counter, quern__worker *worker)
 {
     quern__link *list = counter->links;
@@ -123,10 +130,10 @@ static void finish_locked(quern_counter *counter, quern__worker *worker)
 
 /* --------------------------------------------------------------------------------------- counting down */
 
-/* Writes that come from jobs and holds are released; the last one acquires them all and hands them on.
- * Returns whether this call has locked the list, to finish. Acquire and release: each pairs with all others
- * of the same counter, and with the acquire in quern_counter_is_done. The first look is relaxed: the swap
- * checks it. */
+/* Subtracts `count` jobs or holds. Returns whether this call also locked the list, so that the caller has
+ * to finish the counter. Acquire and release: each subtraction publishes what its thread wrote, and the
+ * last one acquires all of that. It pairs with the other subtractions of the counter and with the acquire
+ * in quern_counter_is_done. The first load is relaxed because the compare-and-swap checks its value. */
 static bool take_off(quern_counter *counter, uint32_t count)
 {
     uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_relaxed);
@@ -155,8 +162,8 @@ void quern__worker_settle_slowly(quern__worker *worker)
 
 /* ------------------------------------------------------------------------------------------- the links */
 
-/* False when the counter is at zero. Acquire: pairs with the release in unlock, for the list, and with that
- * in take_off. Who holds the lock does not wait for anything, so it is unlocked soon. */
+/* Returns false if the counter is at zero. Acquire: pairs with the release in unlock, for the list, and
+ * with the release in take_off. A lock holder never waits for another thread, so spinning is short. */
 static bool lock_unless_zero(quern_counter *counter)
 {
     uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_acquire);
@@ -172,8 +179,9 @@ static bool lock_unless_zero(quern_counter *counter)
     return false;
 }
 
-/* Release: pairs with the acquire in lock_unless_zero and in take_off. The first look is relaxed: the swap
- * checks it. */
+/* Unlocks the list, or finishes the counter if it has no pending jobs any more. Release: pairs with the
+ * acquire in lock_unless_zero and in take_off. The first load is relaxed because the compare-and-swap
+ * checks its value. */
 static void unlock(quern_counter *counter, quern__worker *worker)
 {
     uint32_t flag = counter->links != NULL ? HAS_LINKS : 0;
@@ -186,7 +194,7 @@ static void unlock(quern_counter *counter, quern__worker *worker)
     finish_locked(counter, worker);
 }
 
-/* Relaxed: the lock orders the link's counter. */
+/* Relaxed: the list's lock orders accesses to the link's counter. */
 bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__worker *worker)
 {
     if (!lock_unless_zero(counter)) return false;
@@ -197,7 +205,7 @@ bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__w
     return true;
 }
 
-/* Relaxed: the lock orders the link's counter. */
+/* Relaxed: the list's lock orders accesses to the link's counter. */
 bool quern__counter_remove_link(quern_counter *counter, quern__link *link, quern__worker *worker)
 {
     if (!lock_unless_zero(counter)) return false;
@@ -221,8 +229,8 @@ bool quern_counter_is_done(const quern_counter *counter)
     return counter == NULL || atomic_load_explicit(&counter->pending, memory_order_acquire) == 0;
 }
 
-/* Relaxed: whoever adds to a counter has something that keeps it from finishing, or it is at zero and
- * nobody looks. */
+/* Relaxed: either the caller already holds the counter or has a job in it, so that it cannot finish
+ * meanwhile, or the counter is at zero and no other thread uses it. */
 void quern_counter_hold(quern_counter *counter)
 {
     if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);

@@ -2,26 +2,31 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Waiting for one of several counters, with or without an end in time.
+/* Waiting for one of several counters, with or without a time limit.
  *
- * Who waits looks at the counters, until it wants to sleep. Then it adds a link to the list of each, on its
- * stack, and from there on looks at the links alone: a link that has fired tells that its counter was at zero,
- * whatever became of that afterwards. quern_jobs_wait touches its counter no more; a wait for several, or with
- * a limit, ends with links that have not fired, and takes them out again. A link that is in no list any more
- * was taken out by somebody who is about to fire it: that is waited for, since it writes on this stack.
+ * A waiting thread polls the counters until it is about to sleep. Then it adds one link per counter to the
+ * lists of the counters; the links are on its stack. From then on it polls the links only: a fired link
+ * proves that its counter was at zero, even if that counter is in use again or gone.
  *
- * Whoever fires a link marks it first, then gives a permit, or broadcasts; so who sleeps until a link has
- * fired misses neither. The end in time needs nobody: sleeps are limited by it. */
+ * quern_jobs_wait does not access its counter again after the link fired. A wait for several counters, or
+ * with a limit, may end while links have not fired; it removes these from the lists. If such a link is in
+ * no list any more, another thread has taken it out and is about to fire it. The wait then lasts until the
+ * link has fired, because firing writes to this stack.
+ *
+ * A firing thread first marks the link and then gives a permit or broadcasts. A sleeper that checks the
+ * mark before it sleeps therefore misses no wake-up. The end of the time limit needs no other thread: the
+ * sleep itself has a timeout. */
 
 typedef struct counter_wait {
     quern_counter *const *counters; /* [count] */
     quern__link *links;             /* [count] */
     uint32_t count;
-    uint32_t
-        link_count;    /* added, the last of them fired at once perhaps: then links are what is looked at */
-    uint64_t until_ns; /* 0: without limit */
+    /* number of links added; if it is not 0, the wait polls the links instead of the counters. add_links
+     * marks the last one as fired by itself if its counter was at zero */
+    uint32_t link_count;
+    uint64_t until_ns; /* end of the time limit on quern__clock_ns; 0: no limit */
     bool (*is_over)(const quern__wait *wait);
-    quern__node node; /* whose links they are */
+    quern__node node; /* the sleeper: the node that all links refer to */
 } counter_wait;
 
 /* Acquire: pairs with the release in wake_sleeper and fire_outside (counter.c). */
@@ -30,7 +35,7 @@ static bool has_fired(const quern__link *link)
     return atomic_load_explicit(&link->node, QUERN__HANDSHAKE_ACQUIRE) == NULL;
 }
 
-/* Which of them was at zero, the first in the list; count: none. */
+/* Returns the index of the first counter that was at zero, or `count` if none was. */
 static uint32_t find_done(const counter_wait *waiting)
 {
     if (waiting->link_count == 0) {
@@ -49,7 +54,7 @@ static bool is_over(const quern__wait *wait)
            (waiting->until_ns != 0 && quern__clock_ns() >= waiting->until_ns);
 }
 
-/* The same of one counter without limit. */
+/* is_over for one counter without limit. */
 static bool is_done(const quern__wait *wait)
 {
     const counter_wait *waiting = wait->target;
@@ -57,8 +62,9 @@ static bool is_done(const quern__wait *wait)
                                     : has_fired(&waiting->links[0]);
 }
 
-/* worker is NULL for a thread from outside. When a counter is at zero, the wait is over. Relaxed: the
- * counter's lock publishes the link; at zero nobody else knows it. */
+/* Adds links until one of the counters is at zero, which ends the wait. `worker` is NULL for an outside
+ * thread. Relaxed: the counter's lock publishes the link; a link whose counter is at zero was never
+ * published. */
 static void add_links(counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
 {
     waiting->node.job.run = NULL;
@@ -79,7 +85,7 @@ static void announce(const quern__wait *wait, quern__worker *worker)
     add_links(wait->target, worker->jobs, worker);
 }
 
-/* Until it has fired: somebody is about to do it. */
+/* Waits until a link has fired that another thread has taken out of its list. */
 static void await_fired(quern_jobs *jobs, quern__worker *worker, const quern__link *link)
 {
     if (worker != NULL) {
@@ -93,7 +99,7 @@ static void await_fired(quern_jobs *jobs, quern__worker *worker, const quern__li
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* When the wait is over; afterwards nobody knows the links any more. */
+/* Removes the links that have not fired. Afterwards no other thread has a pointer to any of the links. */
 static void remove_links(const counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
 {
     for (uint32_t i = 0; i < waiting->link_count; i++) {
@@ -121,7 +127,8 @@ static void wait_inside(quern__worker *worker, counter_wait *waiting)
     remove_links(waiting, worker->jobs, worker);
 }
 
-/* As quern__jobs_sleeper_fence, but right for each kind of pool: while it is resized, the kind may change. */
+/* Like quern__jobs_sleeper_fence, but independent of the pool's kind of fence, which a resize may change at
+ * any time while the caller is outside. */
 static void fence_outside(void)
 {
     if (quern__can_fence_all_threads())
@@ -130,10 +137,10 @@ static void fence_outside(void)
         quern__handshake_fence();
 }
 
-/* Until the wait is over or there is a place. Links fire under the mutex; for the place see
- * quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look for a place are a
- * handshake that pairs with quern__jobs_leave. Counting down is relaxed: one broadcast too many does no
- * harm. */
+/* Sleeps until the wait is over or an external slot is free. Links fire under the mutex. A thread that
+ * frees a slot broadcasts if it sees outside_waiter_count above 0 (quern__jobs_leave); the increment here
+ * and the check for a free slot are the other half of that handshake. The decrement is relaxed: one
+ * broadcast too many does no harm. */
 static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
     atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
@@ -145,7 +152,8 @@ static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
     atomic_fetch_sub_explicit(&jobs->outside_count, 1, memory_order_relaxed);
 }
 
-/* All places are taken: sleeps, and takes one that becomes free. */
+/* Waits while all external slots are in use: sleeps outside of the pool, or continues as a worker as soon
+ * as a slot is free. */
 static void wait_outside(quern_jobs *jobs, counter_wait *waiting)
 {
     quern__wait wait = make_wait(waiting);
@@ -160,7 +168,8 @@ static void wait_outside(quern_jobs *jobs, counter_wait *waiting)
         }
     }
     remove_links(waiting, jobs, NULL);
-    /* Whoever fired a link is done with it; see fire_outside. */
+    /* The thread that fired a link holds this mutex until it no longer accesses the link; see fire_outside.
+     * */
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
@@ -199,14 +208,15 @@ quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
     return QUERN_OK;
 }
 
-/* 0: without limit, also when that lies beyond the end of the clock. */
+/* Returns the end of a time limit that begins now. Returns 0, no limit, if the end is beyond the range of
+ * the clock. */
 static uint64_t end_of_limit(uint64_t limit_ns)
 {
     uint64_t now_ns = quern__clock_ns();
     return limit_ns <= UINT64_MAX - 1 - now_ns ? now_ns + limit_ns : 0;
 }
 
-/* A limit of 0 is only a look. */
+/* With a limit of 0 this checks the counters once and does not wait. */
 static quern_result wait_for_any(quern_jobs *jobs, quern_counter *const *counters, uint32_t count,
                                  uint64_t limit_ns, const char *function, uint32_t *out_index)
 {

@@ -4,12 +4,14 @@
 
 /* Forks and joins.
  *
- * A fork is a job on the stack of whoever forked it, and its own counter. As long as nobody steals it
- * nothing is counted, and no atomic operation is made but those of the deque. */
+ * A fork is a job on the stack of the job that forked it, with a completion state of its own instead of a
+ * counter. If no other worker steals it, forking and joining use no atomic read-modify-write operations
+ * apart from those of the deque. */
 
 enum { FORK_OPEN, FORK_DONE, FORK_SLEEPING };
 
-/* These two take a few nanoseconds; where they lie in cache lines of code makes a difference of a fifth. */
+/* quern_jobs_fork and quern_jobs_join take a few nanoseconds; their alignment to cache lines changes that
+ * by a fifth. */
 #define ALIGNED __attribute__((aligned(QUERN__CACHE_LINE_BYTES)))
 
 static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
@@ -20,8 +22,8 @@ static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
     worker->floor = floor;
 }
 
-/* For whoever takes the fork and is not joining it. Release pairs with fork_is_done; then the fork is gone,
- * but the worker that owns it is not. */
+/* Runs a fork on a worker that is not joining it: one that stole it, or the owner during another wait. The
+ * fork may be gone after the exchange, but its owner is not. Release: pairs with fork_has_ended. */
 static void run_fork(quern__job *job, quern__worker *worker)
 {
     quern_fork *fork = job->target;
@@ -75,8 +77,8 @@ static bool fork_is_done(const quern__wait *wait)
     return fork_has_ended(wait->target);
 }
 
-/* Fails when it is done already. Relaxed: the exchange in run_fork orders what was done, and the permit
- * the rest. */
+/* Asks for a permit at the end of the fork. Has no effect if the fork is done already. Relaxed: the
+ * exchange in run_fork orders the fork's writes, and the permit orders the rest. */
 static void announce_fork(const quern__wait *wait, quern__worker *worker)
 {
     quern_fork *fork = wait->target;
@@ -86,7 +88,7 @@ static void announce_fork(const quern__wait *wait, quern__worker *worker)
                                             memory_order_relaxed);
 }
 
-/* Not inlined: most forks are not waited for, and should not pay for what a wait needs. */
+/* Not inlined: most joins do not wait and should not pay for the wait's stack frame. */
 __attribute__((noinline)) static void wait_for_fork(quern__worker *worker, quern_fork *fork)
 {
     const quern__wait wait = {
@@ -94,15 +96,16 @@ __attribute__((noinline)) static void wait_for_fork(quern__worker *worker, quern
     quern__worker_wait(worker, &wait);
 }
 
-/* Pops until the fork comes; what stands above it in the deque was forked or submitted later, by the same
- * job. False when it was stolen. The slot is read relaxed: it is the owner's own. */
+/* Pops jobs until the popped job is the fork, and calls it. Jobs above it in the deque were forked or
+ * submitted later by the same job, and run first. Returns false if the fork was stolen. Relaxed: only this
+ * worker writes the slot. */
 static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
 {
     while (quern__deque_bottom(&worker->deque) > worker->floor) {
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) return false;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == fork) {
-            quern__worker_settle(worker); /* the jobs that stood above it */
+            quern__worker_settle(worker); /* subtract the jobs that ran above the fork */
             call(fork, worker, quern__deque_bottom(&worker->deque));
             return true;
         }

@@ -2,31 +2,31 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/loop.h"
 
-/* How a range is divided.
+/* How workers divide a range.
  *
- *     slots:  |0 ..... 24|25 ..... 49|50 ..... 74|75 ..... 99|     worker w starts in slot w, every time
+ *     slots:  |0 ..... 24|25 ..... 49|50 ..... 74|75 ..... 99|     worker w starts with slot w, in every loop
  *              ^ claims   ^                     ^
- *              from the   not come yet:         a thief takes the back half
- *              front      all of it goes
+ *              from the   worker not started:   a thief takes the back half
+ *              front      a thief takes all
  *
- * A slot is one 64-bit word with begin and end, changed by compare-and-swap; so an item is in one slot at a
- * time, and whoever swaps it out has it alone. The word says all there is to know of a slot: a value that
- * comes back (ABA) does no harm. Relaxed order is enough, since no data is handed over with items: what the
- * loop reads was written before it began, and reaches helpers through the deques; what it writes reaches
- * whoever waits through `references`.
+ * A slot is one 64-bit word with begin and end index, changed by compare-and-swap. An item is in one slot
+ * at a time, so the worker that swaps it out is the only one that runs it. The word is the complete state
+ * of a slot; a value that returns to an earlier one (ABA) does no harm. Relaxed order is sufficient because
+ * items carry no data: what the loop reads was written before it began and reaches helpers through the
+ * deques, and what the loop writes reaches the waiting caller through `references`.
  *
- * Who takes an offer and finds items makes two new offers before it begins, until there are as many
- * participants as there is work for; so they come in a growing tree and no single thread has to call them
- * all. Offers that nobody took are withdrawn in the end: calls nest, so they are the newest in the worker's
- * deque.
+ * A worker that takes an offer and finds items makes two new offers before it begins, until there are as
+ * many participants as there is work for. Participants thus arrive as a growing tree, and no single thread
+ * has to wake all of them. At the end each worker withdraws its unused offers. They are the newest jobs in
+ * its deque, because calls nest.
  *
- * A range that can be asked to stop is asked about after each claim and between calls; with automatic grain
- * a claim is called in pieces of about PIECE_NS. Who sees the request leaves, with what he has claimed left
- * out (was_cut). The others do so as soon as they claim again; so in the end items are left out if and only
- * if one of them has cut.
+ * A range with a cancel request checks the request after each claim and between calls. With automatic
+ * grain, one claim is split into calls of about PIECE_NS. A worker that sees the request sets was_cut and
+ * leaves; the items that it had claimed are skipped. Other workers see the request at the latest when they
+ * claim again. So items were skipped if and only if was_cut is set.
  *
- * Whoever waits for the last participants looks for items of this loop, then for what they have put on
- * offer (wait.c), and then sleeps. */
+ * A caller that waits for the last participants first runs remaining items of the loop, then jobs that the
+ * participants pushed (wait.c), and then sleeps. */
 
 enum { OFFERS_PER_WORKER = 2, PIECE_NS = 4000 };
 
@@ -41,7 +41,8 @@ static void run_all(const quern__range *range, uint32_t worker_index)
     }
 }
 
-/* Grows step by step, as the first items may be the quick ones; shrinks at once. */
+/* Adapts the number of items per call to PIECE_NS. It at most doubles, because the first items may be the
+ * fast ones, but shrinks at once. */
 static uint32_t adapt(uint32_t piece, uint64_t took_ns)
 {
     if (took_ns < PIECE_NS / 2 && piece <= UINT32_MAX / 2) return 2 * piece;
@@ -50,8 +51,8 @@ static uint32_t adapt(uint32_t piece, uint64_t took_ns)
     return smaller != 0 ? smaller : 1;
 }
 
-/* piece: how many items a call gets with automatic grain. The end of one piece is the beginning of the
- * next. */
+/* Runs a range until a cancel request. `piece` is the number of items per call with automatic grain; each
+ * call updates it. The clock is read once per call: the end of one call is the beginning of the next. */
 static bool run_until_asked(const quern__range *range, uint32_t worker_index, uint32_t *piece)
 {
     uint64_t start_ns = range->grain == 0 ? quern__clock_ns() : 0;
@@ -110,9 +111,10 @@ static bool replace(quern__slot *slot, uint64_t *expected, uint64_t items)
                                                  memory_order_relaxed);
 }
 
-/* Where the claim that starts at the front of these ends: an eighth of what is left, in whole grains, which
- * are called one by one; with automatic grain a quarter, in one call. So claims are few, and get smaller
- * toward the end, where they even out the finish. */
+/* Returns the end of a claim that starts at the begin of `items`. A claim is one eighth of the items in
+ * whole grains, which are called one by one; with automatic grain it is one quarter, in one call. So claims
+ * are few, and they shrink toward the end of the range, so that all workers finish at about the same
+ * time. */
 static uint32_t claim_end(const quern__loop *loop, uint64_t items)
 {
     uint32_t left = end_of(items) - begin_of(items);
@@ -122,7 +124,7 @@ static uint32_t claim_end(const quern__loop *loop, uint64_t items)
     return size < left ? begin_of(items) + size : end_of(items);
 }
 
-/* Claims from the worker's own slot. */
+/* Claims items from the worker's own slot. */
 static bool claim_own(quern__loop *loop, quern__slot *own, uint64_t *out_call)
 {
     uint64_t items = atomic_load_explicit(&own->items, memory_order_relaxed);
@@ -134,8 +136,8 @@ static bool claim_own(quern__loop *loop, quern__slot *own, uint64_t *out_call)
     return false;
 }
 
-/* Where the part of a victim's items begins that a thief takes: the back half in whole grains, or all when
- * that is one grain or the worker whose slot it is has not come. */
+/* Returns the first of the victim's items that a thief takes: the back half in whole grains. A thief takes
+ * all of them if they are one grain, or if the slot's worker has not started. */
 static uint32_t cut(const quern__loop *loop, const quern__slot *victim, uint64_t items)
 {
     if (!atomic_load_explicit(&victim->is_owned, memory_order_relaxed)) return begin_of(items);
@@ -154,7 +156,8 @@ static bool steal_items(quern__loop *loop, quern__slot *victim, uint64_t *out_it
     return false;
 }
 
-/* A plain store puts stolen items into the own slot: it is empty, and nobody swaps an empty slot. */
+/* Steals items, claims the first of them and puts the rest into the worker's own slot. A plain store is
+ * sufficient: the own slot is empty, and other workers never swap an empty slot. */
 static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_t *out_call)
 {
     uint64_t start_ns = quern__worker_start_showing(worker);
@@ -195,8 +198,9 @@ static void init_slot(quern__slot *slot, uint64_t begin, uint64_t end)
     atomic_init(&slot->is_owned, false);
 }
 
-/* The first share is for the guest whose loop it is, or for worker 0, who may well be there; other guests
- * get none: they come or they do not. */
+/* Worker 0 and the external worker that calls share one portion: it goes to the caller if that is an
+ * external worker, otherwise to worker 0, which is likely to take part. Other external workers start with
+ * an empty slot, because they may never take part. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
                       const void *scope, const quern__range *range, quern__slot *slots,
                       const quern__worker *caller)
@@ -249,8 +253,8 @@ static uint32_t take_invitations(quern__loop *loop)
     return 0;
 }
 
-/* Relaxed: the worker's own reference, or being the caller, keeps the count from meaning anything meanwhile;
- * the push publishes the loop. */
+/* Relaxed: `references` cannot reach 0 meanwhile, because this worker has a reference itself or is the
+ * caller. The push publishes the loop. */
 static uint32_t offer_in_deque(quern__loop *loop, quern__worker *worker, uint32_t count)
 {
     uint32_t word_count = loop->is_kept ? QUERN__KEPT_OFFER_WORDS : 0;
@@ -264,7 +268,7 @@ static uint32_t offer_in_deque(quern__loop *loop, quern__worker *worker, uint32_
     return pushed_count;
 }
 
-/* Where there is no memory for an offer there is one less. */
+/* Skips offers for which there is no memory: the loop then has fewer participants. */
 static void offer_in_queue(const quern__loop *loop, quern_jobs *jobs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -274,7 +278,7 @@ static void offer_in_queue(const quern__loop *loop, quern_jobs *jobs, uint32_t c
     }
 }
 
-/* Returns how many offers went into the deque. */
+/* Makes offers. Returns the number of offers in the deque. */
 static uint32_t invite(quern__loop *loop, quern__worker *worker)
 {
     uint32_t count = take_invitations(loop);
@@ -284,7 +288,7 @@ static uint32_t invite(quern__loop *loop, quern__worker *worker)
     return 0;
 }
 
-/* Relaxed: the worker wrote it itself. */
+/* Relaxed: only this worker writes the slot. */
 static bool is_newest(const quern__loop *loop, quern__worker *worker)
 {
     const quern__deque_slot *newest =
@@ -292,9 +296,10 @@ static bool is_newest(const quern__loop *loop, quern__worker *worker)
     return atomic_load_explicit(&newest->target, memory_order_relaxed) == loop;
 }
 
-/* The offers begin at `bottom`; above them there may be jobs that the items have submitted. Of what is
- * older nothing is touched, also when a rescuer has taken the offers out (wait.c). Jobs above the offers of a
- * loop that is kept are left: they may wait for its counter, which this worker keeps from finishing. */
+/* Withdraws this worker's offers that no worker took. Offers begin at deque index `bottom`; above them
+ * there may be jobs that items have submitted, which run now. Older jobs stay untouched, even if a rescuing
+ * wait has taken the offers out (wait.c). Above the offers of a loop with is_kept, jobs stay in the deque:
+ * they may wait for the loop's counter, which cannot reach zero before this worker returns. */
 static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count,
                          int64_t bottom)
 {
@@ -315,7 +320,7 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
     return withdrawn_count;
 }
 
-/* Returns how many items it has done. */
+/* Returns the number of items that it ran. */
 static uint64_t work_to_the_end(quern__loop *loop, uint64_t items, const quern__worker *worker)
 {
     uint64_t item_count = 0;
@@ -327,8 +332,8 @@ static uint64_t work_to_the_end(quern__loop *loop, uint64_t items, const quern__
     return item_count;
 }
 
-/* 0 when it was asked. The flag is relaxed: leaving the loop publishes it. Not inlined, so
- * that others do not pay. */
+/* Returns 0 if a cancel request stopped it. The flag is relaxed: leaving the loop publishes it. Not
+ * inlined, so that loops without a cancel request do not pay for it. */
 __attribute__((noinline)) static uint64_t work_until_asked(quern__loop *loop, uint64_t items,
                                                            const quern__worker *worker)
 {
@@ -367,13 +372,13 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker)
 uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_share *share)
 {
     uint64_t items;
-    /* Relaxed: a thief that does not see it yet takes more than it might have. */
+    /* Relaxed: a thief that does not see the flag yet takes all items instead of half of them. */
     atomic_store_explicit(&loop->slots[worker->index].is_owned, true, memory_order_relaxed);
     if (!claim(loop, worker, &items)) return 0;
     int64_t bottom = quern__deque_bottom(&worker->deque);
     uint32_t offer_count = invite(loop, worker);
     int64_t floor = worker->floor;
-    worker->floor = quern__deque_bottom(&worker->deque); /* the offers are not what an item may wait for */
+    worker->floor = quern__deque_bottom(&worker->deque); /* an item must not wait for the offers below */
     work(loop, items, worker, share);
     worker->floor = floor;
     return withdraw(loop, worker, offer_count, bottom);

@@ -3,102 +3,111 @@
 #ifndef QUERN_SCHED_JOBS_LOOP_H
 #define QUERN_SCHED_JOBS_LOOP_H
 
-/* A loop over a range of items that several workers share: what loops that are waited for (parallel_for.c),
- * loops that are submitted (submit_loop.c) and the nodes of a graph have in common. See loop.c for how a
- * range is divided. */
+/* Loops over a range of items. This is the common part of loops that a caller waits for (parallel_for.c),
+ * loops that are submitted (submit_loop.c) and nodes of graphs (graph_task.c). loop.c explains how workers
+ * divide a range. */
 
 #include "sched/jobs/jobs_internal.h"
 
-/* What is to be done. */
+/* A range of items and the function to call for them. */
 typedef struct quern__range {
     quern_range_function *function;
     void *user_data;
     uint32_t count;
-    uint32_t grain;             /* 0: automatic */
-    uint32_t first;             /* items before it are done already; < count */
-    bool is_closed;             /* no part of it runs on a thread while another waits there: see deque.h */
+    uint32_t grain; /* items per call; 0: automatic */
+    uint32_t first; /* first item that is not done yet; below `count` */
+    /* Whether the loop's scope is closed: a worker that waits inside of a closed job runs parts of the loop
+     * only if it waits for this loop; see deque.h. */
+    bool is_closed;
     const quern_cancel *cancel; /* or NULL */
-    const char *name;           /* shown while somebody works on it; or NULL */
+    const char *name;           /* name of the work, published while a worker runs items; or NULL */
 } quern__range;
 
-/* quern_jobs_parallel_for, of a range that may be closed and may be asked to stop: then CANCELLED, when items
- * were left out. For messages, what the user called. */
+/* quern_jobs_parallel_for for a range that may be closed and may have a cancel request. `function` names
+ * the public call in messages. Additional error: CANCELLED if items were skipped. */
 quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function);
 
-/* The items that one worker has claimed and not yet begun, one line each. */
+/* The items that a worker may claim next, on a cache line of its own. */
 typedef struct quern__slot {
-    _Alignas(
-        QUERN__CACHE_LINE_BYTES) _Atomic uint64_t items; /* begin in the low half, end in the high one */
-    _Atomic bool is_owned;                               /* its worker has come */
+    /* Index of the first item in the low half, index after the last item in the high half. */
+    _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint64_t items;
+    _Atomic bool is_owned; /* whether the slot's worker takes part */
 } quern__slot;
 
 typedef struct quern__loop {
-    quern__job offer; /* what lies in deques to invite others; the same as often as needed */
+    quern__job offer; /* job that invites one more worker; pushed into deques as often as needed */
     quern__range range;
-    uint32_t grain; /* range.grain; 1 when automatic */
-    bool wake;      /* offers wake sleepers */
-    /* It is in a store that outlives its offers. So these are no references: they may be left lying, and who
-     * takes one finds out whether the loop is still there. The first words of offer.data go with them. */
+    uint32_t grain; /* range.grain, or 1 if that is automatic */
+    bool wake;      /* whether offers wake sleeping workers */
+    /* Whether the loop is in a store that outlives its offers; see submit_loop.c. Then offers hold no
+     * reference, and unused ones may stay in deques: a worker that takes an offer finds out whether the
+     * loop still runs. The first words of offer.data are copied with each offer for that purpose. */
     bool is_kept;
-    quern__queue_index queue; /* where offers go: NORMAL is the deque; others only of one that is kept */
-    quern__slot *slots;       /* [slot_count] */
-    uint32_t slot_count;      /* the pool's workers */
-    /* Offers lying in deques and workers taking part (not the caller of parallel_for). At 0 nobody else
-     * will touch the loop again. */
+    /* Queue that receives the offers; NORMAL: the deque. Only loops with is_kept use other queues. */
+    quern__queue_index queue;
+    quern__slot *slots;  /* [slot_count] */
+    uint32_t slot_count; /* one slot per worker of the pool, external slots included */
+    /* Number of offers in deques plus number of participants, without the caller of
+     * quern_jobs_parallel_for. No other thread accesses the loop after it became 0. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t references;
-    _Atomic uint32_t invitation_count; /* offers that may still be made */
-    _Atomic bool
-        was_cut; /* somebody has left out items that he had claimed; to be read when all have left */
+    _Atomic uint32_t invitation_count; /* number of offers that may still be made */
+    /* Whether a participant skipped items that it had claimed, because of a cancel request; read after all
+     * participants left. */
+    _Atomic bool was_cut;
 } quern__loop;
 
 enum { QUERN__KEPT_OFFER_WORDS = 2 };
 
-/* Whether one call, or one thread, is all the work needs; of at least one item. */
+/* Whether the range needs only one call or one thread. The range has at least one item. */
 static inline bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
 {
     return thread_count == 1 || range->count - range->first <= 1 ||
            range->count - range->first <= range->grain;
 }
 
-/* All of it on this thread. False when it was asked to stop, and items were left out. */
+/* Runs the whole range on this thread. Returns false if a cancel request made it skip items. */
 bool quern__range_run(const quern__range *range, uint32_t worker_index);
 
-/* run: what a worker does with an offer; the offer's target is the loop. scope: what the loop is a part of,
- * or the loop itself. slots: one per worker of the pool. caller: for whom it is; a guest gets a share, as
- * the pool's own threads do. */
+/* Initializes a loop. `run` is the function of the offer, which finds the loop in job->target. `scope` is
+ * the scope that the loop belongs to, or the loop itself. `slots` has one slot per worker of the pool.
+ * `caller` is the worker that the loop runs for: it gets a share of the items, like the pool's own threads,
+ * even if it is an external worker. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
                       const void *scope, const quern__range *range, quern__slot *slots,
                       const quern__worker *caller);
 
-/* What one participant did of a loop. */
+/* Part of a loop that one participant ran. */
 typedef struct quern__loop_share {
-    uint64_t item_count; /* 0 when it was asked to stop */
+    uint64_t item_count; /* number of items; 0 if a cancel request stopped it */
     uint64_t time_ns;
 } quern__loop_share;
 
-/* Works on items until there are none to claim, inviting others before. Returns how many of the offers that
- * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references.
- * share may be NULL. */
+/* Invites other workers, then runs items until there are none left to claim. Returns the number of its own
+ * offers that no worker took; they are withdrawn, and the caller has to subtract them from `references`.
+ * `share` may be NULL. */
 uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_share *share);
 
-/* Works on items until there are none to claim, without inviting others. False when there were none. It
- * must not stop earlier: what it has stolen and not begun lies in its own slot, and when all others have
- * left, nobody else looks there. */
+/* Runs items until there are none left to claim, without inviting others. Returns false if there were none.
+ * It must not stop earlier: stolen items that it has not begun are in its own slot, and after all
+ * participants left no other worker checks that slot. */
 bool quern__loop_help(quern__loop *loop, quern__worker *worker);
 
-/* How a range is shared once it is clear that it shall be: wake and own as in quern__range_share. The first
- * member of whatever else that needs. False when it is known that items were left out. */
+/* How to share a range after the decision to share it. `wake` and `own` are as in quern__range_share. Embed
+ * this as the first member of a struct with further parameters. `share` returns false if it is known that
+ * items were skipped. */
 typedef struct quern__sharing {
     bool (*share)(struct quern__sharing *sharing, quern__worker *worker, const quern__range *range,
                   bool wake, quern__loop_share *own);
 } quern__sharing;
 
-/* Runs a range that is not plain on this worker alone, or shares it, as is likely to be quicker: see
- * parallel_for.c. False when items were left out, as far as this worker knows. */
+/* Runs a range on this worker alone or shares it, whichever is likely to be faster; see parallel_for.c. The
+ * range must not be plain (quern__range_is_plain). Returns false if this worker knows that items were
+ * skipped. */
 bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing);
 
-/* Shares it, and waits for the last who takes part. False when items were left out. own: what the caller
- * did itself; may be NULL. */
+/* Shares a range with other workers and waits for the last participant. Returns false if items were
+ * skipped. `wake`: whether to wake sleeping workers. `own` receives the caller's own part; it may be
+ * NULL. */
 bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake,
                         quern__loop_share *own);
 

@@ -2,28 +2,34 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/loop.h"
 
-/* The parallel loop that a caller waits for, and when it is shared.
+/* Parallel loops that a caller waits for, and the decision whether to share a loop.
  *
- * Waking a sleeper takes the waker longer than many loops run, and the sleeper arrives later still.
- * Sharing with a worker that is awake takes a few transfers of a cache line between two processors,
- * which is longer than very small loops run. So a worker remembers how long an item of a function took
- * last: alone, and in a shared loop from beginning to end. A loop that is expected to take less than
- * INLINE_NS, or less than sharing it would, runs here. One that is expected to be over before a sleeper
- * arrives (LOOP_QUIET_NS) wakes nobody, unless others went before it in a row; workers that are awake may
- * help. What a shared loop teaches is the time of its caller's own items, with the price of sharing in
- * it; so a short one is tried alone once. As time goes by the other way gets another try. In builds
- * with QUERN_CHECKS every loop is shared: there, finding races matters more than time. docs/jobs.md
- * says what each part of this is worth.
+ * Waking a sleeping worker costs the waker more time than many loops take, and the sleeper starts even
+ * later. Sharing with an awake worker costs a few transfers of a cache line between two processors, which
+ * is longer than very small loops take. So each worker remembers, per function, the time per item of recent
+ * loops: on one thread, and in a shared loop from its beginning to its end. The decisions are:
  *
- * Where guests have made more workers than there are processors a loop is not shared until that is over:
- * see give_way.c. */
+ *     expected time below INLINE_NS, or below that of sharing:    run on this worker alone
+ *     expected to end before a woken worker could start           share with awake workers only, except after a
+ *     (LOOP_QUIET_NS):                                            series of such loops
+ *     otherwise:                                                  share, and wake sleeping workers
+ *
+ * A shared loop yields the time of the caller's own items, which includes the overhead of sharing. So a
+ * short loop is tried once on one thread. Both estimates decay slowly, so that the alternative is tried
+ * again from time to time. Builds with QUERN_CHECKS share every loop, because there finding races matters
+ * more than time. docs/jobs.md has measurements of each of these rules.
+ *
+ * While external workers make the awake workers more than the processors, loops are not shared; see
+ * yield.c. */
 
+/* Up to this number of workers, the slots need at most 1 KiB of stack per nested call. */
 #ifndef QUERN__FEW_WORKERS
-#define QUERN__FEW_WORKERS 16 /* with no more, slots take 1 KiB of stack per nested call */
+#define QUERN__FEW_WORKERS 16
 #endif
 
 enum {
-    SLEEPING_REFERENCE = 1 << 30, /* added to references: the caller sleeps until no other is left */
+    /* Added to `references` while the caller sleeps until no other reference is left. */
+    SLEEPING_REFERENCE = 1 << 30,
     INLINE_NS = 500,
     TRY_INLINE_NS = 20000,
     LOOP_QUIET_NS = 50000,
@@ -33,7 +39,7 @@ enum {
 
 /* ---------------------------------------------------------------------------------------- shared loops */
 
-/* A loop on the stack of the caller, who waits for it. */
+/* A loop on the stack of the caller that waits for it. */
 typedef struct awaited_loop {
     quern__loop loop;
     quern__worker *caller;
@@ -51,13 +57,15 @@ static void run_awaited_offer(quern__job *job, quern__worker *worker)
     quern__worker_close(worker, 0u - is_closed);
     if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
-    /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
+    /* Release: pairs with the acquire in all_left. Afterwards the loop may be gone, except if the caller
+     * sleeps. */
     uint32_t before =
         atomic_fetch_sub_explicit(&awaited->loop.references, done_count, memory_order_release);
     if (before == SLEEPING_REFERENCE + done_count) quern__parker_give(&caller->parker);
 }
 
-/* Acquire pairs with the release of those who leave: what they wrote is visible now. */
+/* Acquire: pairs with the release of the participants that leave, so that the caller sees what they
+ * wrote. */
 static bool all_left(const quern__wait *wait)
 {
     const quern__loop *loop = wait->target;
@@ -70,8 +78,8 @@ static bool help_loop(const quern__wait *wait, quern__worker *caller)
     return quern__loop_help(wait->target, caller);
 }
 
-/* Whoever leaves last gives a permit after subtracting. Relaxed: the flag orders nothing; all_left
- * acquires, and the permit ends the sleep. */
+/* Asks the last participant for a permit: it gives one after its subtraction. Relaxed: the flag orders
+ * nothing; all_left acquires, and the permit ends the sleep. */
 static void announce_loop(const quern__wait *wait, quern__worker *caller)
 {
     quern__loop *loop = wait->target;
@@ -79,8 +87,8 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
     atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
 }
 
-/* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. The flag
- * is read relaxed: all_left has acquired it. */
+/* Withdrawn offers are subtracted with relaxed order: no worker took them, so they have published nothing.
+ * was_cut is read with relaxed order because all_left has acquired it. */
 static bool run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
                        quern__loop_share *own)
 {
@@ -99,7 +107,7 @@ static bool run_shared(quern__worker *caller, const quern__range *range, quern__
     return !atomic_load_explicit(&loop->was_cut, memory_order_relaxed);
 }
 
-/* Not inlined, so that each caller pays for the slots it needs. */
+/* Not inlined, so that the stack frame has only the slots that the pool needs. */
 __attribute__((noinline)) static bool run_shared_few(quern__worker *caller, const quern__range *range,
                                                      bool wake, quern__loop_share *own)
 {
@@ -123,8 +131,8 @@ bool quern__range_share(quern__worker *caller, const quern__range *range, bool w
 
 /* ----------------------------------------------------------------------------------------------- costs */
 
-/* By size as well, in powers of two: one function often stands for loops of several kinds. Who comes first
- * has a place until another needs it. */
+/* Returns the cost entry for the range's function and size class (power of two), because one function is
+ * often used for loops of several kinds. A colliding loop replaces the entry. */
 static quern__cost *cost_of(quern__worker *worker, const quern__range *range)
 {
     uint32_t size_class = 32 - (uint32_t)__builtin_clz(range->count);
@@ -135,14 +143,15 @@ static quern__cost *cost_of(quern__worker *worker, const quern__range *range)
     return cost;
 }
 
-/* One measurement may be far too long, when the thread was interrupted. */
+/* Averages a new measurement into a known cost. One measurement may be far too long because the thread was
+ * interrupted, so it counts as at most twice the known cost. */
 static void mix(double *known_ns, double new_ns)
 {
     if (*known_ns != 0 && new_ns > 2 * *known_ns) new_ns = 2 * *known_ns;
     *known_ns = *known_ns == 0 ? new_ns : (*known_ns + new_ns) / 2;
 }
 
-/* Not known: 0, so that it is shared. */
+/* Whether to run a loop on one thread. A loop of unknown cost is shared. */
 static bool is_for_one(const quern__cost *cost, double count)
 {
     double alone_ns = cost->alone_ns * count;
@@ -151,7 +160,7 @@ static bool is_for_one(const quern__cost *cost, double count)
     return alone_ns < INLINE_NS || (alone_ns < TRY_INLINE_NS && cost->alone_ns <= cost->shared_ns);
 }
 
-/* A row of short loops, one soon after the other, is as good as a long one. */
+/* Whether to wake sleeping workers. Consecutive short loops with short gaps count as one long loop. */
 static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now_ns)
 {
     if (now_ns - worker->loop_end_ns > LOOP_QUIET_NS) worker->quiet_ns = 0;
@@ -160,7 +169,7 @@ static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now
     return wake;
 }
 
-/* Part of a range, from its first item to `count`. */
+/* Returns the part of a range that ends before item `count`. */
 static quern__range until(const quern__range *range, uint32_t count)
 {
     quern__range part = *range;
@@ -168,8 +177,9 @@ static quern__range until(const quern__range *range, uint32_t count)
     return part;
 }
 
-/* An eighth of what is left, in whole grains, is done between two looks at whether there is a processor for
- * somebody else; what then is left is the rest. False when items were left out. */
+/* Runs items on this worker as long as there is no free processor for another worker. It checks that after
+ * each eighth of the remaining items, in whole grains. Afterwards `rest` is the remaining part. Returns
+ * false if items were skipped. */
 static bool run_in_crowd(const quern__worker *worker, quern__range *rest)
 {
     const uint32_t grain = rest->grain != 0 ? rest->grain : 1;
@@ -214,7 +224,7 @@ static bool run_timed(quern__worker *worker, const quern__range *range, quern__c
     return rest.first == rest.count || run_shared_timed(worker, &rest, cost, sharing);
 }
 
-/* A first part shows whether the expectation holds; the rest is shared if it does not. */
+/* Runs a first part alone. If it takes longer than expected, the rest is shared. */
 static bool run_alone(quern__worker *worker, const quern__range *range, quern__cost *cost,
                       quern__sharing *sharing)
 {
@@ -234,7 +244,7 @@ static bool run_alone(quern__worker *worker, const quern__range *range, quern__c
     }
     if (!quern__range_run(&rest, worker->index)) return false;
     took_ns = quern__clock_ns() - start_ns;
-    if (cost->function != range->function) return true; /* a loop inside has taken the place */
+    if (cost->function != range->function) return true; /* a nested loop has replaced the cost entry */
     if (!cost->is_measured) cost->alone_ns = 0;
     cost->is_measured = true;
     mix(&cost->alone_ns, (double)took_ns / range->count);
@@ -259,7 +269,8 @@ static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const
     return quern__range_share(worker, range, wake, own);
 }
 
-/* Of a pool of one thread. */
+/* Runs a range in a pool of one thread and reports its duration and number of grains to the worker's loop
+ * observer. Loops inside of it are not reported. */
 static bool run_watched(quern__worker *worker, const quern__range *range)
 {
     quern__loop_watch *watch = worker->loop_watch;

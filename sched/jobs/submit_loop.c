@@ -4,44 +4,47 @@
 
 /* Loops that are submitted.
  *
- * A submitted loop is a job like any other, which carries what is to be done in its words. So up to its
- * beginning it takes what a job takes, and a loop that one thread runs alone, as very short ones do, never
- * takes more. Who begins it decides (parallel_for.c). To share it he takes a *kept* loop from the pool's
- * store; when there is none and no memory, he shares it as one that he waits for.
+ * A submitted loop starts as an ordinary job that has the loop's parameters in its data words. Until it
+ * begins it costs what a job costs, and so does a loop that one thread runs alone, as very short loops do.
+ * The worker that begins the loop decides whether to share it (parallel_for.c). To share it, the worker
+ * takes a loop object, a *kept* loop, from the pool's store. If the store is empty and there is no memory,
+ * the worker shares the loop on its stack and waits for it.
  *
- *     state of a kept loop:   | generation | participants |      0 participants: in the store
+ *     state of a kept loop:   | generation | participants |      no participants: in the store
  *
- * Nobody waits in it: who finds no more items leaves, and the last one puts the loop back and counts the
- * counter down, or leaves that to be done with the next jobs. Release and acquire of all who leave hand on
- * what they wrote.
+ * No worker waits for a kept loop: a participant that finds no more items leaves. The last one returns the
+ * loop to the store and subtracts it from its counter, at once or together with the next jobs. The release
+ * and acquire of all participants that leave publish what the loop wrote.
  *
- * Offers to take part name the loop and its generation, and hold nothing. Who takes one enters by counting
- * himself in, if the generation is still the same and somebody is there who has not left. Then the loop
- * cannot go back before he leaves, and he reads it as it was when it began (acquire; pairs with open_loop).
- * Otherwise the offer was left lying, and is nothing. So a loop ends when its work does, although offers lie
- * in deques below jobs that take long, or that wait for this very loop. This is why the store keeps loops
- * until the pool ends, and only the pool's own threads and guests touch them. Generations go round after
- * 2^32 loops; an offer that lay so long would let a worker help with another loop than it thinks, no
- * more. */
+ * An offer to take part names the loop and its generation, and holds no reference. A worker that takes an
+ * offer enters the loop if the generation is unchanged and there is at least one participant; it increments
+ * the number of participants in the same step. The loop then cannot return to the store before this worker
+ * leaves, and the worker reads it as it was when it began (acquire; pairs with open_loop). If the worker
+ * cannot enter, the offer is outdated and does nothing.
+ *
+ * So a loop ends when its work does, although offers remain in deques below jobs that take long or that
+ * wait for this very loop. Therefore the store keeps loops until the pool ends, and only the pool's
+ * workers, own and external, access them. Generations wrap after 2^32 loops; an offer that remains in a
+ * deque that long lets a worker help with another loop than intended, which is harmless. */
 
-/* What the words of the job say. */
+/* Data words of the job. */
 enum { USER_DATA, COUNT, GRAIN, CANCEL, NAME, WORD_COUNT };
 
 _Static_assert(WORD_COUNT <= QUERN__JOB_DATA_WORDS, "room for a loop in a job");
 
-/* What those of an offer say. */
+/* Data words of an offer. */
 enum { OFFERED_GENERATION, OFFERED_NAME };
 
 _Static_assert(OFFERED_NAME + 1 == QUERN__KEPT_OFFER_WORDS, "what is copied of an offer");
 
 typedef struct quern__kept_loop {
-    quern__loop loop;                   /* first: offers point to it */
-    const void *scope;                  /* its counter, or NULL */
-    struct quern__kept_loop *next;      /* of all */
-    struct quern__kept_loop *next_free; /* in the store */
+    quern__loop loop;                   /* first member: offers point to it */
+    const void *scope;                  /* the loop's counter, or NULL */
+    struct quern__kept_loop *next;      /* list of all loops of the pool */
+    struct quern__kept_loop *next_free; /* list of the loops in the store */
     size_t bytes;
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint64_t state;
-    quern__slot slots[]; /* one for each worker of the pool */
+    quern__slot slots[]; /* [number of workers of the pool] */
 } quern__kept_loop;
 
 enum { GENERATION_SHIFT = 32 };
@@ -60,7 +63,7 @@ static quern__kept_loop *make_kept(quern_jobs *jobs)
     return made;
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if there is no memory. */
 static quern__kept_loop *take_loop(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->queues.mutex);
@@ -93,8 +96,9 @@ void quern__jobs_release_loops(quern_jobs *jobs)
 
 /* ------------------------------------------------------------------------------------------ participants */
 
-/* Release: pairs with the acquire in try_enter. The load is relaxed: nobody changes the state of a loop
- * without participants, and the lock of the store came before. */
+/* Begins a new generation with one participant. Release: pairs with the acquire in try_enter. The load is
+ * relaxed: no thread changes the state of a loop without participants, and the lock of the store orders
+ * earlier changes. */
 static void open_loop(quern__kept_loop *kept, const char *name)
 {
     uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
@@ -104,7 +108,8 @@ static void open_loop(quern__kept_loop *kept, const char *name)
     atomic_store_explicit(&kept->state, (uint64_t)generation << GENERATION_SHIFT | 1, memory_order_release);
 }
 
-/* Acquire: pairs with the release in open_loop. The first look is relaxed: the swap checks it. */
+/* Acquire: pairs with the release in open_loop. The first load is relaxed because the compare-and-swap
+ * checks its value. */
 static bool try_enter(quern__kept_loop *kept, uint32_t generation)
 {
     uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
@@ -115,9 +120,9 @@ static bool try_enter(quern__kept_loop *kept, uint32_t generation)
     return true;
 }
 
-/* What the worker wrote is released; the last one acquires what all wrote, and hands it on with the
- * counter. Each subtraction pairs with those of the others. work has begun; it ends before the loop can, with
- * which its name may go. */
+/* Takes part in a loop that the worker has entered, and leaves it. The subtraction releases what this
+ * worker wrote; the last participant acquires what all wrote, and publishes it with the counter. `work` has
+ * begun; it ends before the loop can end, because its name may be gone afterwards. */
 static void participate(quern__kept_loop *kept, quern__worker *worker, quern__loop_share *share,
                         const quern__named_work *work)
 {
@@ -142,13 +147,14 @@ static void run_kept_offer(quern__job *job, quern__worker *worker)
 
 /* --------------------------------------------------------------------------------------------- beginning */
 
-/* A loop that its first worker begins. */
+/* Parameters of a loop that its first worker begins. */
 typedef struct beginning {
-    quern__sharing sharing; /* first: see share_kept */
+    quern__sharing sharing; /* first member: see share_kept */
     const quern__job *job;
     quern__queue_index queue;
     quern__named_work work;
-    bool is_kept; /* who leaves it ends its work, and the last one counts down */
+    /* Whether the loop was shared as a kept loop; then participate ends `work` and counts down. */
+    bool is_kept;
 } beginning;
 
 static bool share_kept(quern__sharing *sharing, quern__worker *worker, const quern__range *range, bool wake,
@@ -241,7 +247,7 @@ quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)
     return quern__jobs_parallel_for(jobs, &range, "quern_jobs_run_loop");
 }
 
-/* Casts: nobody writes through these words. */
+/* Casts: no code writes through these words. */
 static void make_loop_job(const quern_loop_def *def, quern__job *job)
 {
     void (*const runs[])(quern__job *, quern__worker *) = {

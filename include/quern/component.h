@@ -6,9 +6,10 @@
 /** @file
  * Component types and resources (singletons of a world), registered by name at run time, in each world.
  *
- * A type is plain bytes unless it has hooks. A type of size 0 is a tag: it takes no space. Describing the
- * fields of a type has three effects: quern_world_hash looks at the fields only (so padding never matters),
- * handles inside values become real when a deferred create does, and tools can show the value. */
+ * A type is plain bytes unless it has hooks. A type of size 0 is a tag and uses no space. Describing the
+ * fields of a type has three effects: quern_world_hash reads only these fields, so that padding does not
+ * matter; provisional handles in these fields are replaced by final ones when commands are applied; and
+ * tools can show the value. */
 
 #include <quern/base.h>
 #include <quern/id.h>
@@ -21,75 +22,79 @@ extern "C" {
 /** A world; see <quern/world.h>. */
 typedef struct quern_world quern_world;
 
-#define QUERN_MAX_COMPONENTS        1024 /**< Component types per world. */
-#define QUERN_MAX_RESOURCES         1024 /**< Resources per world. */
-#define QUERN_MAX_ENTITY_COMPONENTS 250  /**< Components of one entity, including tags. */
-#define QUERN_MAX_ALIGNMENT_BYTES   64   /**< Alignment of a component. */
+#define QUERN_MAX_COMPONENTS        1024 /**< Maximum number of component types per world. */
+#define QUERN_MAX_RESOURCES         1024 /**< Maximum number of resources per world. */
+#define QUERN_MAX_ENTITY_COMPONENTS 250  /**< Maximum number of components of one entity, including tags. */
+#define QUERN_MAX_ALIGNMENT_BYTES   64   /**< Maximum alignment of a component. */
 #define QUERN_MAX_COMPONENT_BYTES \
-    16256 /**< Size of the largest component, which just fits a 16 KiB chunk. */
+    16256 /**< Maximum size of a component; a row of this size just fits a 16 KiB chunk. */
 
-/** What a type needs that is not plain bytes.
+/** Functions that construct, copy, move and destroy values of a type that is not plain bytes.
  *
- * Each hook may be NULL and works on count values that lie next to each other. A hook must not fail and
- * must not call into the world. Without a hook, construct fills with zero bytes, copy and move copy the
- * bytes, and destroy does nothing.
+ * Each hook may be NULL, and processes an array of count values. A hook must not fail and must not call the
+ * world. Without a hook, construct fills with zero bytes, copy and move copy the bytes, and destroy does
+ * nothing.
  *
- * Values of a type with destroy and without copy are handed over: the world takes over what an added or
- * set value owns. Hooks run on the thread that makes the change; copy also runs on worker threads when a
- * command is recorded. */
+ * If a type has a destroy hook but no copy hook, adding or setting a value moves its ownership to the
+ * world. Hooks run on the thread that makes the change; copy also runs on worker threads that record
+ * commands. */
 typedef struct quern_hooks {
-    /** Makes values of raw memory. */
+    /** Constructs values in uninitialised memory. */
     void (*construct)(void *values, uint32_t count, void *user_data) QUERN__ZERO;
-    /** Copies to raw memory; the sources stay alive. */
+    /** Copies values to uninitialised memory; the sources remain valid. */
     void (*copy)(void *targets, const void *sources, uint32_t count, void *user_data) QUERN__ZERO;
-    /** Moves to raw memory; the sources are raw memory afterwards, and destroy is not called for them. */
+    /** Moves values to uninitialised memory. The sources are uninitialised afterwards; destroy is not
+     * called for them. */
     void (*move)(void *targets, void *sources, uint32_t count, void *user_data) QUERN__ZERO;
-    /** Releases what the values own; they are raw memory afterwards. */
+    /** Releases what the values own; they are uninitialised memory afterwards. */
     void (*destroy)(void *values, uint32_t count, void *user_data) QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to each hook. */
 } quern_hooks;
 
-/** Describes a component type. */
+/** Definition of a component type. */
 typedef struct quern_component_def {
-    const char *name QUERN__ZERO; /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world. */
-    /** 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment. */
+    const char *name QUERN__ZERO; /**< Name of 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world. */
+    /** Size of a value, 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment. */
     uint32_t size_bytes QUERN__ZERO;
     uint32_t alignment_bytes QUERN__ZERO; /**< A power of two up to QUERN_MAX_ALIGNMENT_BYTES; 0 means 1. */
-    const char *type_name QUERN__ZERO;    /**< Name of the C type, for QUERN_COLUMN; NULL: not known. */
-    /** Described fields; none: all bytes count as they are. */
+    const char *type_name QUERN__ZERO; /**< Name of the C type, checked by QUERN_COLUMN; NULL if unknown. */
+    /** Described fields. Without any, the value is all of its bytes. */
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO;
-    quern_hooks hooks QUERN__ZERO; /**< None: plain bytes. A tag has none. */
-    /** Each entity that has it may have it disabled: then terms leave the entity out, as if it did not have
-     * the component, but the value stays, and switching costs next to nothing. See quern_entity_enable. */
+    quern_hooks hooks QUERN__ZERO; /**< Hooks; none for plain bytes. A tag must have none. */
+    /** Whether the component can be disabled per entity. Terms leave out an entity in which it is disabled,
+     * as if the entity lacked the component, but the value is kept, and enabling or disabling costs almost
+     * nothing. See quern_entity_enable. */
     bool can_disable QUERN__ZERO;
-    /** Filters on changes of it (quern_term_changed) let single rows pass instead of whole chunks. While
-     * there are such filters, each entity that has it takes 8 bytes more, and who asks for the column to
-     * write writes these, too; see quern_view_write_rows. For a tag, to be added is to change. */
+    /** Whether change filters on the component (quern_term_changed) select single rows instead of whole
+     * chunks. While such a filter exists, each entity with the component uses 8 bytes more, and requesting
+     * the column for writing also updates these row versions; see quern_view_write_rows. A tag changes when
+     * it is added. */
     bool row_changes QUERN__ZERO;
-    bool is_hidden QUERN__ZERO; /**< Tools should not show it. Not part of the layout. */
+    bool is_hidden QUERN__ZERO; /**< Whether tools should hide the component. Not part of the layout. */
 } quern_component_def;
 
-/** Registers a type. The same name with the same layout (size, alignment, fields, hooks, can_disable,
- * row_changes) gives the same component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT,
- * COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY.
- * Threads: main, between frames. */
+/** Registers a component type. Registering the same name with the same layout (size, alignment, fields,
+ * hooks, can_disable, row_changes) again returns the same component. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has another layout),
+ * LIMIT (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_component_register(quern_world *world, const quern_component_def *def,
                                                 quern_component *out_component);
 
-/** Returns the component of that name, or null. Threads: any, while nobody registers. */
+/** Returns the component with the given name, or null if there is none. Threads: any, while no thread
+ * registers. */
 QUERN_API quern_component quern_component_find(const quern_world *world, const char *name);
 
-/** Returns the name of a component, valid as long as the world. NULL, with a message, if the world does not
- * have it. Threads: any, while nobody registers. */
+/** Returns the name of a component, valid as long as the world. NULL, with a message, if the component is
+ * not of this world. Threads: any, while no thread registers. */
 QUERN_API const char *quern_component_name(const quern_world *world, quern_component component);
 
-/** Gives the size of one value, 0 for a tag. Errors: NULL_ARGUMENT, UNKNOWN_COMPONENT. Threads: any, while
- * nobody registers. */
+/** Returns the size of a component's value; 0 for a tag. Errors: NULL_ARGUMENT, UNKNOWN_COMPONENT. Threads:
+ * any, while no thread registers. */
 QUERN_API quern_result quern_component_get_size(const quern_world *world, quern_component component,
                                                 uint32_t *out_size_bytes);
 
-/** Registers a C type as plain bytes, under its own name. The type comes last, so that a type of C++ may
- * have commas in it; one that is not trivially copyable does not compile.
+/** Registers a C type as a component of plain bytes, named after the type. The type is the last argument,
+ * so that a C++ type may contain commas. A C++ type that is not trivially copyable does not compile.
  *
  *     quern_component position;
  *     quern_result result = QUERN_COMPONENT_REGISTER(world, &position, Position);
@@ -103,7 +108,8 @@ QUERN_API quern_result quern_component_get_size(const quern_world *world, quern_
     quern_component_register((world), &(quern_component_def){QUERN_TYPE(__VA_ARGS__)}, (out_component))
 #endif
 
-/** Registers a C type with described fields, given as to QUERN_FIELDS:
+/** Registers a C type with described fields as a component, named after the type; see QUERN_FIELDS for the
+ * fields.
  *
  *     quern_result result = QUERN_COMPONENT_REGISTER_FIELDS(world, &position, Position, x, y);
  *
@@ -120,28 +126,31 @@ QUERN_API quern_result quern_component_get_size(const quern_world *world, quern_
 
 /* -------------------------------------------------------------------------------------- resources */
 
-/** Describes a singleton of the world: a grid, a score, the input. Systems reach it by declaring it.
- * quern_world_hash includes it exactly when its fields are described. */
+/** Definition of a resource: a singleton of the world, such as a grid, a score, or the input. Systems
+ * declare the resources that they access. quern_world_hash includes the resource if and only if it has
+ * described fields. */
 typedef struct quern_resource_def {
-    const char *name QUERN__ZERO;    /**< As in quern_component_def; a component may have the same name. */
-    uint32_t size_bytes QUERN__ZERO; /**< 1 and more. */
+    /** Name as in quern_component_def; a component may have the same name. */
+    const char *name QUERN__ZERO;
+    uint32_t size_bytes QUERN__ZERO;                  /**< Size of the value, at least 1. */
     uint32_t alignment_bytes QUERN__ZERO;             /**< A power of two up to 64; 0 means 16. */
-    const char *type_name QUERN__ZERO;                /**< Name of the C type; NULL: not known. */
+    const char *type_name QUERN__ZERO;                /**< Name of the C type; NULL if unknown. */
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO; /**< Described fields. */
-    const void *value QUERN__ZERO; /**< size_bytes to start with; NULL: constructed, or zero bytes. */
-    quern_hooks hooks QUERN__ZERO; /**< destroy runs when the world is destroyed. */
-    bool is_hidden QUERN__ZERO;    /**< Tools should not show it. */
+    /** Initial value, size_bytes long; NULL: constructed by the hook, or zero bytes. */
+    const void *value QUERN__ZERO;
+    quern_hooks hooks QUERN__ZERO; /**< Hooks. destroy is called when the world is destroyed. */
+    bool is_hidden QUERN__ZERO;    /**< Whether tools should hide the resource. */
 } quern_resource_def;
 
-/** Registers a resource. The same name with the same layout (size, alignment, fields, hooks) gives the same
- * resource again, which keeps its value: `value` is ignored then. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
- * BAD_ALIGNMENT, LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. Threads:
- * main, between frames. */
+/** Registers a resource. Registering the same name with the same layout (size, alignment, fields, hooks)
+ * again returns the same resource, which keeps its value; `value` is then ignored. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT, BAD_ALIGNMENT, LAYOUT_MISMATCH (the name has another layout), LIMIT
+ * (QUERN_MAX_RESOURCES), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
                                                quern_resource *out_resource);
 
-/** Registers a C type as a resource, as QUERN_COMPONENT_REGISTER does for a component; the value begins as
- * zero bytes. Errors and threads: as quern_resource_register. */
+/** Registers a C type as a resource of zero bytes, named after the type; see QUERN_COMPONENT_REGISTER.
+ * Errors and threads: as quern_resource_register. */
 #ifdef __cplusplus
 #define QUERN_RESOURCE_REGISTER(world, out_resource, ...) \
     quern__resource_register<__VA_ARGS__>((world), (out_resource), #__VA_ARGS__, {})
@@ -150,8 +159,8 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
     quern_resource_register((world), &(quern_resource_def){QUERN_TYPE(__VA_ARGS__)}, (out_resource))
 #endif
 
-/** Registers a C type with described fields as a resource, as QUERN_COMPONENT_REGISTER_FIELDS does for a
- * component; the value begins as zero bytes. Errors and threads: as quern_resource_register. */
+/** Registers a C type with described fields as a resource of zero bytes, named after the type; see
+ * QUERN_COMPONENT_REGISTER_FIELDS. Errors and threads: as quern_resource_register. */
 #ifdef __cplusplus
 #define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...) \
     quern__resource_register<type>((world), (out_resource), #type, QUERN_FIELDS(type, __VA_ARGS__))
@@ -162,17 +171,18 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
         (out_resource))
 #endif
 
-/** Returns the resource of that name, or null. Threads: any, while nobody registers. */
+/** Returns the resource with the given name, or null if there is none. Threads: any, while no thread
+ * registers. */
 QUERN_API quern_resource quern_resource_find(const quern_world *world, const char *name);
 
-/** Gives the size of the value. Errors: NULL_ARGUMENT, UNKNOWN_RESOURCE. Threads: any, while nobody
- * registers. */
+/** Returns the size of a resource's value. Errors: NULL_ARGUMENT, UNKNOWN_RESOURCE. Threads: any, while no
+ * thread registers. */
 QUERN_API quern_result quern_resource_get_size(const quern_world *world, quern_resource resource,
                                                uint32_t *out_size_bytes);
 
-/** Returns the value, whose address never changes. Returns NULL, with a message, when the world does not
- * have the resource or a frame is running (systems use quern_context_resource). Threads: main, between
- * frames. */
+/** Returns the address of a resource's value, valid as long as the world. Returns NULL, with a message, if
+ * the resource is not of this world, or while a frame is running (systems use quern_context_resource).
+ * Threads: main, between frames and in exclusive systems. */
 QUERN_API void *quern_resource_get(quern_world *world, quern_resource resource);
 
 #ifdef __cplusplus

@@ -4,23 +4,25 @@
 #define QUERN_EVENT_H
 
 /** @file
- * Events: values that some systems emit and others read, in an order that does not depend on the number
- * of threads. docs/events.md explains them.
+ * Events are values that some systems emit and other systems read, in an order that does not depend on the
+ * number of threads. docs/events.md explains them.
  *
  *     quern_event hit;
  *     check(QUERN_EVENT_REGISTER(world, &hit, Hit));
  *     ... {.name = "shoot", .run = shoot, .terms = {...}, .emits = {hit}}
  *     ... {.name = "bleed", .run = bleed, .items = hit}
  *
- * A system that declares an event in `emits` appends to it while it runs. The next sync point publishes
- * what was emitted, in the order (system, view, emission); of one system, what its condition emits comes first,
- * then begin, the views, and end. From then on each *reader* sees each event
- * once: a system that declares the event in `reads_events`, or in `items`, or a quern_event_reader of
- * code between frames. An event is freed when all readers have seen it; where there are none, at once. A
- * reader sees what is published after it was made.
+ * A system that declares an event in `emits` emits values of it while it runs. The next sync point
+ * publishes these values, ordered by system, view and emission. Within one system, events of the condition
+ * precede those of begin, those of the views, and those of end.
  *
- * Emitted values are never copied again: readers get them in *blocks* of some hundred, where the
- * emitting system put them. Where blocks begin and end follows from what was emitted, and not from the
+ * From then on each *reader* sees each event once. Readers are the systems that declare the event in
+ * `reads_events` or in `items`, and each quern_event_reader of code between frames. A reader sees the
+ * events that are published after its creation. An event is freed when all readers have seen it; without
+ * readers, it is freed immediately.
+ *
+ * Emitted values are never copied again: readers access them in *blocks* of some hundred, in the memory to
+ * which the emitting system wrote them. The limits of blocks depend on the emitted events only, not on
  * threads. */
 
 #include <quern/base.h>
@@ -36,48 +38,53 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_EVENTS        1024 /**< Event types per world. */
-/** What may wait for a reader by default: 64 MiB. */
+#define QUERN_MAX_EVENTS        1024 /**< Maximum number of event types per world. */
+/** Default limit for the events that wait for readers: 64 MiB. */
 #define QUERN_EVENT_LIMIT_BYTES ((uint64_t)64 << 20)
 
 /* ----------------------------------------------------------------------------------------- types */
 
-/** Describes an event type. */
+/** Definition of an event type. */
 typedef struct quern_event_def {
-    const char *name QUERN__ZERO; /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique among the world's events. */
-    /** 0 (it is only counted) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment. */
+    /** Name of 1 to QUERN_MAX_NAME_BYTES bytes, unique among the world's events. */
+    const char *name QUERN__ZERO;
+    /** Size of a value, 0 to QUERN_MAX_COMPONENT_BYTES, a multiple of the alignment. Events of size 0 are
+     * only counted. */
     uint32_t size_bytes QUERN__ZERO;
     uint32_t alignment_bytes QUERN__ZERO; /**< A power of two up to QUERN_MAX_ALIGNMENT_BYTES; 0 means 1. */
-    const char *type_name QUERN__ZERO;    /**< Name of the C type, for QUERN_EVENTS; NULL: not known. */
-    /** Described fields. Provisional handles in fields described as QUERN_FIELD_ENTITY become real when the
-     * event is published. */
+    const char *type_name QUERN__ZERO; /**< Name of the C type, checked by QUERN_EVENTS; NULL if unknown. */
+    /** Described fields. Publishing replaces provisional handles in fields of type QUERN_FIELD_ENTITY by
+     * final handles. */
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO;
-    /** None: plain bytes. A value is copied when it is emitted (with destroy and without copy: handed over)
-     * and destroyed when it is freed; construct and move are not used. */
+    /** Hooks; none for plain bytes. An emitted value is copied by the copy hook; with a destroy hook but no
+     * copy hook, its ownership passes to the event. It is destroyed when the event is freed. construct and
+     * move are not used. */
     quern_hooks hooks QUERN__ZERO;
-    /** Limit for the events that wait for readers; 0 means QUERN_EVENT_LIMIT_BYTES. A waiting block costs the
-     * bytes of its values (1 for each event of 0 bytes) and 32 bytes; see quern_event_block for its length.
-     * When a publication exceeds the limit, the oldest blocks are dropped, also for readers that have not seen
-     * them, until the rest is within the limit. The events of the last publication and those that a running
-     * system reads are never dropped. */
+    /** Limit for the events that wait for readers; 0 means QUERN_EVENT_LIMIT_BYTES. A waiting block costs
+     * the bytes of its values (1 for an event of 0 bytes) and 32 bytes; see quern_event_block for its
+     * length. When a publication exceeds the limit, the oldest blocks are dropped until the rest is within
+     * the limit, even if some readers have not seen them. Events of the last publication, and events that a
+     * running system reads, are never dropped. */
     uint64_t limit_bytes QUERN__ZERO;
-    bool is_hidden QUERN__ZERO; /**< Tools should not show it. Not part of the layout. */
+    bool is_hidden QUERN__ZERO; /**< Whether tools should hide the event. Not part of the layout. */
 } quern_event_def;
 
-/** Registers an event type. The same name with the same layout and limit gives the same event again.
- * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH, LIMIT,
- * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+/** Registers an event type. Registering the same name with the same layout and limit again returns the same
+ * event. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the
+ * name has another layout or limit), LIMIT (QUERN_MAX_EVENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main,
+ * between frames. */
 QUERN_API quern_result quern_event_register(quern_world *world, const quern_event_def *def,
                                             quern_event *out_event);
 
-/** Returns the event of that name, or null. Threads: any, while nobody registers. */
+/** Returns the event with the given name, or null if there is none. Threads: any, while no thread
+ * registers. */
 QUERN_API quern_event quern_event_find(const quern_world *world, const char *name);
 
-/** Returns the name of an event, valid as long as the world. NULL, with a message, if the world does not
- * have it. Threads: any, while nobody registers. */
+/** Returns the name of an event, valid as long as the world. NULL, with a message, if the event is not of
+ * this world. Threads: any, while no thread registers. */
 QUERN_API const char *quern_event_name(const quern_world *world, quern_event event);
 
-/** Registers a C type as an event of plain bytes, under its own name; as QUERN_COMPONENT_REGISTER. */
+/** Registers a C type as an event of plain bytes, named after the type; see QUERN_COMPONENT_REGISTER. */
 #ifdef __cplusplus
 #define QUERN_EVENT_REGISTER(world, out_event, ...) \
     quern__event_register<__VA_ARGS__>((world), (out_event), #__VA_ARGS__, {})
@@ -86,7 +93,7 @@ QUERN_API const char *quern_event_name(const quern_world *world, quern_event eve
     quern_event_register((world), &(quern_event_def){QUERN_TYPE(__VA_ARGS__)}, (out_event))
 #endif
 
-/** Registers a C type with described fields as an event; as QUERN_COMPONENT_REGISTER_FIELDS. */
+/** Registers a C type with described fields as an event; see QUERN_COMPONENT_REGISTER_FIELDS. */
 #ifdef __cplusplus
 #define QUERN_EVENT_REGISTER_FIELDS(world, out_event, type, ...) \
     quern__event_register<type>((world), (out_event), #type, QUERN_FIELDS(type, __VA_ARGS__))
@@ -97,33 +104,37 @@ QUERN_API const char *quern_event_name(const quern_world *world, quern_event eve
                          (out_event))
 #endif
 
-/** What is known of an event now. */
+/** Current statistics of an event. */
 typedef struct quern_event_stats {
-    uint64_t waiting_count; /**< Events published and not freed. */
-    uint64_t waiting_bytes; /**< Their cost towards quern_event_def.limit_bytes. */
-    uint32_t reader_count;  /**< Systems, of all schedules, and readers of code between frames. */
-    /** Events dropped before a reader had seen them; an event counts once for each such reader. */
+    uint64_t waiting_count; /**< Number of events published and not freed. */
+    uint64_t waiting_bytes; /**< Cost of these events towards limit_bytes of quern_event_def. */
+    /** Number of readers: systems of all schedules, and readers of code between frames. */
+    uint32_t reader_count;
+    /** Number of events dropped before a reader had seen them. An event counts once per such reader. */
     uint64_t lost_count;
 } quern_event_stats;
 
-/** Tells what waits of an event. Errors: NULL_ARGUMENT, UNKNOWN_EVENT. Threads: main, between frames. */
+/** Returns the statistics of an event. Errors: NULL_ARGUMENT, UNKNOWN_EVENT. Threads: main, between frames.
+ */
 QUERN_API quern_result quern_event_get_stats(const quern_world *world, quern_event event,
                                              quern_event_stats *out_stats);
 
 /* ------------------------------------------------------------------------------------- in systems */
 
-/** Where a callback puts the events of one type. Valid until the callback returns. */
+/** The destination for a callback's events of one type. Valid until the callback returns. */
 typedef struct quern_emitter {
-    char *next;          /**< Internal: the place of the next value, */
-    char *end;           /**< Internal: unless it is this. */
-    uint32_t size_bytes; /**< Internal: of a value. */
+    char *next; /**< Internal: address of the next value. */
+    /** Internal: end of the room for values; if equal to `next`, the next value needs quern__emit_place. */
+    char *end;
+    uint32_t size_bytes; /**< Internal: size of a value. */
 } quern_emitter;
 
-/** Returns the emitter of this callback for an event that the system declares in `emits`; NULL, refused,
- * for another. What the condition of a system emits is published in either case. */
+/** Returns this callback's emitter for an event that the system declares in `emits`. For any other event,
+ * the call is refused and returns NULL. Events that a condition emits are published whatever the condition
+ * returns. */
 QUERN_API quern_emitter *quern_context_emitter(quern_context *context, quern_event event);
 
-/* Internal: the long way to a place. type_name: NULL for a value to be copied there. */
+/* Internal: the uncommon cases of emitting a value. type_name: NULL if the caller copies a value. */
 QUERN_API void *quern__emit_place(quern_emitter *emitter, size_t size_bytes, const char *type_name);
 
 static inline void *quern__emit_sized(quern_emitter *emitter, size_t size_bytes, const char *type_name)
@@ -136,7 +147,8 @@ static inline void *quern__emit_sized(quern_emitter *emitter, size_t size_bytes,
     return place;
 }
 
-/* For quern_emit. Nobody else gets the address of the value, so the compiler may keep it in registers. */
+/* Internal: implements quern_emit. The address of the value does not escape, so the compiler may keep the
+ * value in registers. */
 static inline bool quern__emit_value(quern_emitter *emitter, const void *value, size_t size_bytes)
 {
     void *place = quern__emit_sized(emitter, size_bytes, NULL);
@@ -145,17 +157,18 @@ static inline bool quern__emit_value(quern_emitter *emitter, const void *value, 
     return true;
 }
 
-/** Emits one event: the bytes of a value of its C type.
+/** Emits one event: copies the bytes of a value of the event's C type.
  *
  *     quern_emit(emitter, &(Hit){.target = target, .damage = 3});
  *
- * Returns false when the emitter is NULL, is used after its callback (with a message), or there is no
- * memory; then nothing is emitted, and in the last case the frame returns OUT_OF_MEMORY in the end.
- * Refused, and false, when the event has another size, or a copy hook: quern_emit_copy calls it. */
+ * Returns true if the event was emitted. Returns false if the emitter is NULL, if the emitter's callback
+ * has returned (with a message), or if memory is exhausted; the frame then returns OUT_OF_MEMORY at its
+ * end. The call is refused, and returns false, if the value's size differs from the event's, or if the
+ * event has a copy hook; use quern_emit_copy for such events. */
 #define quern_emit(emitter, ...) (quern__emit_value((emitter), (__VA_ARGS__), sizeof *(__VA_ARGS__)))
 
-/** Emits one event and returns where it is, to be written by the caller, all of it; NULL where quern_emit
- * returns false. An event with hooks is made there by the caller, as if it were handed over.
+/** Emits one event and returns its address. The caller must write the whole value. Returns NULL where
+ * quern_emit returns false. If the event has hooks, the caller constructs the value, and the event owns it.
  *
  *     Hit *hit = QUERN_EMIT(emitter, Hit);
  *     if (hit != NULL) hit->damage = 3, hit->target = target; */
@@ -166,14 +179,15 @@ static inline bool quern__emit_value(quern_emitter *emitter, const void *value, 
     ((__VA_ARGS__ *)quern__emit_sized((emitter), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/* For QUERN_EMIT_SOME. */
+/* Internal: implements QUERN_EMIT_SOME. */
 QUERN_API void *quern__emit_some(quern_emitter *emitter, uint32_t most, uint32_t *out_count,
                                  size_t size_bytes, const char *type_name);
 
-/** Emits several events and returns where they are, next to each other: an array to be written by the
- * caller, all of it, as with QUERN_EMIT. *out_count tells how many: at least 1, and at most `most`, for
- * blocks end. For kernels with many events: where each is emitted by itself, it waits for the one before
- * to be counted. NULL, and 0, where quern_emit returns false, and where most is 0.
+/** Emits several events and returns the address of the first; the others follow it as in an array. The
+ * caller must write all values. *out_count is set to their number, from 1 to `most`; it is less than `most`
+ * if a block ends. Use this to emit many events from one callback: it reserves space for several at a time,
+ * where single emits wait for each other. Returns NULL and sets *out_count to 0 where quern_emit returns
+ * false, and if `most` is 0.
  *
  *     for (uint32_t row = 0, some; row < count; row += some) {
  *         Hit *hits = QUERN_EMIT_SOME(emitter, count - row, &some, Hit);
@@ -188,35 +202,35 @@ QUERN_API void *quern__emit_some(quern_emitter *emitter, uint32_t most, uint32_t
     ((__VA_ARGS__ *)quern__emit_some((emitter), (most), (out_count), sizeof(__VA_ARGS__), #__VA_ARGS__))
 #endif
 
-/** Emits one event of any type: a copy of the value, by the copy hook if there is one. value may be NULL
- * for an event of 0 bytes. Returns as quern_emit. */
+/** Emits one event of any type: a copy of the value, made by the copy hook if there is one. value may be
+ * NULL for an event of 0 bytes. Returns the same as quern_emit. */
 QUERN_API bool quern_emit_copy(quern_emitter *emitter, const void *value);
 
-/** Emits count events from an array; all or none. As quern_context_emitter and quern_emit. values may be
- * NULL for an event of 0 bytes. */
+/** Emits count events from an array, or none if it fails. The event must be declared in `emits`, as for
+ * quern_context_emitter; returns the same as quern_emit. values may be NULL for an event of 0 bytes. */
 QUERN_API bool quern_context_emit(quern_context *context, quern_event event, const void *values,
                                   uint32_t count);
 
-/** A block of events: what one callback, or one call of quern_world_emit, emitted in a row. It ends after as
- * many values as fit 16,368 bytes, and where that callback or call ends. A block is freed, and costs nothing
- * any more, in the first publication of the event after all readers have seen it. */
+/** A block of consecutive events that one callback, or one call of quern_world_emit, has emitted. A block
+ * has as many values as fit 16,368 bytes, or fewer if it is the last one of the callback or call. A block
+ * is freed, and stops counting towards the limit, at the first publication of the event after all readers
+ * have seen it. */
 typedef struct quern_event_block {
-    const void *values; /**< Not NULL; count values of the event's type next to each other. */
-    uint32_t count;     /**< At least 1. */
+    const void *values; /**< The values, `count` of them in an array of the event's type. Not NULL. */
+    uint32_t count;     /**< Number of events, at least 1. */
 } quern_event_block;
 
-/** Walks over events. */
+/** Iterates over blocks of events. */
 typedef struct quern_event_iterator {
-    quern_event_block block; /**< The current one. */
+    quern_event_block block; /**< The current block. */
     const void *channel;     /**< Internal. */
     uint64_t number;         /**< Internal. */
     uint64_t end;            /**< Internal. */
 } quern_event_iterator;
 
-/** Begins a walk over the events that this run of the system is the first one of the system to see, in
- * order. The system declares the event in `reads_events` or `items`; the walk of one that does not is
- * refused, and empty, and false is returned. All callbacks of one run see the same events, which are the
- * system's until the run is over:
+/** Starts iterating the events published since the system last ran, in order. The system must declare the
+ * event in `reads_events` or `items`; otherwise the call is refused, returns false, and the iteration is
+ * empty. All callbacks of one run see the same events. The events stay valid until the run has ended:
  *
  *     quern_event_iterator it;
  *     quern_context_events(context, hit, &it);
@@ -225,26 +239,28 @@ typedef struct quern_event_iterator {
  *         for (uint32_t i = 0; i < it.block.count; i++) ...
  *     }
  *
- * A run that is held back by its condition or interval has seen nothing; the condition sees what the run
- * would see. */
+ * The condition sees the events that the run would see. A system that is skipped because of its condition
+ * or interval has seen none of them. */
 QUERN_API bool quern_context_events(quern_context *context, quern_event event,
                                     quern_event_iterator *out_iterator);
 
-/** Moves on to the next block; false after the last. Values are valid until the callback returns. */
+/** Advances to the next block. Returns false after the last. The values are valid until the callback
+ * returns. */
 QUERN_API bool quern_event_next(quern_event_iterator *iterator);
 
-/** Returns how many events quern_context_events would walk over; refused as that. */
+/** Returns the number of events that quern_context_events would iterate. Refused under the same conditions.
+ */
 QUERN_API uint64_t quern_context_event_count(quern_context *context, quern_event event);
 
-/** Returns the view.count events of a view, in a system with `items`. Refused elsewhere. */
+/** Returns the view.count events of a view in a system with `items`. Refused in any other callback. */
 QUERN_API const void *quern_view_events(const quern_view *view);
 
-/* For QUERN_EVENTS. */
+/* Internal: implements QUERN_EVENTS. */
 QUERN_API const void *quern__view_events_typed(const quern_view *view, size_t size_bytes,
                                                const char *type_name);
 
-/** Returns the events of a view as an array of a C type, to read. Refused as in QUERN_COLUMN when the type
- * is another one.
+/** Returns the events of a view as an array of a C type, to read. Refused like QUERN_COLUMN if the type is
+ * not that of the event.
  *
  *     const Hit *hits = QUERN_EVENTS(view, Hit); */
 #ifdef __cplusplus
@@ -256,36 +272,39 @@ QUERN_API const void *quern__view_events_typed(const quern_view *view, size_t si
 
 /* --------------------------------------------------------------------------------- between frames */
 
-/** Emits count events and publishes them at once, from code between frames and in exclusive systems; all
- * or none. Readers among systems see them from the next segment of a frame on. values may be NULL for an
- * event of 0 bytes. Errors, with nothing emitted: NULL_ARGUMENT, UNKNOWN_EVENT, PROVISIONAL_ENTITY (in a
- * described field: only frames make them real), WORLD_LOCKED, OUT_OF_MEMORY. After the events were
- * emitted: LIMIT (a reader has lost events; see quern_event_def). Threads: main, between frames. */
+/** Emits count events and publishes them immediately, from code between frames and in exclusive systems.
+ * Emits all or none. Systems see them from the next segment of a frame on. values may be NULL for an event
+ * of 0 bytes. Errors, with nothing emitted: NULL_ARGUMENT, UNKNOWN_EVENT, PROVISIONAL_ENTITY (in a
+ * described field: only frames replace provisional handles), WORLD_LOCKED, OUT_OF_MEMORY. After the events
+ * were emitted: LIMIT (a reader has lost events; see quern_event_def). Threads: main, between frames and in
+ * exclusive systems. */
 QUERN_API quern_result quern_world_emit(quern_world *world, quern_event event, const void *values,
                                         uint32_t count);
 
 /** Reads events in code between frames. */
 typedef struct quern_event_reader quern_event_reader;
 
-/** Describes a reader. */
+/** Definition of a reader. */
 typedef struct quern_event_reader_def {
-    quern_event event QUERN__ZERO; /**< What it reads. */
-    const char *name QUERN__ZERO;  /**< For messages: 1 to QUERN_MAX_NAME_BYTES bytes. NULL: "a reader". */
+    quern_event event QUERN__ZERO; /**< The event to read. Required. */
+    /** Name for messages, 1 to QUERN_MAX_NAME_BYTES bytes. NULL means "a reader". */
+    const char *name QUERN__ZERO;
 } quern_event_reader_def;
 
-/** Creates a reader, which sees what is published from now on. Events wait for it, up to the limit, until
- * it is destroyed, so one that is never asked costs memory. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
- * UNKNOWN_EVENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+/** Creates a reader, which sees the events that are published from now on. Events wait for it, up to their
+ * limit, until it is destroyed, so an unused reader costs memory. Destroy it before its world. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_EVENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
+ * frames. */
 QUERN_API quern_result quern_event_reader_create(quern_world *world, const quern_event_reader_def *def,
                                                  quern_event_reader **out_reader);
 
-/** Gets the next block of events that the reader has not seen, and returns true; false, with a block of no
- * events, when it has seen all, and, with a message, while the world is locked. Values are valid until the
- * next call on the reader, quern_world_emit or frame; from then on the reader has seen the block. Threads: main,
- * between frames and in exclusive systems. */
+/** Returns the next block of events that the reader has not seen. Returns false, and an empty block, if the
+ * reader has seen all events, or with a message while the world is locked. The values are valid until the
+ * next call on the reader, quern_world_emit, or frame. From then on the reader has seen the block. Threads:
+ * main, between frames and in exclusive systems. */
 QUERN_API bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_block);
 
-/** Returns how many events were dropped before this reader had seen them. Events of a block that
+/** Returns the number of events that were dropped before this reader had seen them. Events of blocks that
  * quern_event_reader_next returned are never among them. */
 QUERN_API uint64_t quern_event_reader_lost_count(const quern_event_reader *reader);
 

@@ -4,7 +4,7 @@
 #define QUERN_TYPE_H
 
 /** @file
- * C types as the library sees them: sizes, names, fields.
+ * Descriptions of C types for the library: sizes, names, fields.
  *
  *     typedef struct Position {
  *         float x, y;
@@ -13,7 +13,7 @@
  *     quern_component_register(world,
  *         &(quern_component_def){QUERN_TYPE(Position), .fields = QUERN_FIELDS(Position, x, y)}, &position);
  *
- * component.h has shorter ways to write this, which work in C++17, too. */
+ * component.h has shorter forms of this, which also work in C++17. */
 
 #include <quern/base.h>
 #include <quern/id.h>
@@ -28,10 +28,10 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_FIELDS       64  /**< Described fields per type. */
-#define QUERN_MAX_NAMED_VALUES 256 /**< Named values of a field. */
+#define QUERN_MAX_FIELDS       64  /**< Maximum number of described fields per type. */
+#define QUERN_MAX_NAMED_VALUES 256 /**< Maximum number of named values of a field. */
 
-/** The type of a described field. */
+/** Type of a described field. */
 typedef enum quern_field_type {
     QUERN_FIELD_BOOL = 1, /**< bool */
     QUERN_FIELD_I8,       /**< int8_t */
@@ -45,46 +45,48 @@ typedef enum quern_field_type {
     QUERN_FIELD_F32,      /**< float */
     QUERN_FIELD_F64,      /**< double */
     QUERN_FIELD_ENTITY,   /**< quern_entity */
-    QUERN_FIELD_TEXT      /**< char[count]: UTF-8, which ends at the first 0, or where the array does. */
+    QUERN_FIELD_TEXT /**< char[count]: UTF-8 text, which ends at the first 0 or at the end of the array */
 } quern_field_type;
 
-/** One of the values that a field may have, by name: an enumerator. */
+/** A named value of a field: an enumerator. */
 typedef struct quern_named_value {
-    /** 1 to QUERN_MAX_NAME_BYTES bytes. Begins with a letter or '_', does not end with a space, and has no
-     * comma, bracket or control character. */
+    /** Name of 1 to QUERN_MAX_NAME_BYTES bytes. It begins with a letter or '_', does not end with a space,
+     * and contains no comma, bracket or control character. */
     const char *name;
-    int64_t value; /**< Fits the field; of one of type U64 the same bits. */
+    int64_t value; /**< The value. It must fit the field; for a U64 field, the same bits. */
 } quern_named_value;
 
-/** A field, or a fixed array of fields, of a component, resource or event.
+/** Description of a field, or of a fixed array, of a component, resource or event.
  *
- * Name, type, offset and count are what the layout of a type is, where two are compared; the rest is for
- * tools and files (<quern/reflect.h>), and is that of the first registration. */
+ * Name, type, offset and count are the layout, and are compared when a type is registered again. The other
+ * members are for tools and files (<quern/reflect.h>), and are those of the first registration. */
 typedef struct quern_field {
-    /** 1 to QUERN_MAX_NAME_BYTES bytes. That of a field of a struct inside has dots, `place.x`, and that
-     * of an element of an array of structs brackets, `slots[2].count`. */
+    /** Name of 1 to QUERN_MAX_NAME_BYTES bytes. A field of a nested struct is written with dots, `place.x`;
+     * an element of an array of structs with brackets, `slots[2].count`. */
     const char *name;
-    quern_field_type type; /**< Required. */
-    uint32_t offset_bytes; /**< From the start of the value. */
-    uint32_t count;        /**< Elements of an array; 0 means 1. */
-    /** Names of values, of an integer that is an enum. Ends with an element whose name is NULL, after at
-     * most QUERN_MAX_NAMED_VALUES. NULL: values have no names. */
+    quern_field_type type; /**< Type of the field or of an array's element. Required. */
+    uint32_t offset_bytes; /**< Offset from the start of the value. */
+    uint32_t count;        /**< Number of array elements; 0 means 1. */
+    /** Named values of an integer field that is an enum. The list ends with an element whose name is NULL,
+     * after at most QUERN_MAX_NAMED_VALUES elements. NULL: the values have no names. */
     const quern_named_value *values QUERN__ZERO;
-    const char *unit QUERN__ZERO; /**< Such as "m/s"; up to QUERN_MAX_NAME_BYTES bytes. NULL: none. */
-    /** Least value that may be set by text or from JSON, of a number. Of both 0: any. Compared as double.
-     * */
+    /** Unit, such as "m/s", up to QUERN_MAX_NAME_BYTES bytes; NULL for none. */
+    const char *unit QUERN__ZERO;
+    /** Least number that may be set from text or JSON; compared as double. If minimum and maximum are both
+     * 0, there is no limit. */
     double minimum QUERN__ZERO;
-    double maximum QUERN__ZERO;    /**< Greatest value, as minimum. */
-    bool is_hidden QUERN__ZERO;    /**< Tools should not show it. */
-    bool is_read_only QUERN__ZERO; /**< It cannot be set by text; for what others would contradict. */
+    double maximum QUERN__ZERO; /**< Greatest number that may be set from text or JSON; see minimum. */
+    bool is_hidden QUERN__ZERO; /**< Whether tools should hide the field. */
+    /** Whether setting the field from text fails. Use it for values that must agree with other fields. */
+    bool is_read_only QUERN__ZERO;
 } quern_field;
 
 #ifdef __cplusplus
 }
 #endif
 
-/** Sets name, size_bytes, alignment_bytes and type_name in a definition, with the type's own name as
- * name. An empty struct is a tag. In C++ the type must be trivially copyable, and the definition needs
+/** Initialises name, size_bytes, alignment_bytes and type_name in a definition. The name is that of the C
+ * type. An empty struct is a tag. In C++ the type must be trivially copyable, and the definition needs
  * C++20. */
 #ifdef __cplusplus
 #define QUERN_TYPE(...)                                                          \
@@ -96,29 +98,32 @@ typedef struct quern_field {
     .type_name = #__VA_ARGS__
 #endif
 
-/** Initialises an array of quern_field with up to QUERN_MAX_FIELDS fields of a struct, by their names.
- * Fields are bool, integers, enums, float, double, quern_entity, or fixed arrays of these; an array of char
- * is one of small integers. Name the fields of a struct inside the struct one by one (`place.x`), and those
- * of each element of an array of structs (`slots[0].count`). Everything else, such as a pointer, does not
+/** Initialises an array of quern_field with up to QUERN_MAX_FIELDS fields of a struct, given by their
+ * names.
+ *
+ * A field is a bool, integer, enum, float, double or quern_entity, or a fixed array of these; an array of
+ * char is an array of small integers. List the fields of a nested struct one by one (`place.x`), and those
+ * of each element of an array of structs (`slots[0].count`). Any other type, such as a pointer, does not
  * compile. */
 #define QUERN_FIELDS(type, ...)                                                   \
     {                                                                             \
         QUERN__JOIN(QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(type, __VA_ARGS__) \
     }
 
-/** Initialises one quern_field, for lists in which fields have more than a name:
+/** Initialises one quern_field, for lists in which some fields have more than a name:
  *
  *     .fields = {QUERN_FIELD(Agent, place.x), QUERN_TEXT(Agent, title),
  *                QUERN_FIELD_WITH(Agent, speed, .unit = "m/s", .maximum = 10)} */
 #define QUERN_FIELD(type, field) QUERN__FIELD(type, field)
 
-/** The same with further members of quern_field, as designated initialisers. In C++ it needs C++20. */
+/** Initialises one quern_field, with further members of quern_field as designated initialisers. In C++ it
+ * needs C++20. */
 #define QUERN_FIELD_WITH(type, field, ...)       \
     {                                            \
         QUERN__MEMBERS(type, field), __VA_ARGS__ \
     }
 
-/** Initialises one quern_field with an array of char that holds text (QUERN_FIELD_TEXT). */
+/** Initialises one quern_field for an array of char that contains text (QUERN_FIELD_TEXT). */
 #define QUERN_TEXT(type, field) QUERN__TEXT(type, field)
 
 /* ---------------------------------------------------------------------------------------- internal */
@@ -168,7 +173,7 @@ template <typename T> constexpr uint32_t quern__text_bytes()
     return static_cast<uint32_t>(sizeof(text));
 }
 
-/* decltype of an element of an array is a reference. */
+/* decltype of an array element is a reference. */
 /* clang-format off */
 #define QUERN__FIELD_OF(owner, field) \
     quern__field_of<std::remove_reference_t<decltype(std::declval<owner &>().field)>>
@@ -190,7 +195,7 @@ template <typename T> constexpr uint32_t quern__text_bytes()
 
 #else
 
-/* What the error of a compiler shows for a field that is a pointer: no enumerator can be made of it. */
+/* Compilers name this type in the error for a pointer field: it does not convert to an enumerator. */
 struct quern__a_pointer_is_no_field {
     char nothing;
 };
@@ -208,7 +213,7 @@ struct quern__a_pointer_is_no_field {
 #define QUERN__FIELD_ULONG QUERN_FIELD_U32
 #endif
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): types, and what must stay next to them */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types and declarator parts */
 /* clang-format off */
 #define QUERN__FIELD_TYPES(pointer) \
     bool pointer: QUERN_FIELD_BOOL, char pointer: QUERN__FIELD_CHAR, \
@@ -233,7 +238,8 @@ struct quern__a_pointer_is_no_field {
     unsigned long **: what, long long **: what, unsigned long long **: what, float **: what, \
     double **: what, quern_entity **: what
 
-/* Arrays decay to pointers where _Generic looks at them, so what is a pointer is told by its address. */
+/* _Generic converts an array to a pointer, so a pointer field is distinguished by the type of its address.
+ */
 #define QUERN__MEMBERS(owner, field) \
     .name = #field, \
     .type = _Generic(&((owner *)0)->field, \
@@ -246,7 +252,7 @@ struct quern__a_pointer_is_no_field {
     { \
         QUERN__MEMBERS(owner, field) \
     }
-/* The pointer to an array of char is what only that gives. */
+/* Only an array of char has an address of this type. */
 #define QUERN__TEXT(owner, field) \
     { \
         .name = #field, .type = QUERN_FIELD_TEXT, .offset_bytes = (uint32_t)offsetof(owner, field), \

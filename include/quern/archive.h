@@ -9,30 +9,31 @@
  *     quern_world_save(world, quern_sink_file(file), NULL);
  *     quern_world_load(other, quern_source_file(file), NULL, NULL);
  *
- * An archive knows components by name and fields by name. Loading looks for the components that the world
- * has under these names; where one has other fields now, values are converted field by field, and
- * definitions of migrations say what else is to be done. A world must therefore register its components,
- * relations and resources before it loads.
+ * An archive identifies components and fields by name. Loading uses the components that the world has under
+ * these names. If a component now has other fields, its values are converted field by field, or by a
+ * migration that the program provides. A world must therefore register its components, relations and
+ * resources before it loads.
  *
- * Saved are entities with their components, which of them are disabled, relations with levels and the order
- * of siblings, names, and the described fields of resources. Not saved is what is no entity: prefabs,
- * queries, events that wait, what reactions still have to be told, and schedules. A prefab travels as the
- * tree that it was captured from, or as an instance, and is captured again where that was loaded.
+ * Saved: entities with their components and their disabled state, relations with levels and the order of
+ * siblings, names, and the described fields of resources. Not saved: prefabs, queries, waiting events,
+ * changes that reactions have not seen, and schedules. To save a prefab, save the tree from which it was
+ * captured, or an instance, and capture it again after loading.
  *
- * A component without described fields is saved as bytes, and needs the same size where it is loaded. Where
- * the fields are the same as well, whole values are copied, with the bytes that no field describes. So a
- * pointer in a component is as good afterwards as its address is: leave such components out, or describe
- * what is worth saving.
+ * A component without described fields is saved as bytes, and must have the same size where it is loaded.
+ * If both sides have the same fields, whole values are copied, including bytes that no field describes. A
+ * pointer in a component is therefore loaded as the old address: leave such components out, or describe the
+ * fields that are worth saving.
  *
- * A described field may hold any handle, because it is written through a pointer. Handles of this world
- * keep their meaning. A provisional handle and a handle of another world mean nothing after loading, so
- * they become null, and quern_world_hash counts them as null from the start.
+ * Handles in described fields that refer to entities of this world keep their meaning. Provisional handles
+ * and handles of other worlds have no meaning after loading, so they are saved as null; quern_world_hash
+ * always counts them as null. Such handles can occur because fields are written through pointers.
  *
- * Loading does all of it or nothing. An archive that is damaged, cut off or made up is refused
- * (QUERN_ERROR_BAD_ARCHIVE), and the world is as it was.
+ * Loading either succeeds completely or changes nothing. A damaged, truncated or forged archive is rejected
+ * with QUERN_ERROR_BAD_ARCHIVE.
  *
- * All calls are for the time between frames: WORLD_LOCKED otherwise. While a world is saved or loaded it is
- * locked: calls on it by sinks, sources, migrations and construct hooks fail with WORLD_LOCKED. */
+ * All functions are for code between frames, and fail with WORLD_LOCKED otherwise. The world is locked
+ * while it is saved or loaded: functions called on it by sinks, sources, migrations and construct hooks
+ * fail with WORLD_LOCKED. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -46,147 +47,156 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_LEFT_OUT   32 /**< Components that one save leaves out. */
-#define QUERN_MAX_MIGRATIONS 32 /**< Migrations of one load. */
-#define QUERN_MAX_MISSING    32 /**< Names in a report; more are counted, but not named. */
+#define QUERN_MAX_LEFT_OUT   32 /**< Maximum number of components that one save leaves out. */
+#define QUERN_MAX_MIGRATIONS 32 /**< Maximum number of migrations of one load. */
+#define QUERN_MAX_MISSING    32 /**< Maximum number of names in a report; further ones are only counted. */
 
 /* ------------------------------------------------------------------------------------------ saving */
 
-/** Says how to save. */
+/** Options for saving. */
 typedef struct quern_save_def {
-    /** Components that entities are saved without, such as those with hooks. No relations. */
+    /** Components to leave out of all entities, such as those with hooks. Relations cannot be left out. */
     quern_component leave_out[QUERN_MAX_LEFT_OUT] QUERN__ZERO;
-    bool no_resources QUERN__ZERO; /**< Do not save resources. */
-    bool compress QUERN__ZERO;     /**< Compress, if the library was built with zstd. */
+    bool no_resources QUERN__ZERO; /**< Whether to leave out all resources. */
+    bool compress QUERN__ZERO;     /**< Whether to compress the archive; needs a library built with zstd. */
 } quern_save_def;
 
 /** Saves a world. def may be NULL for the defaults.
  *
- * Load it into a world that never had an entity and registered the same components in the same order, and
- * you get the same world: the same handles (index and life, see quern_entity), the same row order and
- * chunks, the same quern_world_hash; whatever is done with both has the same results. This holds as long as
- * leave_out is empty. What hooks own cannot be saved: a component with a copy, move or destroy hook is
- * refused, unless it is left out or no entity has it.
+ * Loaded into a world that never had an entity and that registered the same components in the same order,
+ * the archive gives the same world: the same handles (index and use count, see quern_entity), the same row
+ * order and chunks, and the same quern_world_hash. The same operations on both worlds then have the same
+ * results. This holds only if leave_out is empty.
  *
- * Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; commands wait to be applied by
- * quern_world_flush), UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY, FILE.
- * Threads: main, between frames. */
+ * Data owned by hooks cannot be saved: a component with a copy, move or destroy hook is an error, unless it
+ * is left out or no entity has it. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; commands
+ * wait for quern_world_flush), UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY,
+ * FILE. Threads: main, between frames. */
 QUERN_API quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def);
 
-/** Entities of a world that are to be saved together. */
+/** A list of entities of a world to save together. */
 typedef struct quern_archive quern_archive;
 
-/** Creates a list without entities. The world must outlive it. Errors: NULL_ARGUMENT, WORLD_LOCKED,
- * OUT_OF_MEMORY. Threads: main, between frames. */
+/** Creates an empty list. The world must outlive it. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY.
+ * Threads: main, between frames. */
 QUERN_API quern_result quern_archive_create(quern_world *world, quern_archive **out_archive);
 
-/** Destroys the list. NULL is allowed. Threads: main, between frames. */
+/** Destroys a list. NULL is allowed. Threads: main, between frames. */
 QUERN_API void quern_archive_destroy(quern_archive *archive);
 
-/** Appends entities; one that is in the list already stays where it is. Their values are read when the list
- * is saved. Errors: NULL_ARGUMENT, WORLD_LOCKED, those of handles, OUT_OF_MEMORY; then none is appended.
- * Threads: main, between frames. */
+/** Appends entities to a list. An entity that is in the list already keeps its position. Values are read
+ * when the list is saved. Errors, with nothing appended: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY,
+ * STALE_ENTITY, FOREIGN_ENTITY, PROVISIONAL_ENTITY, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_archive_append(quern_archive *archive, const quern_entity *entities,
                                             uint32_t count);
 
-/** Appends all entities that a query of the same world finds, in its order. Errors: NULL_ARGUMENT,
- * WORLD_LOCKED, INVALID_ARGUMENT (a query of another world), OUT_OF_MEMORY; then none is appended. Threads:
- * main, between frames. */
+/** Appends all entities that match a query of the same world, in the order of the query. Errors, with
+ * nothing appended: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (a query of another world),
+ * OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_archive_append_query(quern_archive *archive, quern_query *query);
 
-/** Appends an entity and all that are below it in the built-in hierarchy (quern_world_parent), parents
- * before children. Errors and threads: as quern_archive_append. */
+/** Appends an entity and all its descendants in the built-in hierarchy (quern_world_parent), parents before
+ * children. Errors and threads: as quern_archive_append. */
 QUERN_API quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root);
 
-/** Returns how many entities are in the list; 0 for NULL. Threads: main, between frames. */
+/** Returns the number of entities in the list; 0 for NULL. Threads: main, between frames. */
 QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
 
-/** Saves the entities of the list, without resources: quern_world_load adds them to a world. def may be
- * NULL.
+/** Saves the entities of the list, without resources. quern_world_load adds them to a world. def may be
+ * NULL for the defaults.
  *
- * What they know of each other stays: parents and other targets, siblings in their order, handles in
- * described fields. What they know of entities that are not in the list does not: a target there is taken
- * away, with the level that came of it, and a handle becomes null. An entity whose parent is not in the
- * list becomes a root; if two roots have one name then, loading needs drop_taken_names. Errors: as
- * quern_world_save, and STALE_ENTITY, when one of them has been destroyed. Threads: main, between frames.
- * */
+ * References between entities of the list are kept: targets, the order of siblings, and handles in
+ * described fields. References to other entities are not: such a target is removed, together with the level
+ * that resulted from it, and such a handle becomes null. An entity whose parent is not in the list becomes
+ * a root. If two roots then have the same name, loading needs drop_taken_names.
+ *
+ * Errors: as quern_world_save, and STALE_ENTITY (an entity of the list has been destroyed). Threads: main,
+ * between frames. */
 QUERN_API quern_result quern_archive_save(const quern_archive *archive, quern_sink sink,
                                           const quern_save_def *def);
 
 /* ----------------------------------------------------------------------------------------- loading */
 
-/** Makes values of a world from values of an archive. targets: raw memory for `count` values of the world's
- * component; all of it is to be written. sources: `count` values as they were in the world that was saved,
- * as aligned as there. Handles among them are those of that world; where they are written to described
- * fields, they are mapped afterwards as all others are. Runs on the calling thread, when nothing can fail
- * any more; the world is locked. */
+/** Converts values of an archive to values of a world. targets: uninitialised memory for `count` values of
+ * the world's component, to be written completely. sources: `count` values as they were in the saved world,
+ * with the same alignment. Handles in sources are those of the saved world; handles written to described
+ * fields are mapped afterwards, like all others. Called on the calling thread, when no error can occur any
+ * more. The world is locked. */
 typedef void quern_migrate_function(void *user_data, void *targets, const void *sources, uint32_t count);
 
-/** Says what becomes of one component or relation of an archive.
+/** Defines how one component or relation of an archive is loaded.
  *
- * A relation becomes another one (quern_relation_component), whose policy and order may differ, and which
- * may lack the levels that it had; or a component, which gets the target in its entity field "target". A
- * relation that had no levels cannot become one with levels. Without the built-in hierarchy all entities
- * are roots, and those that were off by their parents are off by themselves. */
+ * A relation can become another relation (quern_relation_component), with a different policy or order, and
+ * with levels only if the old one had levels. It can also become a component whose entity field "target"
+ * receives the target. If the built-in hierarchy is left out, all entities are roots, and entities that
+ * were disabled through their parents are disabled by themselves. */
 typedef struct quern_migration {
-    const char *name QUERN__ZERO;          /**< In the archive. Required; at most one migration for each. */
-    quern_component component QUERN__ZERO; /**< Of the world; null: it is left out. */
-    /** Makes the values; NULL: fields are found by name. */
+    const char *name QUERN__ZERO; /**< Name in the archive. Required; at most one migration per name. */
+    /** Component of the world that receives the values; null leaves the component out. */
+    quern_component component QUERN__ZERO;
+    /** Function that converts the values; NULL: fields are matched by name. */
     quern_migrate_function *migrate QUERN__ZERO;
-    uint32_t source_bytes QUERN__ZERO; /**< With migrate: of a value in the archive, which must agree. */
-    void *user_data QUERN__ZERO;       /**< Passed to migrate. */
+    /** With `migrate`: size of a value in the archive, checked when loading. */
+    uint32_t source_bytes QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to migrate. */
 } quern_migration;
 
-/** Says how to load. */
+/** Options for loading. */
 typedef struct quern_load_def {
-    quern_migration migrations[QUERN_MAX_MIGRATIONS] QUERN__ZERO; /**< For components by name. */
-    /** Components, relations and resources that the world does not have are left out; they are refused
-     * otherwise. */
+    /** Migrations by name of component. The list ends at the first one without a name. */
+    quern_migration migrations[QUERN_MAX_MIGRATIONS] QUERN__ZERO;
+    /** Whether components, relations and resources that the world does not have are skipped. Otherwise they
+     * are an error. */
     bool leave_out_missing QUERN__ZERO;
-    bool no_resources QUERN__ZERO; /**< Leave the world's resources as they are. */
-    /** Roots whose names are taken, by roots of the world or by earlier ones of the archive, come without a
-     * name; they are refused otherwise. */
+    bool no_resources QUERN__ZERO; /**< Whether the world's resources remain unchanged. */
+    /** Whether a root is loaded without a name if a root of the world, or an earlier one of the archive,
+     * has its name. Otherwise that is an error. */
     bool drop_taken_names QUERN__ZERO;
-    /** Gets the loaded entities, in the order of their slots or of the list that was saved; as many as
-     * there is room for. */
+    /** Receives the loaded entities, up to entity_capacity, in the order of their slots or of the list that
+     * was saved. May be NULL if entity_capacity is 0. */
     quern_entity *entities QUERN__ZERO;
-    uint32_t entity_capacity QUERN__ZERO; /**< Of entities. */
+    uint32_t entity_capacity QUERN__ZERO; /**< Capacity of `entities`. */
 } quern_load_def;
 
-/** What loading found. Also written when it is refused, as far as it came. */
+/** Result of loading. If loading fails, it contains what was found up to that point. */
 typedef struct quern_load_report {
-    uint32_t entity_count;        /**< Entities that were loaded. */
-    bool keeps_handles;           /**< They have the handles that they had, in index and life. */
-    uint32_t missing_count;       /**< Components, relations and resources that the world does not have. */
-    uint32_t converted_count;     /**< Components and resources whose values were converted or migrated. */
-    uint32_t dropped_field_count; /**< Fields that these have in the archive and not in the world. */
-    uint32_t dropped_name_count;  /**< Names that were taken. */
+    uint32_t entity_count; /**< Loaded entities. */
+    /** Whether the entities have their saved handles (index and use count, see quern_entity). */
+    bool keeps_handles;
+    uint32_t missing_count;   /**< Components, relations and resources that the world does not have. */
+    uint32_t converted_count; /**< Components and resources whose values were converted or migrated. */
+    /** Fields of converted components and resources that exist in the archive, but not in the world. */
+    uint32_t dropped_field_count;
+    uint32_t dropped_name_count; /**< Names dropped because they were taken. */
     char missing[QUERN_MAX_MISSING][QUERN_MAX_NAME_BYTES + 1]; /**< Names of the first of missing_count. */
 } quern_load_report;
 
-/** Loads an archive of a world, or of some entities, into a world. def and out_report may be NULL.
+/** Loads an archive of a world, or of a list of entities, into a world. def and out_report may be NULL.
  *
- * In a world that never had an entity they keep their handles; a handle of the saved world in a described
- * field then means the same entity as before, also where that is dead. In any other world they are new
- * entities: handles in described fields follow them, and those of others become null. A provisional handle
- * or one into a third world becomes null in both.
+ * In a world that never had an entity, the entities keep their handles. A handle of the saved world in a
+ * described field then refers to the same entity as before, or is stale as before. In any other world the
+ * entities are created anew: handles of loaded entities in described fields are mapped to the new handles,
+ * and all others become null. Provisional handles and handles of third worlds become null in both cases.
  *
- * Fields are matched by name. One that the archive does not have is constructed, or zero; handles that a
- * construct hook puts there stay. Numbers are converted: to a floating-point number the nearest; to an
- * integer the same without its fraction, refused where it does not fit; to a bool whether it is not 0. Of
- * arrays, as many elements are taken as both have. Text is cut off at the end of a shorter field, never
- * within a character, and a longer field is filled with zeros. An entity is never made of a number, nor the
- * other way round. If fields are described on one side only, values are copied as bytes, which needs the
- * same size and is refused if the world describes an entity field.
+ * Fields are matched by name. A field that the archive does not have is constructed, or zero; handles
+ * written by a construct hook are kept. Conversions of numbers:
+ *   - to a floating-point type: the nearest value;
+ *   - to an integer: without the fraction; an error if the value does not fit;
+ *   - to bool: whether the value is not 0.
  *
- * Reactions are told of the entities as of any that are created. Values of resources are replaced, each as
- * fields of an entity are; what no field describes stays.
+ * Of arrays, the elements that both sides have are converted. Text is truncated to a shorter field, never
+ * inside a UTF-8 character, and a longer field is filled with zeros. Numbers are not converted to entities,
+ * nor entities to numbers. If only one side describes its fields, values are copied as bytes; this is an
+ * error if the sizes differ, or if the world describes an entity field.
  *
- * Errors: NULL_ARGUMENT, WORLD_LOCKED, BAD_ARCHIVE, INVALID_ARGUMENT (a migration; a number that does not
- * fit), UNKNOWN_COMPONENT and UNKNOWN_RESOURCE (missing ones), LAYOUT_MISMATCH (values cannot be converted;
- * hooks without a migration; a relation with another policy, levels or order without one), NAME_TAKEN,
- * LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE (compressed, without zstd), OUT_OF_MEMORY.
- * Threads: main, between frames. */
+ * For reactions, the entities are created. Values of resources are replaced field by field; bytes that no
+ * field describes are kept.
+ *
+ * Errors, with the world unchanged: NULL_ARGUMENT, WORLD_LOCKED, BAD_ARCHIVE, INVALID_ARGUMENT (a
+ * migration; a number that does not fit), UNKNOWN_COMPONENT and UNKNOWN_RESOURCE (missing ones),
+ * LAYOUT_MISMATCH (values cannot be converted; hooks, or a relation with another policy, levels or order,
+ * without a migration), NAME_TAKEN, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE
+ * (compressed, without zstd), OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);
 

@@ -4,18 +4,18 @@
 #define QUERN_WORLD_H
 
 /** @file
- * The world: entities and their components, and the calls that change them immediately.
+ * The world: entities and their components, and the functions that change them immediately.
  *
- * These calls are for the time between frames (set-up, loading, tools) and for exclusive systems. While a
- * frame runs they are refused with WORLD_LOCKED: systems use their views, lookups and commands.
+ * These functions are for code between frames (set-up, loading, tools) and for exclusive systems. While a
+ * frame runs they fail with WORLD_LOCKED: systems use their views, lookups and commands instead.
  *
- * One thread at a time uses a world; several threads may use several worlds. In a build with QUERN_CHECKS,
- * two threads that change one world at the same time are reported to the assert handler; the second is
- * refused with WORLD_LOCKED.
+ * One thread at a time may use a world; several threads may use several worlds. In a build with
+ * QUERN_CHECKS, two threads that change one world at the same time are reported to the assert handler, and
+ * the second call fails with WORLD_LOCKED.
  *
- * Errors of the calls on entities: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY,
- * PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. A handle whose slot was never used counts as stale.
- * A value to copy may lie inside the world. */
+ * Errors of all functions on entities: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY,
+ * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. A handle whose slot was never used
+ * counts as stale. Pointers to values that are copied may point into the world. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -25,151 +25,159 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_WORLDS 255 /**< Worlds in one process at the same time. */
-#define QUERN_MAX_ENTITIES \
-    0xFFFFFFF0u /**< Slots per world, including those retired after 16,777,215 lives. */
-/** Different component sets per world. At three quarters of them a warning goes to the log
- * (quern_log_set_handler): once, and again after their number has been below half. */
+#define QUERN_MAX_WORLDS     255 /**< Maximum number of worlds in one process at the same time. */
+/** Maximum number of slots per world, including slots retired after 16,777,215 generations. */
+#define QUERN_MAX_ENTITIES   0xFFFFFFF0u
+/** Maximum number of archetypes (different component sets) per world. At three quarters of it, a warning
+ * goes to the log (quern_log_set_handler). The warning is repeated only after the number has been below
+ * half. */
 #define QUERN_MAX_ARCHETYPES 65536
 
 /* ------------------------------------------------------------------------------------------ world */
 
-/** Describes a world. */
+/** Definition of a world. */
 typedef struct quern_world_def {
-    quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
-    /** How many archetypes each sync point of a schedule on the world checks, in turn; 0: none.
+    /** Allocator of the world. All zero means quern_allocator_default(). */
+    quern_allocator allocator QUERN__ZERO;
+    /** Number of archetypes that each sync point of a schedule checks, in turn; 0 means none.
      *
-     * Those that had no entities at the last check either, at least eight sync points ago, are removed,
-     * as by quern_world_remove_empty_archetypes. Which ones depends only on the world and its sync
-     * points. To keep up, the number must be several times the number of archetypes that become empty
-     * for good between sync points. Besides the check, removing costs some tenths of a microsecond for
-     * each archetype made after the removed ones, most for queries and systems that match those. */
+     * An archetype is removed, as by quern_world_remove_empty_archetypes, if it had no entities at this
+     * check and at the previous one, at least eight sync points ago. Which archetypes are removed depends
+     * only on the world and its sync points. To keep up, the number must be several times the number of
+     * archetypes that become empty for good between two sync points. In addition to the checks, a removal
+     * costs some tenths of a microsecond per archetype created after the removed ones, mostly for queries
+     * and systems that match them. */
     uint32_t empty_archetype_checks_per_sync QUERN__ZERO;
 } quern_world_def;
 
-/** Creates a world. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, LIMIT
- * (QUERN_MAX_WORLDS), OUT_OF_MEMORY. Threads: any. */
+/** Creates a world. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (only one
+ * function of the allocator is set), LIMIT (QUERN_MAX_WORLDS), OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_world **out_world);
 
-/** Destroys every component value, then every resource, and releases all memory. Refused, with a message in
- * the log, while queries, getters or schedules of the world exist. NULL is allowed. */
+/** Destroys all component values, then all resources, and frees all memory. The call is refused, with a
+ * message in the log, while a frame runs on the world, and while queries, getters, event readers, schedules
+ * or a history of the world exist. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
-/** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity
- * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes,
- * targets and siblings of relations, names, and resources with described fields.
+/** Returns a 64-bit hash of the world's state, which is the same at every number of threads. The state
+ * comprises entity handles (index and use count, see quern_entity), free slots, row order in every chunk,
+ * component bytes, targets and siblings of relations, names, and resources with described fields.
  *
- * Of a component with described fields only these count, otherwise all its bytes. So a plain type with
- * padding should describe its fields, or be zeroed before it is written. Provisional handles and handles of
- * other worlds in described fields count as null. Commands that wait for a sync point do not count. Returns
- * 0, with a message, when the call is wrong. Costs a walk over the whole world. Threads: main, between
- * frames and in exclusive systems. */
+ * Of a component with described fields only these are hashed, otherwise all its bytes. So describe the
+ * fields of a plain type with padding, or zero its values before they are written. Provisional handles and
+ * handles of other worlds in described fields count as null. Commands that wait for a sync point are
+ * ignored. Returns 0, with a message, if world is NULL or locked. Costs a pass over the whole world.
+ * Threads: main, between frames and in exclusive systems. */
 QUERN_API uint64_t quern_world_hash(const quern_world *world);
 
-/** Checks every invariant of the storage, and names what is broken. For tests, and for hunting stray
- * writes; costs a walk over the whole world. Errors: CORRUPT, NULL_ARGUMENT, WORLD_LOCKED. Threads:
+/** Checks every invariant of the storage; the message names the first broken one. For tests, and to find
+ * stray writes. Costs a pass over the whole world. Errors: CORRUPT, NULL_ARGUMENT, WORLD_LOCKED. Threads:
  * main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_world_validate(const quern_world *world);
 
-/** What a world holds. */
+/** Statistics of a world. */
 typedef struct quern_world_stats {
     uint64_t entity_count;     /**< Living entities. */
-    uint64_t retired_count;    /**< Slots whose generations are used up. */
-    uint32_t archetype_count;  /**< Including empty ones. */
+    uint64_t retired_count;    /**< Slots without unused generations. */
+    uint32_t archetype_count;  /**< Archetypes, including empty ones. */
     uint32_t component_count;  /**< Registered component types. */
     uint32_t name_count;       /**< Entities that have a name. */
     uint64_t chunk_count;      /**< Chunks with at least one row. */
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
-    /** Slabs, entity records, links, names, prefabs, events, and versions of rows (row_changes). */
+    /** Bytes of slabs, entity records, links, names, prefabs, events, and row versions (row_changes). */
     uint64_t held_bytes;
-    uint64_t used_bytes;     /**< What the existing rows need: components, handles and records. */
+    uint64_t used_bytes;     /**< Bytes that the existing rows need for components, handles and records. */
     uint32_t relation_count; /**< Registered relations. */
-    uint64_t link_bytes;     /**< Memory of the links between siblings and targets; part of held_bytes. */
+    uint64_t link_bytes;     /**< Bytes of the links between siblings and targets; part of held_bytes. */
     uint32_t prefab_count;   /**< Captured prefabs that were not destroyed. */
-    uint64_t event_bytes;    /**< Memory of events that wait, and for events to come; part of held_bytes. */
+    /** Bytes of waiting events and of memory reserved for events; part of held_bytes. */
+    uint64_t event_bytes;
 } quern_world_stats;
 
-/** Counts what a world holds, in a walk over all archetypes. Errors: NULL_ARGUMENT. Threads: main, between
- * frames. */
+/** Returns the statistics of a world. Costs a pass over all archetypes. Errors: NULL_ARGUMENT. Threads:
+ * main, between frames. */
 QUERN_API quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *out_stats);
 
-/** What an archetype holds: the entities with exactly the same set of components. */
+/** Statistics of an archetype: the entities with exactly the same set of components. */
 typedef struct quern_archetype_stats {
-    uint32_t component_count; /**< Including tags. */
-    uint32_t row_bytes;       /**< Values and handle of one entity. */
-    uint32_t row_capacity;    /**< Entities that fit a chunk. */
+    uint32_t component_count; /**< Components, including tags. */
+    uint32_t row_bytes;       /**< Bytes of one row: values and handle of one entity. */
+    uint32_t row_capacity;    /**< Maximum number of rows per chunk. */
     uint32_t chunk_count;     /**< Chunks with entities. */
-    uint32_t held_count;      /**< All its chunks, including those for future entities. */
-    uint64_t entity_count;    /**< Its entities. */
-    double occupancy;         /**< Bytes of existing rows / bytes of its chunks; 0 without chunks. */
+    uint32_t held_count;      /**< All chunks, including those reserved for future entities. */
+    uint64_t entity_count;    /**< Entities. */
+    double occupancy; /**< Bytes of existing rows divided by the bytes of all chunks; 0 without chunks. */
 } quern_archetype_stats;
 
-/** Counts what an archetype holds. index: 0 to archetype_count - 1; 0 is the archetype without components.
- * Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+/** Returns the statistics of an archetype. index: 0 to archetype_count - 1; 0 is the archetype without
+ * components. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (index). */
 QUERN_API quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t index,
                                                        quern_archetype_stats *out_stats);
 
-/** Writes the components of an archetype, at most capacity of them, and returns how many it has. components
- * may be NULL when capacity is 0. Returns 0, with a message, for an index out of range. */
+/** Stores up to `capacity` components of an archetype, and returns how many it has. components may be NULL
+ * if capacity is 0. Returns 0, with a message, if index is out of range. */
 QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, uint32_t index,
                                                     quern_component *components, uint32_t capacity);
 
-/** Gives memory that holds nothing back to the allocator, and with the default one to the system: spare
- * chunks, slabs that become empty, pages of links without links, memory for events, and records of slots of
- * which none is alive, in pages of 131,072. A world that is not trimmed keeps a little of the former for
- * future rows, and all records (see docs/design.md).
+/** Returns unused memory to the allocator; the default allocator returns it to the system. Frees spare
+ * chunks, slabs that become empty, pages of links without links, memory reserved for events, and entity
+ * records, in pages of 131,072, if no entity of the page is alive. Without this call, a world keeps a
+ * little memory for future rows, and all entity records (see docs/design.md).
  *
- * Where records go, other handles come next: the slots of such a page are used after all other free ones,
- * in ascending order, and all go on with the life of the one that has lived most often, so that no old
- * handle comes alive. That follows from the world alone, but counts as a change: of worlds that must stay
- * the same, trim all at the same point. As long as some slot of each page is alive, nothing shows, and
- * quern_world_hash stays as it is. Costs a walk over all slots. Errors: NULL_ARGUMENT, WORLD_LOCKED. */
+ * Freeing records changes which handles are given out next: the slots of a freed page are used after all
+ * other free slots, in ascending order, and all continue with the highest use count of the page, so that no
+ * old handle becomes valid again. This depends only on the world's state, but it changes that state: trim
+ * worlds that must stay identical at the same point. As long as each page has a living entity,
+ * quern_world_hash does not change. Costs a pass over all slots. Errors: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
-/** Removes the archetypes that have no rows; they come back when needed. Queries and schedules stay
- * valid. The other archetypes keep their order, but their indices change. out_count gets how many were
- * removed, and may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY (nothing has changed). */
+/** Removes the archetypes that have no rows; they are created again when needed. Queries and schedules
+ * remain valid. The other archetypes keep their order, but their indices change. out_count, which may be
+ * NULL, is set to the number of removed archetypes. Errors, with nothing changed: NULL_ARGUMENT,
+ * WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count);
 
 /* --------------------------------------------------------------------------------------- entities */
 
-/** Creates an entity without components. out_entity must not be NULL. Further errors: LIMIT. */
+/** Creates an entity without components. out_entity must not be NULL. Further errors: LIMIT
+ * (QUERN_MAX_ENTITIES). */
 QUERN_API quern_result quern_entity_create(quern_world *world, quern_entity *out_entity);
 
-/** Creates an entity with count components. values may be NULL, and so may each of its elements; those
- * components are constructed (zero bytes without a hook). out_entity may be NULL. Further errors:
+/** Creates an entity with count components. values may be NULL, and so may each of its elements; the
+ * components concerned are constructed (zero bytes without a hook). out_entity may be NULL. Further errors:
  * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY (as quern_entity_set), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE
  * (a row of all of them does not fit a chunk), LIMIT. */
 QUERN_API quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                                 const void *const *values, uint32_t count,
                                                 quern_entity *out_entity);
 
-/** Destroys an entity and its components. Its handle is stale from then on. Entities that are related to it
- * are destroyed, too, lose their target, or keep it from being destroyed, as their relation says
+/** Destroys an entity and its components. Its handle is stale from then on. Sources of the entity are
+ * destroyed, lose their target, or prevent the destruction, as their relation's policy says
  * (<quern/relation.h>). Further errors: TARGET_IN_USE. */
 QUERN_API quern_result quern_entity_destroy(quern_world *world, quern_entity entity);
 
-/** Returns whether the handle names a living entity of this world. False for null, stale, foreign and
+/** Returns whether the handle refers to a living entity of this world. False for null, stale, foreign and
  * provisional handles. */
 QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity entity);
 
-/** Returns which life of its slot a handle of this world stands for, alive or not: 1 for the slot's first
- * entity, 2 for the next, up to 16,777,215. quern_world_trim may leave some out.
+/** Returns the use count of a handle of this world, alive or stale: 1 for the first entity of its slot, 2
+ * for the next, up to 16,777,215. quern_world_trim may skip some use counts.
  *
- * Together with the index, this is the same in every world with the same history. Use it to compare worlds,
- * and for numbers that must not depend on the process. Returns 0, with a message, for null, foreign and
- * provisional handles. Threads: any, also in frames. */
+ * Unlike the generation, the use count does not depend on the process: index and use count together are the
+ * same in every world with the same history. Use them to compare worlds, and for numbers that must be
+ * reproducible. Returns 0, with a message, for null, foreign and provisional handles. Threads: any, also in
+ * frames. */
 QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity entity);
 
-/** Returns a well mixed number made of index and life of a handle of this world, alive or not: a seed for
- * random numbers of the entity that are the same in every process and at every thread count. Never 0, but
- * for null, foreign and provisional handles, with a message. The mixer is the finaliser of SplitMix64
- * (Steele, Lea, Flood 2014). Threads: any, also in frames. */
+/** Returns a well-mixed number made of index and use count (quern_entity_life) of a handle of this world,
+ * alive or stale: a seed for random numbers of the entity that are the same in every process and at every
+ * number of threads. Never 0, except for null, foreign and provisional handles, with a message. The mixer
+ * is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). Threads: any, also in frames. */
 QUERN_API uint64_t quern_entity_seed(const quern_world *world, quern_entity entity);
 
-/** Adds a component. value points to size_bytes to copy; NULL constructs the component (zero bytes
+/** Adds a component. value points to the value to copy; with NULL, the component is constructed (zero bytes
  * without a hook). Further errors: COMPONENT_PRESENT, PROVISIONAL_ENTITY (as quern_entity_set),
- * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT (QUERN_MAX_ARCHETYPES). */
 QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 
@@ -177,36 +185,37 @@ QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity,
 QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity entity,
                                            quern_component component);
 
-/** Gives a component a new value, and adds the component if it is missing. value must not be NULL unless
- * the component is a tag. The value is copied as it is: entity handles inside it are not checked for
- * liveness. Further errors: PROVISIONAL_ENTITY (a described field has a provisional handle, which only a
- * command such as quern_commands_set makes real), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+/** Sets the value of a component, and adds the component if it is missing. value must not be NULL unless
+ * the component is a tag. Entity handles inside the value are copied as they are, without a liveness check.
+ * Further errors: PROVISIONAL_ENTITY (a described field has a provisional handle, which only a command such
+ * as quern_commands_set can replace), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 
-/** Returns the value, to read or to write; valid until the next structural change of the world. Returns
- * NULL without a message when the entity does not have the component; NULL with a message when the call
- * is wrong, and for a tag, which has no value (use quern_entity_has). */
+/** Returns the address of a component's value, to read or to write. It is valid until the next structural
+ * change of the world. Returns NULL without a message if the entity does not have the component. Returns
+ * NULL with a message if the call is wrong, and for a tag, which has no value (use quern_entity_has). */
 QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
 
-/** Tells change filters (quern_term_changed) that the component has changed; call it after writing
- * through a pointer from quern_entity_get. Does nothing for a tag. Further errors: COMPONENT_ABSENT. */
+/** Marks a component as changed for change filters (quern_term_changed). Call it after writing through a
+ * pointer from quern_entity_get. No effect on a tag. Further errors: COMPONENT_ABSENT. */
 QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity,
                                                  quern_component component);
 
-/** Enables or disables a component that can be disabled (can_disable in quern_component_def). Terms on it
- * leave entities out that have it disabled; the value stays and can be read and set as ever. It moves with
- * the entity; a component that is added is enabled. Change filters count it as a change of the component.
- * Further errors: COMPONENT_ABSENT, INVALID_ARGUMENT (it cannot be disabled). */
+/** Enables or disables a component that can be disabled (can_disable in quern_component_def). Terms leave
+ * out the entities in which the component is disabled. The value is kept, and can be read and set as
+ * before. The state moves with the entity; a component that is added is enabled. For change filters, this
+ * is a change of the component. Further errors: COMPONENT_ABSENT, INVALID_ARGUMENT (the component cannot be
+ * disabled). */
 QUERN_API quern_result quern_entity_enable(quern_world *world, quern_entity entity,
                                            quern_component component, bool enabled);
 
-/** Returns whether the entity has the component, and has it enabled, as one that cannot be disabled always
- * is. False, with a message, when the call is wrong. */
+/** Returns whether the entity has the component and has it enabled. A component that cannot be disabled is
+ * always enabled. False, with a message, if the call is wrong. */
 QUERN_API bool quern_entity_is_enabled(const quern_world *world, quern_entity entity,
                                        quern_component component);
 
-/** Returns whether the entity has the component. False, with a message, when the call is wrong. */
+/** Returns whether the entity has the component. False, with a message, if the call is wrong. */
 QUERN_API bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component);
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
 
 /* --------------------------------------------------------------------------------------------- blocks */
 
-/* Relaxed, both: what workers take at a time was put there before they were woken, and nobody gives back
- * before all of them are waited for. */
+/* Both operations are relaxed: the blocks that workers claim were listed before the workers were woken, and no block is
+ * returned before the thread that returns it has waited for all workers. */
 static quern__event_block *take_block(quern__event_pool *pool, const quern_allocator *allocator)
 {
     const uint32_t taken = atomic_fetch_add_explicit(&pool->taken_count, 1, memory_order_relaxed);
@@ -18,8 +18,8 @@ static quern__event_block *take_block(quern__event_pool *pool, const quern_alloc
     return block;
 }
 
-/* Relaxed: nobody emits, and those who did are waited for. */
-void quern__pool_settle(quern__event_pool *pool)
+/* Relaxed: no callback emits, and the caller has waited for those that did. */
+void quern__pool_forget_taken(quern__event_pool *pool)
 {
     const uint32_t taken = atomic_load_explicit(&pool->taken_count, memory_order_relaxed);
     const uint32_t left = taken < pool->free.count ? pool->free.count - taken : 0;
@@ -29,7 +29,7 @@ void quern__pool_settle(quern__event_pool *pool)
     atomic_store_explicit(&pool->taken_count, 0, memory_order_relaxed);
 }
 
-/* Relaxed: as above. */
+/* Relaxed: as in quern__pool_forget_taken. */
 bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator)
 {
     return quern__array_reserve(allocator, &pool->free,
@@ -44,10 +44,10 @@ void quern__pool_give(quern__event_pool *pool, quern__event_block *block)
 
 bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list)
 {
-    quern__pool_settle(pool);
+    quern__pool_forget_taken(pool);
     quern__event_block *block =
         pool->free.count > 0 ? pool->free.items[--pool->free.count] : take_block(pool, allocator);
-    quern__pool_settle(pool);
+    quern__pool_forget_taken(pool);
     if (block == NULL) return false;
     block->next = *list;
     block->use_count = 0;
@@ -55,9 +55,9 @@ bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator,
     return true;
 }
 
-void quern__pool_drop_run(quern__event_pool *pool, const quern__event_run *run)
+void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch)
 {
-    if (--run->block->use_count == 0) quern__pool_give(pool, run->block);
+    if (--batch->block->use_count == 0) quern__pool_give(pool, batch->block);
 }
 
 static quern__event_pool *pool_of(const quern__emitter *emitter)
@@ -70,39 +70,40 @@ static const quern_allocator *allocator_of(const quern__emitter *emitter)
     return &emitter->channel->world->storage.allocator;
 }
 
-/* ----------------------------------------------------------------------------------------------- runs */
+/* ----------------------------------------------------------------------------------------------- batches */
 
 static char *next_place(const quern__emitter *emitter)
 {
-    return emitter->channel->has_long_way ? emitter->cursor : emitter->face.next;
+    return emitter->channel->needs_checks ? emitter->cursor : emitter->public_part.next;
 }
 
-/* The short way goes as far as the run does; or nowhere. */
+/* Sets the address of the next value. Emitting without a call is possible up to the end of the batch, or not at all if
+ * the channel needs_checks. */
 static void set_place(quern__emitter *emitter, char *place)
 {
     emitter->cursor = place;
-    emitter->face.end = emitter->run_end;
-    emitter->face.next = emitter->channel->has_long_way ? emitter->run_end : place;
+    emitter->public_part.end = emitter->batch_end;
+    emitter->public_part.next = emitter->channel->needs_checks ? emitter->batch_end : place;
 }
 
-/* There is room in the list. What the run leaves is the next one's. */
-static void close_run(quern__emitter *emitter)
+/* Ends the open batch, if any. The list has room for it. The next batch begins where this one ends. */
+static void close_batch(quern__emitter *emitter)
 {
     if (emitter->first == NULL) return;
     emitter->cursor = next_place(emitter);
     const uint32_t count = (uint32_t)(emitter->cursor - emitter->first) / emitter->channel->stride_bytes;
     if (count > 0) {
-        emitter->segments.items[emitter->segments.count++] = (quern__event_segment){
+        emitter->batches.items[emitter->batches.count++] = (quern__keyed_batch){
             .key = emitter->key,
-            .run = {.values = emitter->first, .count = count, .block = emitter->block}};
+            .batch = {.values = emitter->first, .count = count, .block = emitter->block}};
         emitter->block->use_count++;
     }
     emitter->first = NULL;
-    emitter->run_end = emitter->cursor;
+    emitter->batch_end = emitter->cursor;
     set_place(emitter, emitter->cursor);
 }
 
-/* A block whose runs have all gone since, as readers of another schedule make them go, is filled anew. */
+/* Begins a block: the emitter's own one again if all its batches were dropped meanwhile, otherwise a spare. */
 static void begin_block(quern__emitter *emitter)
 {
     if (emitter->block == NULL || emitter->block->use_count > 1) {
@@ -115,52 +116,52 @@ static void begin_block(quern__emitter *emitter)
     emitter->block_end = (char *)emitter->block + QUERN__EVENT_BLOCK_BYTES;
 }
 
-/* There is room for it. */
-static void begin_run(quern__emitter *emitter)
+/* Ends the open batch and begins a new one. Precondition: room was reserved. */
+static void begin_batch(quern__emitter *emitter)
 {
-    close_run(emitter);
-    const size_t bytes = emitter->channel->run_bytes;
+    close_batch(emitter);
+    const size_t bytes = emitter->channel->batch_bytes;
     if (emitter->block == NULL || (size_t)(emitter->block_end - emitter->cursor) < bytes)
         begin_block(emitter);
     emitter->first = emitter->cursor;
-    emitter->run_end = emitter->first + bytes;
+    emitter->batch_end = emitter->first + bytes;
     set_place(emitter, emitter->first);
 }
 
 static uint32_t room_left(const quern__emitter *emitter)
 {
     if (emitter->first == NULL) return 0;
-    return (uint32_t)(emitter->run_end - next_place(emitter)) / emitter->channel->stride_bytes;
+    return (uint32_t)(emitter->batch_end - next_place(emitter)) / emitter->channel->stride_bytes;
 }
 
-/* How many runs and blocks it takes to emit so many, going as begin_run does. */
-static void count_needed(const quern__emitter *emitter, uint32_t count, uint32_t *out_runs,
+/* Counts the batches and blocks that `count` more values need, cut in the same way as begin_batch does. */
+static void count_needed(const quern__emitter *emitter, uint32_t count, uint32_t *out_batches,
                          uint32_t *out_blocks)
 {
-    const uint32_t stride = emitter->channel->stride_bytes, run_bytes = emitter->channel->run_bytes;
-    const char *place = emitter->first != NULL ? emitter->run_end : emitter->cursor;
+    const uint32_t stride = emitter->channel->stride_bytes, batch_bytes = emitter->channel->batch_bytes;
+    const char *place = emitter->first != NULL ? emitter->batch_end : emitter->cursor;
     size_t left_bytes = emitter->block != NULL ? (size_t)(emitter->block_end - place) : 0;
-    uint32_t room = room_left(emitter), runs = 0, blocks = 0;
+    uint32_t room = room_left(emitter), batches = 0, blocks = 0;
     while (count > room) {
         count -= room;
-        room = run_bytes / stride;
-        runs++;
-        if (left_bytes < run_bytes) {
+        room = batch_bytes / stride;
+        batches++;
+        if (left_bytes < batch_bytes) {
             blocks++;
             left_bytes = QUERN__EVENT_VALUES_BYTES;
         }
-        left_bytes -= run_bytes;
+        left_bytes -= batch_bytes;
     }
-    *out_runs = runs;
+    *out_batches = batches;
     *out_blocks = blocks;
 }
 
 bool quern__emitter_reserve(quern__emitter *emitter, uint32_t count)
 {
-    uint32_t runs, blocks;
-    count_needed(emitter, count, &runs, &blocks);
-    if (!quern__array_reserve(allocator_of(emitter), &emitter->segments,
-                              emitter->segments.count + runs + 1))
+    uint32_t batches, blocks;
+    count_needed(emitter, count, &batches, &blocks);
+    if (!quern__array_reserve(allocator_of(emitter), &emitter->batches,
+                              emitter->batches.count + batches + 1))
         return false;
     for (const quern__event_block *spare = emitter->spares; spare != NULL && blocks > 0;
          spare = spare->next)
@@ -179,7 +180,7 @@ void quern__emitter_put(quern__emitter *emitter, const void *values, uint32_t co
     const quern__channel *channel = emitter->channel;
     const char *source = values;
     while (count > 0) {
-        if (room_left(emitter) == 0) begin_run(emitter);
+        if (room_left(emitter) == 0) begin_batch(emitter);
         const uint32_t room = room_left(emitter), part = count < room ? count : room;
         char *place = next_place(emitter);
         if (channel->type.size_bytes > 0) {
@@ -198,7 +199,7 @@ void quern__emitter_open(quern__emitter *emitter, quern__channel *channel, uint6
                          const char *system_name, quern__scope *scope)
 {
     emitter->channel = channel;
-    emitter->face.size_bytes = channel->type.size_bytes;
+    emitter->public_part.size_bytes = channel->type.size_bytes;
     emitter->key = key;
     emitter->is_open = true;
     emitter->thread = quern__this_thread();
@@ -208,13 +209,13 @@ void quern__emitter_open(quern__emitter *emitter, quern__channel *channel, uint6
 
 void quern__emitter_close(quern__emitter *emitter)
 {
-    close_run(emitter);
+    close_batch(emitter);
     emitter->is_open = false;
     emitter->thread = NULL;
     emitter->scope = NULL;
 }
 
-void quern__emitter_settle(quern__emitter *emitter)
+void quern__emitter_reclaim(quern__emitter *emitter)
 {
     if (emitter->channel == NULL) return;
     quern__event_pool *pool = pool_of(emitter);
@@ -226,10 +227,10 @@ void quern__emitter_settle(quern__emitter *emitter)
     quern__pool_give(pool, emitter->block);
     emitter->block = NULL;
     emitter->cursor = emitter->block_end = NULL;
-    emitter->face.next = emitter->face.end = emitter->run_end = NULL;
+    emitter->public_part.next = emitter->public_part.end = emitter->batch_end = NULL;
 }
 
-/* Relaxed: as in quern__pool_settle. */
+/* Relaxed: as in quern__pool_forget_taken. */
 static void release_block(quern__event_pool *pool, const quern_allocator *allocator,
                           quern__event_block *block)
 {
@@ -249,10 +250,10 @@ void quern__emitter_release(quern__emitter *emitter)
     quern__event_pool *pool = pool_of(emitter);
     const quern_allocator *allocator = allocator_of(emitter);
     quern__emitter_close(emitter);
-    for (uint32_t i = 0; i < emitter->segments.count; i++) {
-        const quern__event_run *run = &emitter->segments.items[i].run;
-        quern__type_destroy(&emitter->channel->type, run->values, run->count);
-        if (--run->block->use_count == 0) release_block(pool, allocator, run->block);
+    for (uint32_t i = 0; i < emitter->batches.count; i++) {
+        const quern__event_batch *batch = &emitter->batches.items[i].batch;
+        quern__type_destroy(&emitter->channel->type, batch->values, batch->count);
+        if (--batch->block->use_count == 0) release_block(pool, allocator, batch->block);
     }
     if (emitter->block != NULL && --emitter->block->use_count == 0)
         release_block(pool, allocator, emitter->block);
@@ -260,20 +261,21 @@ void quern__emitter_release(quern__emitter *emitter)
         emitter->spares = spare->next;
         release_block(pool, allocator, spare);
     }
-    quern__array_release(allocator, &emitter->segments);
+    quern__array_release(allocator, &emitter->batches);
     *emitter = (quern__emitter){.channel = NULL};
 }
 
 /* ------------------------------------------------------------------------------------------- the calls */
 
-/* result: of the quern__fail that says why. */
+/* Counts a refusal in the callback's scope. result: returned by the quern__fail that described it. Returns false. */
 static QUERN__SLOW_PATH bool refuse(quern__emitter *emitter, quern_result result)
 {
     quern__scope_refuse(emitter->scope, result);
     return false;
 }
 
-/* Whether the callback that it was given to runs, as far as can be told. */
+/* Whether the emitter is used by the callback that it was opened for. Without QUERN_CHECKS only the end of the callback
+ * is noticed, not another thread. */
 static bool is_held(const quern__emitter *emitter, const char *function)
 {
     if (QUERN__LIKELY(emitter->is_open) && (!QUERN_CHECKS || emitter->thread == quern__this_thread()))
@@ -293,11 +295,11 @@ static QUERN__SLOW_PATH bool fail_memory(quern__emitter *emitter, const char *fu
     return false;
 }
 
-bool quern_emit_copy(quern_emitter *face, const void *value)
+bool quern_emit_copy(quern_emitter *public_part, const void *value)
 {
     static const char function[] = "quern_emit_copy";
-    quern__emitter *emitter = (quern__emitter *)face;
-    if (face == NULL || !is_held(emitter, function)) return false;
+    quern__emitter *emitter = (quern__emitter *)public_part;
+    if (public_part == NULL || !is_held(emitter, function)) return false;
     const quern__type *type = &emitter->channel->type;
     if (value == NULL && type->size_bytes > 0)
         return refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
@@ -309,7 +311,7 @@ bool quern_emit_copy(quern_emitter *face, const void *value)
     return true;
 }
 
-/* Whether a C type of this size may be written where the event is to be. */
+/* Whether a C type of this size and name is the event's type; refuses it otherwise. */
 static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_name, const char *function)
 {
     const quern__type *type = &emitter->channel->type;
@@ -327,26 +329,28 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
                                        function, emitter->system_name, type->name));
 }
 
-/* Room for at least one, for a C type of this size. NULL for face, and all else that is wrong: NULL. */
-static quern__emitter *find_room(quern_emitter *face, size_t size_bytes, const char *type_name,
+/* Returns the emitter with room for at least one value of a C type of this size. Returns NULL if public_part is NULL or
+ * anything else is wrong. */
+static quern__emitter *find_room(quern_emitter *public_part, size_t size_bytes, const char *type_name,
                                  const char *function)
 {
-    quern__emitter *emitter = (quern__emitter *)face;
-    if (face == NULL || !is_held(emitter, function) || !fits(emitter, size_bytes, type_name, function))
+    quern__emitter *emitter = (quern__emitter *)public_part;
+    if (public_part == NULL || !is_held(emitter, function) ||
+        !fits(emitter, size_bytes, type_name, function))
         return NULL;
     if (room_left(emitter) > 0) return emitter;
     if (!quern__emitter_reserve(emitter, 1)) {
         (void)fail_memory(emitter, function);
         return NULL;
     }
-    begin_run(emitter);
+    begin_batch(emitter);
     return emitter;
 }
 
-void *quern__emit_place(quern_emitter *face, size_t size_bytes, const char *type_name)
+void *quern__emit_place(quern_emitter *public_part, size_t size_bytes, const char *type_name)
 {
     quern__emitter *emitter =
-        find_room(face, size_bytes, type_name, type_name != NULL ? "QUERN_EMIT" : "quern_emit");
+        find_room(public_part, size_bytes, type_name, type_name != NULL ? "QUERN_EMIT" : "quern_emit");
     if (emitter == NULL) return NULL;
     char *place = next_place(emitter);
     set_place(emitter, place + emitter->channel->stride_bytes);
@@ -361,17 +365,17 @@ static QUERN__SLOW_PATH void refuse_uncounted(quern__emitter *emitter, const cha
                                       emitter->system_name, emitter->channel->type.name));
 }
 
-void *quern__emit_some(quern_emitter *face, uint32_t most, uint32_t *out_count, size_t size_bytes,
+void *quern__emit_some(quern_emitter *public_part, uint32_t most, uint32_t *out_count, size_t size_bytes,
                        const char *type_name)
 {
     static const char function[] = "QUERN_EMIT_SOME";
     if (QUERN__UNLIKELY(out_count == NULL)) {
-        refuse_uncounted((quern__emitter *)face, function);
+        refuse_uncounted((quern__emitter *)public_part, function);
         return NULL;
     }
     *out_count = 0;
     if (most == 0) return NULL;
-    quern__emitter *emitter = find_room(face, size_bytes, type_name, function);
+    quern__emitter *emitter = find_room(public_part, size_bytes, type_name, function);
     if (emitter == NULL) return NULL;
     const uint32_t room = room_left(emitter), count = most < room ? most : room;
     char *place = next_place(emitter);

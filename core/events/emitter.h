@@ -3,18 +3,16 @@
 #ifndef QUERN_CORE_EVENTS_EMITTER_H
 #define QUERN_CORE_EVENTS_EMITTER_H
 
-/* Emitting events: each worker has an emitter for each event, which fills blocks of its own, so emitting
- * takes no lock.
+/* Emitting events. Each worker has an emitter for each event, which fills blocks of its own, so emitting needs no lock.
  *
- * What a callback emits is cut into runs of equal length, the last of which may be shorter. Each is in
- * one block: where it does not fit what the emitter's block has left, a new one is taken. So the cuts
- * depend on nothing but the number of events that the callback has emitted, while callbacks that emit
- * little share blocks: what its last run does not need is the next callback's. A block goes on being
- * filled after its runs were published, so that few events take little memory.
+ * The values of one callback are cut into batches of equal length, the last of which may be shorter. A batch is in one
+ * block: if a full batch does not fit the rest of the emitter's block, the emitter begins a new block. So the cuts
+ * depend only on the number of events that the callback has emitted, while callbacks that emit few events share blocks:
+ * the space that a short last batch leaves is used by the next callback. A block is still filled after its batches were
+ * published, so that few events need little memory.
  *
- * Blocks are four times as long as runs. What a run may leave unused at the end of a block is then an
- * eighth of the memory; with runs as long as blocks it was a third, and a million events of 16 bytes
- * took half as long again to be read. */
+ * A block is as long as four batches, so a batch that does not fit wastes an eighth of the memory on average. With
+ * blocks of one batch it was a third, and reading a million events of 16 bytes took half as long again. */
 
 #include "core/base/array.h"
 #include "core/query/query_internal.h"
@@ -29,94 +27,95 @@ enum {
     QUERN__EVENT_BLOCK_BYTES = 64 * 1024,
     QUERN__EVENT_BLOCK_ALIGNMENT_BYTES = 64,
     QUERN__EVENT_VALUES_BYTES = QUERN__EVENT_BLOCK_BYTES - QUERN__EVENT_BLOCK_ALIGNMENT_BYTES,
-    QUERN__EVENT_RUN_BYTES = QUERN__EVENT_VALUES_BYTES / 4 /* and less, where values do not fill it */
+    QUERN__EVENT_BATCH_BYTES = QUERN__EVENT_VALUES_BYTES / 4 /* at most; rounded down to whole values */
 };
 
-/* The values follow, aligned as the block is. */
+/* The head of a block. Values follow, aligned to the block's alignment. */
 typedef struct quern__event_block {
-    struct quern__event_block *next; /* in an emitter's hand */
-    uint32_t use_count;              /* runs in it, and 1 while an emitter fills it */
+    struct quern__event_block *next; /* in an emitter's list of spares */
+    uint32_t use_count;              /* number of batches, plus 1 while an emitter fills the block */
 } quern__event_block;
 
 _Static_assert(sizeof(quern__event_block) <= QUERN__EVENT_BLOCK_ALIGNMENT_BYTES, "room for the head");
-_Static_assert(QUERN_MAX_COMPONENT_BYTES <= QUERN__EVENT_RUN_BYTES, "one event fits a run");
+_Static_assert(QUERN_MAX_COMPONENT_BYTES <= QUERN__EVENT_BATCH_BYTES, "one event fits a batch");
 _Static_assert(QUERN_MAX_ALIGNMENT_BYTES <= QUERN__EVENT_BLOCK_ALIGNMENT_BYTES, "values are aligned");
 
-typedef struct quern__event_run {
+typedef struct quern__event_batch {
     char *values;
     uint32_t count;
     quern__event_block *block;
-} quern__event_run;
+} quern__event_batch;
 
-/* A run that is not published. */
-typedef struct quern__event_segment {
-    uint64_t key; /* of the callback: as the streams of its commands */
-    quern__event_run run;
-} quern__event_segment;
+/* A batch that was not published yet. */
+typedef struct quern__keyed_batch {
+    uint64_t key; /* of the callback, the same as that of its commands */
+    quern__event_batch batch;
+} quern__keyed_batch;
 
-/* Blocks of a world that hold nothing. Workers take the first ones, by counting how many are taken; new ones
- * come from the allocator when there is none. */
+/* The free blocks of a world. Workers claim the first ones by counting up taken_count; without free blocks they
+ * allocate. */
 typedef struct quern__event_pool {
     QUERN__ARRAY(quern__event_block *)
-    free;                         /* with room for all blocks there are, where they are given back */
-    _Atomic uint32_t taken_count; /* of those, since quern__pool_settle */
-    _Atomic uint32_t block_count; /* all that there are */
+    free;                         /* has capacity for all blocks before blocks are returned */
+    _Atomic uint32_t taken_count; /* claimed blocks, from the first one, since quern__pool_forget_taken */
+    _Atomic uint32_t block_count; /* all blocks of the world, free or not */
 } quern__event_pool;
 
-/* In an array of several workers': each has cache lines of its own. */
+/* Emitters of several workers are in one array; the alignment keeps them in different cache lines. */
 typedef struct quern__emitter {
-    _Alignas(128) quern_emitter face; /* first: users have its address */
-    char *first;                      /* where the open run begins; NULL: none is open */
-    char *cursor;                     /* the place of the next value, where face does not tell */
-    char *run_end;                    /* so far the open run may go */
+    _Alignas(128) quern_emitter public_part; /* first member: users have its address */
+    char *first;                             /* first value of the open batch; NULL: none is open */
+    char *cursor;    /* address of the next value if the channel needs_checks; else public_part.next is */
+    char *batch_end; /* end of the memory that the open batch may use */
     char *block_end;
-    quern__channel *channel; /* NULL: it was never opened */
-    quern__event_block *block;
-    quern__event_block *spares;
-    uint64_t key;
-    quern_result failed;
-    bool is_open;
-    const void *thread;               /* of the callback; in builds with checks */
-    const char *system_name;          /* or NULL */
-    quern__scope *scope;              /* of the callback, which is refused what is wrong; or NULL */
-    struct quern__emitter *next_open; /* of the callback */
-    QUERN__ARRAY(quern__event_segment) segments;
+    quern__channel *channel;          /* NULL: never opened */
+    quern__event_block *block;        /* the block that is filled, or NULL */
+    quern__event_block *spares;       /* list of claimed blocks that hold nothing */
+    uint64_t key;                     /* of the running callback */
+    quern_result failed;              /* the first event that could not be emitted, or QUERN_OK */
+    bool is_open;                     /* a callback is running that may emit */
+    const void *thread;               /* that runs the callback; only in builds with QUERN_CHECKS */
+    const char *system_name;          /* for messages; NULL: no system */
+    quern__scope *scope;              /* of the callback, where refusals are counted; or NULL */
+    struct quern__emitter *next_open; /* list of the emitters that the callback has opened */
+    QUERN__ARRAY(quern__keyed_batch) batches;
 } quern__emitter;
 
-/* What is emitted from now on belongs to the callback of this key. */
+/* Opens the emitter for the callback with this key. */
 void quern__emitter_open(quern__emitter *emitter, quern__channel *channel, uint64_t key,
                          const char *system_name, quern__scope *scope);
 
-/* The callback has returned: who goes on emitting is refused. */
+/* Closes the emitter when the callback has returned. Later attempts to emit fail. */
 void quern__emitter_close(quern__emitter *emitter);
 
-/* Makes room for so many more. False: no memory, and the emitter as it was. */
+/* Reserves room for `count` more values. Returns false, with the emitter unchanged, without memory. */
 bool quern__emitter_reserve(quern__emitter *emitter, uint32_t count);
 
-/* Emits values for which there is room. */
+/* Emits values. Precondition: room was reserved. */
 void quern__emitter_put(quern__emitter *emitter, const void *values, uint32_t count);
 
-/* Gives all back, with the values that were not published. */
+/* Destroys the values that were not published and releases all memory. */
 void quern__emitter_release(quern__emitter *emitter);
 
-/* Where the emitter's block holds no run any more, and what it has in hand: back to the pool. */
-void quern__emitter_settle(quern__emitter *emitter);
+/* Returns the spares to the pool, and the block that is filled if it has no batches. */
+void quern__emitter_reclaim(quern__emitter *emitter);
 
-/* To be called before anything is given back: what workers have taken is not there any more. */
-void quern__pool_settle(quern__event_pool *pool);
+/* Removes the claimed blocks from the list of free ones. Must be called before blocks are returned. */
+void quern__pool_forget_taken(quern__event_pool *pool);
 
-/* Room for all blocks to be given back. False: no memory. */
+/* Reserves capacity to return all blocks. Returns false without memory. */
 bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator);
 
-/* The run's values are destroyed, or were moved on: one that goes. */
-void quern__pool_drop_run(quern__event_pool *pool, const quern__event_run *run);
+/* Gives up a batch whose values were destroyed or moved; returns its block to the pool if it was the last one. */
+void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch);
 
+/* Returns a block without batches to the list of free ones. */
 void quern__pool_give(quern__event_pool *pool, quern__event_block *block);
 
-/* Takes one more block before those of a list; nobody emits. False: no memory. */
+/* Claims a block and puts it in front of a list. Precondition: no callback emits. Returns false without memory. */
 bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list);
 
-/* A block that was taken and holds nothing: back to the allocator. */
+/* Releases a claimed block without batches to the allocator. */
 void quern__pool_return(quern__event_pool *pool, const quern_allocator *allocator,
                         quern__event_block *block);
 

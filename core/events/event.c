@@ -39,7 +39,7 @@ quern_result quern__events_check(const quern_world *world, quern_event event, qu
 
 static void channel_release(quern__channel *channel, const quern_allocator *allocator)
 {
-    quern__array_release(allocator, &channel->runs);
+    quern__array_release(allocator, &channel->batches);
     quern__array_release(allocator, &channel->order);
     quern__array_release(allocator, &channel->sort_scratch);
     quern__type_release(&channel->type, allocator);
@@ -82,9 +82,9 @@ static quern_result channel_create(quern_world *world, const quern_event_def *de
     }
     channel->type.flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
     channel->stride_bytes = def->size_bytes > 0 ? def->size_bytes : 1;
-    channel->run_bytes = QUERN__EVENT_RUN_BYTES / channel->stride_bytes * channel->stride_bytes;
+    channel->batch_bytes = QUERN__EVENT_BATCH_BYTES / channel->stride_bytes * channel->stride_bytes;
     channel->limit_bytes = def->limit_bytes > 0 ? def->limit_bytes : QUERN_EVENT_LIMIT_BYTES;
-    channel->has_long_way = QUERN_CHECKS || def->hooks.copy != NULL || def->size_bytes == 0;
+    channel->needs_checks = QUERN_CHECKS || def->hooks.copy != NULL || def->size_bytes == 0;
     *out_channel = channel;
     return QUERN_OK;
 }
@@ -113,8 +113,8 @@ static quern_result append(quern_world *world, quern__channel *channel)
     return QUERN_OK;
 }
 
-/* The name is taken: fine when all is the same, and then nothing is kept of the newcomer. */
-static quern_result settle_known(const quern__channel *known, const quern__channel *newcomer)
+/* Registering a name again succeeds if type and limit are the same; the new channel is then released. */
+static quern_result check_known(const quern__channel *known, const quern__channel *newcomer)
 {
     if (quern__type_same_layout(&known->type, &newcomer->type) &&
         known->limit_bytes == newcomer->limit_bytes)
@@ -136,7 +136,7 @@ static quern_result register_event(quern_world *world, const quern_event_def *de
     if (result != QUERN_OK) return quern__in_call(result, "quern_event_register");
     const quern_event known = quern_event_find(world, channel->type.name);
     if (known.bits != 0)
-        result = settle_known(world->events->channels.items[quern__handle_index(known.bits)], channel);
+        result = check_known(world->events->channels.items[quern__handle_index(known.bits)], channel);
     else
         result = append(world, channel);
     if (result == QUERN_OK) *out_event = known.bits != 0 ? known : handle_of(world, channel->index);
@@ -228,33 +228,33 @@ uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, ui
 {
     uint64_t count = 0;
     for (uint64_t i = number < channel->first_number ? channel->first_number : number; i < end; i++)
-        count += quern__channel_run(channel, i)->count;
+        count += quern__channel_batch(channel, i)->count;
     return count;
 }
 
-/* --------------------------------------------------------------------------------------- what goes */
+/* ---------------------------------------------------------------------------------------- dropping */
 
-/* What a run counts towards the limit: its values, and a share for itself, so that many runs of few
- * values are not free. */
-static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_run *run)
+/* The bytes of a batch that count towards the limit: its values, and a constant, so that many small batches are not
+ * free. */
+static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_batch *batch)
 {
-    enum { RUN_BYTES = 32 };
-    return (uint64_t)run->count * channel->stride_bytes + RUN_BYTES;
+    enum { BATCH_BYTES = 32 };
+    return (uint64_t)batch->count * channel->stride_bytes + BATCH_BYTES;
 }
 
 void quern__channel_drop_first(quern__channel *channel)
 {
     quern_world *world = channel->world;
-    const quern__event_run *run = &channel->runs.items[channel->head++];
+    const quern__event_batch *batch = &channel->batches.items[channel->head++];
     channel->first_number++;
-    channel->waiting_count -= run->count;
-    channel->waiting_bytes -= waiting_bytes(channel, run);
-    world->waiting_event_run_count--;
-    quern__type_destroy(&channel->type, run->values, run->count);
-    quern__pool_drop_run(&world->events->pool, run);
+    channel->waiting_count -= batch->count;
+    channel->waiting_bytes -= waiting_bytes(channel, batch);
+    world->waiting_event_batch_count--;
+    quern__type_destroy(&channel->type, batch->values, batch->count);
+    quern__pool_drop_batch(&world->events->pool, batch);
 }
 
-/* The number of the first run that somebody has not seen. */
+/* Returns the number of the first batch that some reader has not seen. */
 static uint64_t find_needed(const quern__channel *channel)
 {
     uint64_t needed = quern__channel_end(channel);
@@ -263,29 +263,29 @@ static uint64_t find_needed(const quern__channel *channel)
     return needed;
 }
 
-/* Counts the blocks that readers hold as seen. Called before a publication, which ends the validity of their
- * values, so that no loss is reported of events that a reader was given. */
-static void end_given_blocks(const quern__channel *channel)
+/* Counts the batches that readers hold as seen. Called before a publication, which invalidates their values, so that no
+ * loss is reported of events that a reader was given. */
+static void end_given_batches(const quern__channel *channel)
 {
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        if (reader->is_given) reader->cursor++;
-        reader->is_given = false;
+        if (reader->has_batch) reader->cursor++;
+        reader->has_batch = false;
     }
 }
 
-/* Frees what all readers have seen. What is left comes to the front when it is the smaller part, so that
- * each run is moved once at most on average. */
+/* Drops the batches that all readers have seen. The remaining ones move to the front of the array once they are the
+ * smaller part of it, so that each batch is moved at most once on average. */
 static void drop_seen(quern__channel *channel)
 {
     const uint64_t needed = find_needed(channel);
     while (channel->first_number < needed)
         quern__channel_drop_first(channel);
-    const uint32_t left = channel->runs.count - channel->head;
+    const uint32_t left = channel->batches.count - channel->head;
     if (channel->head < left || channel->head == 0) return;
     if (left > 0)
-        memmove(channel->runs.items, channel->runs.items + channel->head,
-                left * sizeof *channel->runs.items);
-    channel->runs.count = left;
+        memmove(channel->batches.items, channel->batches.items + channel->head,
+                left * sizeof *channel->batches.items);
+    channel->batches.count = left;
     channel->head = 0;
 }
 
@@ -302,7 +302,8 @@ static void note_loss(quern__event_loss *loss, const quern__channel *channel,
         loss->other_count++;
 }
 
-/* The first run that may not be dropped: from `first_new` on, and what a system is reading. */
+/* Returns the number of the first batch that must be kept: batches from first_new on, and those that a running system
+ * may read. */
 static uint64_t find_kept(const quern__channel *channel, uint64_t first_new)
 {
     uint64_t kept = first_new;
@@ -311,15 +312,15 @@ static uint64_t find_kept(const quern__channel *channel, uint64_t first_new)
     return kept;
 }
 
-/* Drops the oldest runs while more waits than the limit allows. Each reader that has not seen a dropped run
- * loses its events. No reader holds a block: see end_given_blocks. */
+/* Drops the oldest batches while the waiting bytes exceed the limit. Each reader that has not seen a dropped batch loses
+ * its events. Precondition: no reader holds a batch (end_given_batches). */
 static void keep_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
     const uint64_t kept = find_kept(channel, first_new), old_first = channel->first_number;
     uint64_t bytes = channel->waiting_bytes, first = old_first;
     for (; first < kept && bytes > channel->limit_bytes; first++)
-        bytes -= waiting_bytes(channel, quern__channel_run(channel, first));
+        bytes -= waiting_bytes(channel, quern__channel_batch(channel, first));
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         if (reader->cursor >= first) continue;
         const uint64_t count = quern__channel_count(channel, reader->cursor, first);
@@ -341,36 +342,36 @@ quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *c
     return quern__fail(
         QUERN_ERROR_LIMIT,
         "%s: %llu events '%s' were dropped that reader '%s' had not seen%s: more than %llu bytes "
-        "wait for it; let it run, or destroy it, or raise the event's limit_bytes",
+        "wait for it; let it batch, or destroy it, or raise the event's limit_bytes",
         call, (unsigned long long)loss->count, loss->channel->type.name, loss->reader_name, others,
         (unsigned long long)loss->channel->limit_bytes);
 }
 
 /* ---------------------------------------------------------------------------------------- publication */
 
-static uint32_t segment_count(const quern__emitter_rows *rows, uint32_t channel)
+static uint32_t batch_count(const quern__emitter_rows *rows, uint32_t channel)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < rows->row_count; i++)
-        count += rows->emitters[i * rows->channel_count + channel]->segments.count;
+        count += rows->emitters[i * rows->channel_count + channel]->batches.count;
     return count;
 }
 
 static bool gather_channel(const quern_allocator *allocator, quern__channel *channel,
                            const quern__emitter_rows *rows)
 {
-    const uint32_t count = segment_count(rows, channel->index);
+    const uint32_t count = batch_count(rows, channel->index);
     channel->order.count = 0;
     if (count == 0) return true;
     if (!quern__array_reserve(allocator, &channel->order, count) ||
         !quern__array_reserve(allocator, &channel->sort_scratch, count) ||
-        !quern__array_reserve(allocator, &channel->runs, channel->runs.count + count))
+        !quern__array_reserve(allocator, &channel->batches, channel->batches.count + count))
         return false;
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const quern__emitter *emitter = rows->emitters[i * rows->channel_count + channel->index];
-        for (uint32_t k = 0; k < emitter->segments.count; k++)
+        for (uint32_t k = 0; k < emitter->batches.count; k++)
             channel->order.items[channel->order.count++] = (quern__sort_item){
-                .key = emitter->segments.items[k].key, .pointer = &emitter->segments.items[k]};
+                .key = emitter->batches.items[k].key, .pointer = &emitter->batches.items[k]};
     }
     quern__sort(channel->order.items, channel->sort_scratch.items, count);
     return true;
@@ -380,7 +381,7 @@ quern_result quern__events_gather(quern_world *world, const quern__emitter_rows 
 {
     const quern_allocator *allocator = &world->storage.allocator;
     quern__events *events = world->events;
-    quern__pool_settle(&events->pool);
+    quern__pool_forget_taken(&events->pool);
     bool has_room = quern__pool_reserve(&events->pool, allocator);
     for (uint32_t i = 0; i < rows->channel_count && has_room; i++)
         has_room = gather_channel(allocator, events->channels.items[i], rows);
@@ -398,20 +399,21 @@ void quern__events_visit_entities(const quern_world *world, const quern__emitter
     }
 }
 
-uint64_t quern__channel_append(quern__channel *channel, const quern__event_run *run)
+uint64_t quern__channel_append(quern__channel *channel, const quern__event_batch *batch)
 {
-    channel->runs.items[channel->runs.count++] = *run;
-    channel->waiting_count += run->count;
-    channel->waiting_bytes += waiting_bytes(channel, run);
-    channel->world->waiting_event_run_count++;
-    return run->count;
+    channel->batches.items[channel->batches.count++] = *batch;
+    channel->waiting_count += batch->count;
+    channel->waiting_bytes += waiting_bytes(channel, batch);
+    channel->world->waiting_event_batch_count++;
+    return batch->count;
 }
 
-/* After runs from first_new on were published. */
-static void settle_waiting(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
+/* Drops waiting batches: all of them if the channel has no reader, otherwise the oldest ones until the channel is within
+ * its limit. Batches from first_new on were just published and are kept. */
+static void drop_excess(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (channel->readers == NULL)
-        drop_seen(channel); /* nobody will ever see them */
+        drop_seen(channel);
     else
         keep_limit(channel, first_new, loss);
 }
@@ -421,11 +423,11 @@ static uint64_t publish_channel(quern__channel *channel, quern__event_loss *loss
     uint64_t count = 0;
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < channel->order.count; i++) {
-        const quern__event_segment *segment = channel->order.items[i].pointer;
-        count += quern__channel_append(channel, &segment->run);
+        const quern__keyed_batch *keyed = channel->order.items[i].pointer;
+        count += quern__channel_append(channel, &keyed->batch);
     }
     channel->order.count = 0;
-    settle_waiting(channel, first_new, loss);
+    drop_excess(channel, first_new, loss);
     return count;
 }
 
@@ -435,45 +437,44 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
     quern__events *events = world->events;
     for (uint32_t i = 0; i < events->channels.count; i++) {
         quern__channel *channel = events->channels.items[i];
-        if (channel->head < channel->runs.count) {
-            end_given_blocks(channel);
+        if (channel->head < channel->batches.count) {
+            end_given_batches(channel);
             drop_seen(channel);
         }
         if (i < rows->channel_count && channel->order.count > 0) count += publish_channel(channel, loss);
-        quern__emitter_settle(&channel->emitter);
+        quern__emitter_reclaim(&channel->emitter);
     }
     for (uint32_t i = 0; i < rows->row_count * rows->channel_count; i++) {
-        rows->emitters[i]->segments.count = 0;
-        quern__emitter_settle(rows->emitters[i]);
+        rows->emitters[i]->batches.count = 0;
+        quern__emitter_reclaim(rows->emitters[i]);
     }
     return count;
 }
 
-bool quern__channel_reserve(quern__channel *channel, uint32_t run_count)
+bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count)
 {
     const quern_allocator *allocator = &channel->world->storage.allocator;
     quern__event_pool *pool = &channel->world->events->pool;
-    quern__pool_settle(pool);
+    quern__pool_forget_taken(pool);
     return quern__pool_reserve(pool, allocator) &&
-           quern__array_reserve(allocator, &channel->runs, channel->runs.count + run_count);
+           quern__array_reserve(allocator, &channel->batches, channel->batches.count + batch_count);
 }
 
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
 {
-    end_given_blocks(channel);
+    end_given_batches(channel);
     drop_seen(channel);
     const uint64_t first_new = quern__channel_end(channel);
-    for (uint32_t i = 0; i < emitter->segments.count; i++)
-        quern__channel_append(channel, &emitter->segments.items[i].run);
-    emitter->segments.count = 0;
-    settle_waiting(channel, first_new, loss);
-    quern__emitter_settle(emitter);
+    for (uint32_t i = 0; i < emitter->batches.count; i++)
+        quern__channel_append(channel, &emitter->batches.items[i].batch);
+    emitter->batches.count = 0;
+    drop_excess(channel, first_new, loss);
+    quern__emitter_reclaim(emitter);
 }
 
-/* ------------------------------------------------------------------------------------- of the whole
- * world */
+/* -------------------------------------------------------------------------------- all events of a world */
 
-/* Relaxed: nobody emits. */
+/* Relaxed: no callback emits meanwhile. */
 uint64_t quern__events_held_bytes(const quern_world *world)
 {
     if (world->events == NULL) return 0;
@@ -481,11 +482,11 @@ uint64_t quern__events_held_bytes(const quern_world *world)
            QUERN__EVENT_BLOCK_BYTES;
 }
 
-/* Relaxed: as above. */
+/* Relaxed: no callback emits meanwhile. */
 static void release_free_blocks(quern_world *world)
 {
     quern__event_pool *pool = &world->events->pool;
-    quern__pool_settle(pool);
+    quern__pool_forget_taken(pool);
     for (; pool->free.count > 0; pool->free.count--) {
         quern__release(&world->storage.allocator, pool->free.items[pool->free.count - 1],
                        QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
@@ -496,12 +497,12 @@ static void release_free_blocks(quern_world *world)
 void quern__events_trim(quern_world *world)
 {
     if (world->events == NULL) return;
-    quern__pool_settle(&world->events->pool);
+    quern__pool_forget_taken(&world->events->pool);
     if (quern__pool_reserve(&world->events->pool, &world->storage.allocator))
         for (uint32_t i = 0; i < world->events->channels.count; i++) {
             quern__channel *channel = world->events->channels.items[i];
             drop_seen(channel);
-            quern__emitter_settle(&channel->emitter);
+            quern__emitter_reclaim(&channel->emitter);
         }
     release_free_blocks(world);
 }
@@ -511,14 +512,14 @@ void quern__events_release(quern_world *world)
     quern__events *events = world->events;
     if (events == NULL) return;
     const quern_allocator *allocator = &world->storage.allocator;
-    quern__pool_settle(&events->pool);
+    quern__pool_forget_taken(&events->pool);
     for (uint32_t i = 0; i < events->channels.count; i++) {
         quern__channel *channel = events->channels.items[i];
-        for (uint32_t k = channel->head; k < channel->runs.count; k++) {
-            const quern__event_run *run = &channel->runs.items[k];
-            quern__type_destroy(&channel->type, run->values, run->count);
-            if (--run->block->use_count == 0)
-                quern__release(allocator, run->block, QUERN__EVENT_BLOCK_BYTES,
+        for (uint32_t k = channel->head; k < channel->batches.count; k++) {
+            const quern__event_batch *batch = &channel->batches.items[k];
+            quern__type_destroy(&channel->type, batch->values, batch->count);
+            if (--batch->block->use_count == 0)
+                quern__release(allocator, batch->block, QUERN__EVENT_BLOCK_BYTES,
                                QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
         }
         quern__emitter_release(&channel->emitter);

@@ -21,8 +21,7 @@ static quern_result check_values(const quern__channel *channel, const void *valu
         type->name, quern_entity_index(found));
 }
 
-/* What is emitted here is published at once, so the emitter of the channel never holds anything between
- * calls. */
+/* Emits and publishes immediately, so the channel's own emitter never holds values between calls. */
 static quern_result emit(quern_world *world, quern_event event, const void *values, uint32_t count)
 {
     static const char function[] = "quern_world_emit";
@@ -35,7 +34,7 @@ static quern_result emit(quern_world *world, quern_event event, const void *valu
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
     if (!quern__emitter_reserve(emitter, count) ||
-        !quern__channel_reserve(channel, emitter->segments.capacity)) {
+        !quern__channel_reserve(channel, emitter->batches.capacity)) {
         quern__emitter_close(emitter);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for %u events '%s'", function, count,
                            channel->type.name);
@@ -84,7 +83,7 @@ quern_result quern_event_reader_create(quern_world *world, const quern_event_rea
     return quern__world_left(world, quern__in_call(create_reader(world, def, out_reader), function));
 }
 
-/* The block in hand was seen when the next one is asked for. */
+/* Asking for the next batch counts the one that the reader holds as seen. */
 bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_block)
 {
     static const char function[] = "quern_event_reader_next";
@@ -95,11 +94,11 @@ bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_
     *out_block = (quern_event_block){.values = NULL};
     const quern__channel *channel = reader->channel;
     if (quern__world_check_unlocked(channel->world, function) != QUERN_OK) return false;
-    if (reader->is_given) reader->cursor++;
-    reader->is_given = reader->cursor < quern__channel_end(channel);
-    if (!reader->is_given) return false;
-    const quern__event_run *run = quern__channel_run(channel, reader->cursor);
-    *out_block = (quern_event_block){.values = run->values, .count = run->count};
+    if (reader->has_batch) reader->cursor++;
+    reader->has_batch = reader->cursor < quern__channel_end(channel);
+    if (!reader->has_batch) return false;
+    const quern__event_batch *batch = quern__channel_batch(channel, reader->cursor);
+    *out_block = (quern_event_block){.values = batch->values, .count = batch->count};
     return true;
 }
 
@@ -130,7 +129,7 @@ bool quern_event_next(quern_event_iterator *iterator)
         iterator->block = (quern_event_block){.values = NULL};
         return false;
     }
-    const quern__event_run *run = quern__channel_run(channel, iterator->number++);
-    iterator->block = (quern_event_block){.values = run->values, .count = run->count};
+    const quern__event_batch *batch = quern__channel_batch(channel, iterator->number++);
+    iterator->block = (quern_event_block){.values = batch->values, .count = batch->count};
     return true;
 }

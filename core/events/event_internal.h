@@ -3,19 +3,19 @@
 #ifndef QUERN_CORE_EVENTS_EVENT_INTERNAL_H
 #define QUERN_CORE_EVENTS_EVENT_INTERNAL_H
 
-/* Events: channels, what waits in them, and who reads it.
+/* Events: channels, the batches that wait in them, and their readers.
  *
- *   block     64 KiB of values of one event, filled by one emitter (emitter.h)
- *   run       values of one callback that are neighbours in a block. What readers get
- *   channel   an event type and its runs that wait, in order; each has a number that goes up for ever
- *   reader    the number of the first run that it has not seen
+ *   block     64 KiB of memory for values of one event, filled by one emitter (emitter.h)
+ *   batch     consecutive values in a block, emitted by one callback. Readers get whole batches
+ *   channel   an event type and its waiting batches in order; each batch has a number, and numbers only grow
+ *   reader    the number of the first batch that it has not seen
  *
- * Publishing sorts the runs of all emitters by the keys of the callbacks and appends them to the channel:
- * values stay where they are. Where runs are cut follows from what the callback emitted (emitter.h), so
- * nothing that readers can see depends on the threads. Runs go when all readers have passed them; a block,
- * when it has no run left and no emitter fills it.
+ * Publishing sorts the batches of all emitters by the keys of the callbacks and appends them to the channel; values
+ * are not moved. Where batches are cut depends only on what the callback emitted (emitter.h), so nothing that readers
+ * see depends on threads. A batch is dropped when all readers have passed it; a block is free when it has no batch and
+ * no emitter fills it.
  *
- * Threads: emitters take blocks while systems run. All else happens on one thread while nothing emits: at
+ * Threads: emitters claim blocks while systems run. Everything else happens on one thread while no callback emits: at
  * sync points, between frames and in exclusive systems. */
 
 #include "core/base/array.h"
@@ -28,121 +28,121 @@
 struct quern_event_reader {
     quern__channel *channel;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    uint64_t identity; /* that no other reader of the world has or had */
-    uint64_t cursor;   /* the number of the first run that it has not seen */
-    uint64_t end;      /* of a system that runs: it sees the runs before this one */
-    bool is_running;   /* a system that runs: nothing is dropped for it meanwhile */
-    bool is_given; /* of code between frames: it holds the run at the cursor until the next publication */
-    uint64_t lost_count;
+    uint64_t identity; /* unique among all readers that the world has or had */
+    uint64_t cursor;   /* number of the first batch that was not seen */
+    uint64_t end; /* while is_running: number of the first batch that the system does not see in this run */
+    bool is_running;     /* a system is running with it; no batch is dropped for it meanwhile */
+    bool has_batch;      /* code between frames holds the batch at the cursor, until the next publication */
+    uint64_t lost_count; /* events that were dropped before it saw them */
     quern_event_reader *previous, *next; /* in the channel's list */
 };
 
-/* typedef in emitter.h */
 struct quern__channel {
     quern__type type;
     quern_world *world;
     uint32_t index;
-    uint32_t stride_bytes; /* of values in a block; events of 0 bytes take 1, so that they can be counted */
-    uint32_t run_bytes;    /* of a run of full length */
+    uint32_t
+        stride_bytes; /* between values in a block; 1 for events of 0 bytes, so that they can be counted */
+    uint32_t batch_bytes; /* of a full batch */
     uint64_t limit_bytes;
-    bool has_long_way; /* each emission takes the way through the library: hooks, checks, no bytes */
+    bool needs_checks; /* every emission calls the library: hooks, QUERN_CHECKS, or events of 0 bytes */
 
-    QUERN__ARRAY(quern__event_run) runs;
-    uint32_t head;         /* of the runs: those before it are gone */
-    uint64_t first_number; /* of the one at the head */
+    QUERN__ARRAY(quern__event_batch) batches;
+    uint32_t head;         /* index of the first waiting batch; those before it were dropped */
+    uint64_t first_number; /* number of the batch at the head */
     uint64_t waiting_count, waiting_bytes;
     quern_event_reader *readers;
     uint64_t lost_count;
 
-    quern__emitter emitter; /* of code between frames */
-    /* scratch of a publication */
+    quern__emitter emitter; /* for code between frames */
+    /* scratch memory of a publication */
     QUERN__ARRAY(quern__sort_item) order;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
 };
 
-/* Of a world; made when the first event is registered. */
+/* All events of a world. Created when the first event is registered. */
 typedef struct quern__events {
     QUERN__ARRAY(quern__channel *) channels;
     quern__event_pool pool;
-    uint64_t last_identity; /* that a reader was given */
+    uint64_t last_identity; /* of the reader created last */
 } quern__events;
 
-/* What a publication has dropped: for the first reader that lost something. */
+/* Events that a publication dropped: details of the first reader that lost events, and a count of the others. */
 typedef struct quern__event_loss {
-    const quern__channel *channel; /* NULL: nothing was dropped, and the rest says nothing */
+    const quern__channel *channel; /* NULL: nothing was dropped; the other members are undefined then */
     char reader_name[QUERN_MAX_NAME_BYTES + 1];
     uint64_t count;
-    uint32_t other_count; /* other readers, of this and other events, that lost some, each time counted */
+    uint32_t other_count; /* how often other readers, of any event, lost events */
 } quern__event_loss;
 
 void quern__events_release(quern_world *world);
 
-/* The channel of a handle. Errors: UNKNOWN_EVENT. */
+/* Finds the channel of a handle. Errors: UNKNOWN_EVENT. */
 quern_result quern__events_check(const quern_world *world, quern_event event, quern__channel **out_channel);
 
-/* The memory that events hold. */
+/* Returns the bytes of all event blocks. */
 uint64_t quern__events_held_bytes(const quern_world *world);
 
-/* Gives blocks back that hold nothing. */
+/* Releases blocks without batches. */
 void quern__events_trim(quern_world *world);
 
 /* ------------------------------------------------------------------------------------------ readers */
 
-/* Sees what is published from now on. The name is copied. NULL: no memory. */
+/* Creates a reader of the events that are published from now on. The name is copied. Returns NULL without memory. */
 quern_event_reader *quern__reader_create(quern__channel *channel, const char *name);
 
 void quern__reader_destroy(quern_event_reader *reader);
 
+/* Returns the number that the next batch will get. */
 static inline uint64_t quern__channel_end(const quern__channel *channel)
 {
-    return channel->first_number + (channel->runs.count - channel->head);
+    return channel->first_number + (channel->batches.count - channel->head);
 }
 
-/* One that waits, by its number. */
-static inline const quern__event_run *quern__channel_run(const quern__channel *channel, uint64_t number)
+/* Returns a waiting batch by its number. */
+static inline const quern__event_batch *quern__channel_batch(const quern__channel *channel, uint64_t number)
 {
-    return &channel->runs.items[channel->head + (uint32_t)(number - channel->first_number)];
+    return &channel->batches.items[channel->head + (uint32_t)(number - channel->first_number)];
 }
 
-/* How many events the runs [number, end) have; runs that are gone have none. */
+/* Returns how many events the batches [number, end) have. Batches that were dropped count as empty. */
 uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, uint64_t end);
 
 /* ------------------------------------------------------------------------------------- publication */
 
-/* The emitters of some workers: a row of them for each worker, with one emitter for each of the first
- * channels. */
+/* The emitters of some workers: row_count arrays, one per worker, each with an emitter for each of the first
+ * channel_count channels. */
 typedef struct quern__emitter_rows {
     quern__emitter **emitters;
     uint32_t row_count, channel_count;
 } quern__emitter_rows;
 
-/* Puts what was emitted in order, and makes room to publish it. Errors: OUT_OF_MEMORY, with what was
- * emitted kept. */
+/* Sorts the emitted batches by key and reserves room to publish them. Errors: OUT_OF_MEMORY; then all batches stay in
+ * their emitters. */
 quern_result quern__events_gather(quern_world *world, const quern__emitter_rows *rows);
 
-/* Calls visit for each gathered run of events with described handles, channel by channel, in the order of
- * keys within each. */
-typedef void quern__event_visit(void *argument, const quern__type *type,
-                                const quern__event_segment *segment);
+/* Calls visit for each gathered batch whose type has described handles: channel by channel, and by key within each. */
+typedef void quern__event_visit(void *argument, const quern__type *type, const quern__keyed_batch *keyed);
 void quern__events_visit_entities(const quern_world *world, const quern__emitter_rows *rows,
                                   quern__event_visit *visit, void *argument);
 
-/* Frees what all readers have seen; then publishes what was gathered, drops what is over the limits, and
- * adds that to the loss. Cannot fail. Returns how many events were published. */
+/* Drops the batches that all readers have seen, publishes what was gathered, then drops the oldest batches of channels
+ * over their limits and adds these to the loss. Cannot fail. Returns how many events were published. */
 uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *rows,
                                quern__event_loss *loss);
 
-/* The same for what one emitter has emitted, which no frame knows of: room for so many runs, and publishing
- * them. False: no memory. */
-bool quern__channel_reserve(quern__channel *channel, uint32_t run_count);
+/* Publishing for one emitter outside of frames. The first call reserves room for the batches; it returns false without
+ * memory. The second publishes the emitter's batches and cannot fail. */
+bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count);
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
 
-/* Parts of that: the first run goes; one comes last, for which there is room, and its events are counted.
- */
+/* Drops the first waiting batch. */
 void quern__channel_drop_first(quern__channel *channel);
-uint64_t quern__channel_append(quern__channel *channel, const quern__event_run *run);
 
-/* For the end of a call or frame that has lost events. */
+/* Appends a batch, for which room was reserved. Returns its number of events. */
+uint64_t quern__channel_append(quern__channel *channel, const quern__event_batch *batch);
+
+/* Returns the error of a call or frame that has lost events, with a message; QUERN_OK if it has lost none. */
 quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *call);
 
 #endif

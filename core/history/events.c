@@ -12,7 +12,7 @@ typedef struct saved_channel {
 } saved_channel;
 
 typedef struct saved_reader {
-    uint64_t identity, cursor, lost_count, is_given;
+    uint64_t identity, cursor, lost_count, has_batch;
 } saved_reader;
 
 static uint32_t channel_count(const quern_world *world)
@@ -22,7 +22,7 @@ static uint32_t channel_count(const quern_world *world)
 
 static uint32_t waiting_count(const quern__channel *channel)
 {
-    return channel->runs.count - channel->head;
+    return channel->batches.count - channel->head;
 }
 
 /* Values with hooks are copied into pages of their own; other values are written as bytes. */
@@ -47,7 +47,7 @@ static quern_result check_hooks(const quern__channel *channel)
 static void put_readers(const quern__channel *channel, quern__byte_writer *writer)
 {
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count, reader->is_given};
+        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count, reader->has_batch};
         quern__write(writer, &saved, sizeof saved);
     }
 }
@@ -61,8 +61,8 @@ static void put_channel(const quern__channel *channel, quern__byte_writer *write
         saved.reader_count++;
     quern__write(writer, &saved, sizeof saved);
     put_readers(channel, writer);
-    for (uint32_t i = channel->head; i < channel->runs.count; i++) {
-        const quern__event_run *run = &channel->runs.items[i];
+    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
+        const quern__event_batch *run = &channel->batches.items[i];
         quern__write_u64(writer, run->count);
         if (!has_hooks(channel))
             quern__write(writer, run->values, (size_t)run->count * channel->stride_bytes);
@@ -78,8 +78,8 @@ void quern__events_put(const quern_world *world, quern__byte_writer *writer)
 
 static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
 {
-    for (uint32_t i = channel->head; i < channel->runs.count; i++) {
-        const quern__event_run *run = &channel->runs.items[i];
+    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
+        const quern__event_batch *run = &channel->batches.items[i];
         const quern__page page =
             quern__page_take(&history->store, (size_t)run->count * channel->stride_bytes);
         if (page == 0) return quern__history_fail_memory("events that wait");
@@ -142,7 +142,7 @@ static bool prepare_channel(quern__channel *channel, quern__event_block **blocks
     quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
     for (uint32_t left = count_blocks(channel, saved.run_count, reader); left > 0; left--)
         if (!quern__pool_take(pool, allocator, blocks)) return false;
-    return quern__array_reserve(allocator, &channel->runs, saved.run_count);
+    return quern__array_reserve(allocator, &channel->batches, saved.run_count);
 }
 
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
@@ -175,7 +175,7 @@ static void take_readers(const quern__channel *channel, uint32_t count, quern__b
 {
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         reader->cursor = channel->first_number;
-        reader->is_given = false;
+        reader->has_batch = false;
     }
     for (uint32_t i = 0; i < count; i++) {
         saved_reader saved;
@@ -186,7 +186,7 @@ static void take_readers(const quern__channel *channel, uint32_t count, quern__b
         if (reader == NULL) continue;
         reader->cursor = saved.cursor;
         reader->lost_count = saved.lost_count;
-        reader->is_given = saved.is_given != 0;
+        reader->has_batch = saved.has_batch != 0;
     }
 }
 
@@ -198,7 +198,7 @@ typedef struct values_source {
     quern__byte_reader *reader;
 } values_source;
 
-static void take_values(const quern__channel *channel, const quern__event_run *run, values_source *source)
+static void take_values(const quern__channel *channel, const quern__event_batch *run, values_source *source)
 {
     if (!has_hooks(channel))
         quern__read(source->reader, run->values, (size_t)run->count * channel->stride_bytes);
@@ -213,7 +213,7 @@ static void take_runs(quern__channel *channel, uint32_t count, values_source *so
     quern__event_block *block = NULL;
     size_t left_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        quern__event_run run = {.count = (uint32_t)quern__read_u64(source->reader)};
+        quern__event_batch run = {.count = (uint32_t)quern__read_u64(source->reader)};
         const size_t bytes = (size_t)run.count * channel->stride_bytes;
         if (left_bytes < bytes) {
             block = *source->blocks;
@@ -232,9 +232,9 @@ static void take_runs(quern__channel *channel, uint32_t count, values_source *so
 
 static void drop_all(quern__channel *channel)
 {
-    while (channel->head < channel->runs.count)
+    while (channel->head < channel->batches.count)
         quern__channel_drop_first(channel);
-    channel->head = channel->runs.count = 0;
+    channel->head = channel->batches.count = 0;
 }
 
 /* Events that were registered since have waited for nobody. */

@@ -48,7 +48,7 @@ static void leave(const quern__names *names, uint32_t number)
     *place = name->next;
 }
 
-/* Other buckets for the same names. */
+/* Rehashes all names into `count` buckets. Returns false, with nothing changed, without memory. */
 static bool set_bucket_count(quern__names *names, const quern_allocator *allocator, uint32_t count)
 {
     uint32_t *buckets = quern__allocate(allocator, count * sizeof *buckets, NAME_ALIGNMENT_BYTES);
@@ -80,7 +80,7 @@ static bool reserve_page(quern__names *names, const quern_allocator *allocator, 
     return true;
 }
 
-/* The names of a block, all free, in ascending order before those that are. */
+/* Adds all names of a block to the front of the free list, in ascending order. */
 static void free_block(quern__names *names, uint32_t block)
 {
     for (uint32_t i = QUERN__NAME_BLOCK_NAMES; i-- > 0;) {
@@ -214,7 +214,8 @@ static void trim_pages(quern__names *names, const quern_allocator *allocator)
     }
 }
 
-/* Which name comes next shows nowhere; so those that are free may be listed anew. */
+/* Releases blocks whose names are all free, and rebuilds the free list. Its order may change, as numbers of names are
+ * not visible to users. */
 static void trim_blocks(quern__names *names, const quern_allocator *allocator)
 {
     names->free_count = 0;
@@ -249,7 +250,7 @@ void quern__names_trim(quern__names *names, const quern_allocator *allocator)
     uint32_t bucket_count = LEAST_BUCKETS;
     while (bucket_count < names->count)
         bucket_count *= 2;
-    /* without memory for fewer buckets, there are as many as before */
+    /* Without memory for the smaller table the larger one stays. */
     if (bucket_count < names->bucket_count) (void)set_bucket_count(names, allocator, bucket_count);
 }
 

@@ -56,7 +56,7 @@ struct quern_world {
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
     struct quern__events *events;           /* NULL: no event was registered yet */
-    uint64_t waiting_event_run_count;       /* of all channels: see core/events/event_internal.h */
+    uint64_t waiting_event_batch_count;     /* in all channels: see core/events/event_internal.h */
     bool has_history;                       /* one saves it: see core/history */
     uint64_t restore_count;                 /* how often that has taken it back */
     uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */

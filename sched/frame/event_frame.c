@@ -166,7 +166,7 @@ static quern__emitter *find_emitter(quern_context *context, quern_event event, c
 quern_emitter *quern_context_emitter(quern_context *context, quern_event event)
 {
     quern__emitter *emitter = find_emitter(context, event, "quern_context_emitter");
-    return emitter != NULL ? &emitter->face : NULL;
+    return emitter != NULL ? &emitter->public_part : NULL;
 }
 
 bool quern_context_emit(quern_context *context, quern_event event, const void *values, uint32_t count)
@@ -261,9 +261,9 @@ const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, 
     return quern__scratch_column(view, UINT32_MAX, size_bytes);
 }
 
-void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *segment)
+void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *keyed)
 {
-    for (uint32_t i = segment->first; i < segment->end; i++) {
+    for (uint32_t i = keyed->first; i < keyed->end; i++) {
         const quern__event_use *use = &schedule->plan.order.items[i]->events;
         for (uint32_t k = 0; k < use->readers.count; k++) {
             quern_event_reader *reader = use->readers.items[k];
@@ -273,10 +273,10 @@ void quern__events_start_segment(const quern_schedule *schedule, const quern__se
     }
 }
 
-void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *segment,
+void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *keyed,
                                   bool has_run)
 {
-    for (uint32_t i = segment->first; i < segment->end; i++) {
+    for (uint32_t i = keyed->first; i < keyed->end; i++) {
         const quern__system *system = schedule->plan.order.items[i];
         for (uint32_t k = 0; k < system->events.readers.count; k++) {
             quern_event_reader *reader = system->events.readers.items[k];
@@ -313,20 +313,19 @@ static quern_entity note_provisional(void *argument, quern_entity entity)
 }
 
 /* For builds with checks: handles that are provisional still, and would be for ever. */
-static void look_for_provisional(void *argument, const quern__type *type,
-                                 const quern__event_segment *segment)
+static void look_for_provisional(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
     const quern_schedule *schedule = argument;
     quern_entity found = {0};
-    for (uint32_t i = 0; i < segment->run.count && found.bits == 0; i++)
-        quern__type_visit_entities(type, segment->run.values + (size_t)i * type->size_bytes,
+    for (uint32_t i = 0; i < keyed->batch.count && found.bits == 0; i++)
+        quern__type_visit_entities(type, keyed->batch.values + (size_t)i * type->size_bytes,
                                    note_provisional, &found);
     if (found.bits == 0) return;
     quern__violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "system '%s' emitted '%s' with the provisional handle of a deferred create (number %u) "
         "that the same callback has not made, so it stays provisional for ever",
-        schedule->plan.order.items[segment->key >> 32]->name, type->name, quern_entity_index(found));
+        schedule->plan.order.items[keyed->key >> 32]->name, type->name, quern_entity_index(found));
 }
 
 static quern_entity make_null(void *argument, quern_entity entity)
@@ -339,11 +338,11 @@ void quern__events_forget_handles(const quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
     for (uint32_t i = 0; i < emitter_count(&rows); i++)
-        for (uint32_t k = 0; k < rows.emitters[i]->segments.count; k++) {
+        for (uint32_t k = 0; k < rows.emitters[i]->batches.count; k++) {
             const quern__type *type = &rows.emitters[i]->channel->type;
-            const quern__event_run *run = &rows.emitters[i]->segments.items[k].run;
-            for (uint32_t n = 0; n < run->count; n++)
-                quern__type_remap(type, run->values + (size_t)n * type->size_bytes, make_null, NULL);
+            const quern__event_batch *batch = &rows.emitters[i]->batches.items[k].batch;
+            for (uint32_t n = 0; n < batch->count; n++)
+                quern__type_remap(type, batch->values + (size_t)n * type->size_bytes, make_null, NULL);
         }
 }
 
@@ -388,7 +387,7 @@ static quern_entity make_real(void *argument, quern_entity entity)
 }
 
 /* Streams and the segments of a channel come in the order of their keys. */
-static void remap_segment(void *argument, const quern__type *type, const quern__event_segment *segment)
+static void remap_batch(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
     handles *it = argument;
     if (it->type != type) {
@@ -397,14 +396,14 @@ static void remap_segment(void *argument, const quern__type *type, const quern__
     }
     for (; it->stream < it->gathered->streams.count; it->stream++) {
         it->own = it->gathered->streams.items[it->stream].stream;
-        if (it->own->origin.key >= segment->key) break;
+        if (it->own->origin.key >= keyed->key) break;
         it->first_created += it->own->create_count;
     }
-    if (it->stream == it->gathered->streams.count || it->own->origin.key != segment->key ||
+    if (it->stream == it->gathered->streams.count || it->own->origin.key != keyed->key ||
         it->own->create_count == 0)
         return;
-    for (uint32_t i = 0; i < segment->run.count; i++)
-        quern__type_remap(type, segment->run.values + (size_t)i * type->size_bytes, make_real, it);
+    for (uint32_t i = 0; i < keyed->batch.count; i++)
+        quern__type_remap(type, keyed->batch.values + (size_t)i * type->size_bytes, make_real, it);
 }
 
 void quern__events_make_real(void *argument, const quern__gathered *gathered, const quern_entity *created)
@@ -412,7 +411,7 @@ void quern__events_make_real(void *argument, const quern__gathered *gathered, co
     const quern_schedule *schedule = argument;
     const quern__emitter_rows rows = rows_of(schedule);
     handles it = {.gathered = gathered, .created = created};
-    quern__events_visit_entities(schedule->plan.world, &rows, remap_segment, &it);
+    quern__events_visit_entities(schedule->plan.world, &rows, remap_batch, &it);
 }
 
 quern_result quern__events_fail_frame(const quern_schedule *schedule)

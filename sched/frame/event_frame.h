@@ -41,7 +41,7 @@ void quern__events_finish_segment(const quern_schedule *schedule, const quern__s
 static inline bool quern__schedule_has_events(const quern_schedule *schedule)
 {
     return (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
-            (schedule->plan.world->waiting_event_run_count > 0)) != 0;
+            (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
 }
 
 /* Puts in order what was emitted, before commands are applied. Errors: OUT_OF_MEMORY, with everything

@@ -490,7 +490,7 @@ IN_TWO_KINDS void run_events(const quern__stage *stage, uint32_t begin, uint32_t
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t ordinal =
             seed == 0 ? i : (uint32_t)((stage->chunk_count - 1 - i + seed) % stage->chunk_count);
-        const quern__event_run *run = quern__channel_run(reader->channel, reader->cursor + ordinal);
+        const quern__event_batch *run = quern__channel_batch(reader->channel, reader->cursor + ordinal);
         view.ordinal = ordinal;
         view.count = run->count;
         view.chunk = run->values;

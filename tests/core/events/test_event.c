@@ -466,13 +466,13 @@ Test(event, runs_that_wait_are_counted)
     quern_event_reader *reader = open_reader(hit, "a");
     must(emit_numbers(hit, 0, 10));
     must(emit_numbers(hit, 10, 10));
-    cr_assert_eq(world->waiting_event_run_count, 2u);
+    cr_assert_eq(world->waiting_event_batch_count, 2u);
     expect_numbers(reader, 0, 20);
     must(emit_numbers(hit, 20, 10));
-    cr_assert_eq(world->waiting_event_run_count, 1u);
+    cr_assert_eq(world->waiting_event_batch_count, 1u);
     quern_event_reader_destroy(reader);
     must(quern_world_trim(world));
-    cr_assert_eq(world->waiting_event_run_count, 0u);
+    cr_assert_eq(world->waiting_event_batch_count, 0u);
 }
 
 /* ---------------------------------------------------------------------------------------------- hooks */

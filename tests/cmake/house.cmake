@@ -56,7 +56,7 @@ foreach(name check_includes test_check_includes check_changes test_check_changes
   add_test(NAME layering_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.sh)
 endforeach()
 add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/check_symbols.sh
-                                             ${PROJECT_BINARY_DIR} ${CMAKE_NM})
+                                             ${PROJECT_BINARY_DIR} ${CMAKE_NM} ${PROJECT_SOURCE_DIR})
 add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/test_check_symbols.sh
                                                   ${CMAKE_C_COMPILER})
 
@@ -74,7 +74,7 @@ find_program(QUERN_NM nm)
 mark_as_advanced(QUERN_NM)
 if(QUERN_NM AND NOT QUERN_SANITIZE)
   add_test(NAME static_data COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_static_data.sh $<TARGET_FILE:quern_static>)
-  set_tests_properties(static_data PROPERTIES LABELS optimised)
+  quern_label_optimised(static_data quern_static)
 endif()
 
 # The library on other platforms, where the compiler can build for them: preset i686 has all tests for 32 bits. They
@@ -85,21 +85,25 @@ if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT Q
              COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_build.sh ${kind} ${PROJECT_SOURCE_DIR}
                      ${CMAKE_C_COMPILER} $<TARGET_FILE:swarm> ${CMAKE_CURRENT_BINARY_DIR}/library_${kind}
                      ${CMAKE_COMMAND})
-    set_tests_properties(library_${kind} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2 TIMEOUT 600 LABELS optimised)
+    set_tests_properties(library_${kind} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2 TIMEOUT 600)
+    quern_label_optimised(library_${kind} swarm)
   endforeach()
   add_executable(load_shared platform/load_shared.c)
   quern_configure_target(load_shared)
   target_include_directories(load_shared PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(load_shared PRIVATE ${CMAKE_DL_LIBS})
   add_test(NAME load_shared COMMAND load_shared $<TARGET_FILE:quern_shared>)
-  set_tests_properties(load_shared PROPERTIES LABELS optimised)
+  quern_label_optimised(load_shared load_shared quern_shared)
 endif()
 
 # A user's program is built without sanitizers, so it cannot link a library that has them.
 if(QUERN_INSTALL AND NOT QUERN_SANITIZE)
   add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/test_install.sh ${CMAKE_COMMAND}
                                 ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-  set_tests_properties(install PROPERTIES LABELS optimised)
+  quern_label_optimised(install quern_static quern_shared quern_grid quern_json quern_transform)
+  if(TARGET quern_bench_harness)
+    add_dependencies(quern_optimised_tests quern_bench_harness)
+  endif()
 endif()
 
 # -------------------------------------------------------------------------------------------- models

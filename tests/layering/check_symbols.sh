@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_symbols.sh BUILD_FOLDER [NM]: fails, and names them, when an object file of the library uses a symbol of a
-# room that its own room must not know (rooms.txt). Includes do not show this: a room could declare a function that
-# a room above it defines. Public functions count as well; only the kit may use what the public headers declare.
+# check_symbols.sh BUILD_FOLDER [NM [SOURCE_FOLDER]]: fails, and names them, when an object file of the library uses a
+# symbol of a room that its own room must not know (rooms.txt). Includes do not show this: a room could declare a
+# function that a room above it defines. Public functions count as well; only the kit may use what the public headers
+# declare. Objects whose source is not in SOURCE_FOLDER are left out: a build folder keeps those of moved sources.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
-nm=${2:-nm}
+nm=${2:-nm} sources=${3:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 grep -v '^#' "$here/rooms.txt" >"$scratch/rooms"
@@ -22,7 +23,15 @@ for objects in CMakeFiles/quern_objects.dir kit/CMakeFiles; do
 done | sort | xargs "$nm" -A -P 2>/dev/null | sed -E '
     s#^kit/CMakeFiles/[^/]*/#kit/#
     s#^CMakeFiles/quern_objects.dir/##
-    s#^(.*)\.o: ([^ ]+) ([A-Za-z]).*#\1 \3 \2#' >"$scratch/symbols" || :
+    s#^(.*)\.o: ([^ ]+) ([A-Za-z]).*#\1 \3 \2#' >"$scratch/all" || :
+
+awk -v sources="$sources" '
+    !($1 in is_there) {
+        path = sources "/" $1
+        is_there[$1] = sources == "" || (getline line <path) >= 0
+        close(path)
+    }
+    is_there[$1]' "$scratch/all" >"$scratch/symbols"
 
 awk '
     FNR == 1 { file++ }

@@ -12,11 +12,11 @@ trap 'rm -rf "$build"' EXIT
 objects=$build/CMakeFiles/quern_objects.dir
 kit=$build/kit/CMakeFiles/quern_grid.dir
 
-# expect VERDICT WORDS: what the script says of the build folder
+# expect VERDICT WORDS [SOURCE_FOLDER]: what the script says of the build folder
 expect()
 {
     verdict=good
-    said=$("$here/check_symbols.sh" "$build") || verdict=bad
+    said=$("$here/check_symbols.sh" "$build" nm "${3:-}") || verdict=bad
     if [ "$verdict" != "$1" ] || ! printf '%s\n' "$said" | grep -qF -- "$2"; then
         echo "expected $1 and '$2', got $verdict and '$said'" >&2
         exit 1
@@ -39,6 +39,11 @@ expect bad "core/base/rogue.c: core/base must not use quern__chunk of core/stora
 compile "$objects/core/base/rogue.c.o" 'extern const int quern__table[]; int rogue(void) { return quern__table[0]; }'
 compile "$objects/core/storage/table.c.o" 'const int quern__table[] = {1};'
 expect bad "core/base must not use quern__table of core/storage"
+mkdir -p "$build/sources/core/base" "$build/sources/core/storage"
+touch "$build/sources/core/base/hash.c" "$build/sources/core/storage/chunk.c" "$build/sources/core/storage/table.c"
+expect good "" "$build/sources"
+touch "$build/sources/core/base/rogue.c"
+expect bad "core/base must not use quern__table of core/storage" "$build/sources"
 rm "$objects/core/base/rogue.c.o"
 compile "$objects/sched/rogue.c.o" 'int quern__hash(void); int rogue(void) { return quern__hash(); }'
 expect bad "sched/rogue.c: sched is not in the list of rooms"

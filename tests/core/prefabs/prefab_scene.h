@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_TESTS_CORE_WORLD_PREFAB_SCENE_H
-#define QUERN_TESTS_CORE_WORLD_PREFAB_SCENE_H
+#ifndef QUERN_TESTS_CORE_PREFABS_PREFAB_SCENE_H
+#define QUERN_TESTS_CORE_PREFABS_PREFAB_SCENE_H
 
 /* A world with a tower to be captured, for the tests of prefabs. */
 

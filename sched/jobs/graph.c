@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/graph_internal.h"
 
-/* Building a graph. How one runs is in graph_run.c. */
+/* Building graphs. graph_run.c runs them. */
 
 enum { MIN_CAPACITY = 16 };
 
@@ -66,8 +66,8 @@ void quern_graph_clear(quern_graph *graph)
     quern__graph_forget_times(graph);
 }
 
-/* Room for one more item; NULL when there is no memory, and then nothing has changed. Items are
- * aligned like nodes. */
+/* Returns an array with room for one more item. Returns NULL if there is no memory; then nothing has
+ * changed. Items are aligned like nodes. */
 static void *grow(const quern_allocator *allocator, void *items, uint32_t count, uint32_t *capacity,
                   size_t item_bytes)
 {
@@ -112,7 +112,7 @@ static quern_result check_node(const quern_graph *graph, const quern_graph_node_
     return QUERN_OK;
 }
 
-/* Of what is not usual, so that runs need not look for it. */
+/* Counts the node and its unusual properties, so that runs need not search for them. */
 static void count_node(quern_graph *graph, const quern__graph_node *node)
 {
     graph->node_count++;

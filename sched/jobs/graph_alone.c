@@ -2,9 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/graph_internal.h"
 
-/* A graph on one thread: where there is no other, or for short runs. Its order is always the same. */
+/* Runs of a graph on one thread: in pools of one thread, without a pool, and for short runs. The order of
+ * the nodes is always the same. */
 
-/* Without a pool there is no worker. */
+/* `worker` is NULL if there is no pool. */
 static uint32_t index_of(const quern__worker *worker)
 {
     return worker != NULL ? worker->index : 0;
@@ -40,7 +41,7 @@ static void run_node(const quern__graph_node *node, quern_graph *root, quern__wo
     quern__worker_end_named(worker, &work);
 }
 
-/* Numbers are an order that respects the edges. */
+/* Runs the nodes by index. Edges lead from lower to higher indices, so that this order respects them. */
 static void run_by_number(const quern_graph *graph, quern__worker *worker)
 {
     const bool has_limits = graph->root->has_limits;
@@ -51,7 +52,7 @@ static void run_by_number(const quern_graph *graph, quern__worker *worker)
     }
 }
 
-/* ---------------------------------------------------------------------- in the order of becoming ready */
+/* --------------------------------------------------------------------------------- in order of readiness */
 
 static void put(quern__task_queue *ready, quern__graph_task *task)
 {
@@ -77,13 +78,15 @@ static quern__graph_task *take(quern__task_queue *ready)
     return NULL;
 }
 
-/* Relaxed: one thread alone is here. */
+/* Counts one more execution of a task. Returns whether no other one was due. Relaxed: only one thread runs
+ * the graph. */
 static bool becomes_due(quern__graph_task *task)
 {
     return atomic_fetch_add_explicit(&task->due_count, 1, memory_order_relaxed) == 0;
 }
 
-/* In the order of its edges, of which the newest stands first. */
+/* Puts the successors that became ready into the queues, in the order in which their edges were added; the
+ * list of edges has the newest first. */
 static void put_successors(quern__task_queue *ready, const quern__graph_task *finished)
 {
     const quern_graph *graph = finished->graph;
@@ -119,7 +122,8 @@ static void run_task(quern__task_queue *ready, quern__graph_task *task, quern__w
     }
 }
 
-/* Relaxed: one thread alone is here. */
+/* Runs the tasks by priority, in the order in which they become ready. Relaxed: only one thread runs the
+ * graph. */
 static void run_by_readiness(const quern_graph *graph, quern__worker *worker)
 {
     quern__task_queue ready[QUERN__PRIORITY_COUNT] = {0};

@@ -3,8 +3,9 @@
 #ifndef QUERN_SCHED_JOBS_GRAPH_INTERNAL_H
 #define QUERN_SCHED_JOBS_GRAPH_INTERNAL_H
 
-/* A graph of loops: how it is built (graph.c), how a run begins and ends (graph_run.c), how its nodes run on
- * several threads (graph_task.c) or on one (graph_alone.c), and which of both it is (graph_time.c). */
+/* Graphs of loops: building them (graph.c), beginning and ending a run (graph_run.c), running nodes on
+ * several threads (graph_task.c) or on one (graph_alone.c), and the choice between the two
+ * (graph_time.c). */
 
 #include "sched/jobs/loop.h"
 
@@ -18,32 +19,36 @@ enum { QUERN__PRIORITY_COUNT = QUERN_PRIORITY_LOW + 1 };
 
 typedef struct quern__graph_node {
     quern__range range;
-    uint32_t predecessor_count; /* that this one waits for: edges from choices do not count */
-    uint32_t first_edge;        /* to successors; the newest first */
+    uint32_t predecessor_count; /* number of predecessors, without those that choose */
+    /* Head of the list of edges to successors, newest first; QUERN__NO_EDGE if there is none. */
+    uint32_t first_edge;
     quern_choice_function *choose;
     uint32_t choice_limit;
-    uint32_t edge_count; /* of a choice */
+    uint32_t edge_count; /* number of edges; counted for nodes that choose */
     quern_graph *inner;
     const char *name;
     quern_priority priority;
     bool caller_only;
-    bool is_chosen; /* an edge from a choice leads here: it does not begin by itself */
+    /* Whether an edge from a node that chooses leads here; such a node does not begin by itself. */
+    bool is_chosen;
 } quern__graph_node;
 
 typedef struct quern__graph_edge {
     uint32_t after;
-    uint32_t next; /* of the same predecessor */
+    uint32_t next; /* next edge of the same predecessor, or QUERN__NO_EDGE */
 } quern__graph_edge;
 
-/* What a node needs to run on several threads, or where there are choices. */
+/* State of one node during a run on several threads, or on one thread if nodes have priorities or
+ * choose. */
 typedef struct quern__graph_task {
     quern_graph *graph;
-    struct quern__graph_task *next_ready; /* in a list of ready tasks */
-    uint32_t index;                       /* of its node */
-    _Atomic uint32_t waiting_count;       /* unfinished predecessors */
-    _Atomic uint32_t due_count;           /* where there are choices: runs that have begun or will */
-    uint32_t choice_count;                /* how often it has chosen in this run */
-    quern__loop loop;                     /* used when the range is shared */
+    struct quern__graph_task *next_ready; /* next task in a list of ready tasks */
+    uint32_t index;                       /* index of the node */
+    _Atomic uint32_t waiting_count;       /* number of unfinished predecessors */
+    /* In graphs with choices: executions of the node that have not finished yet, begun or not. */
+    _Atomic uint32_t due_count;
+    uint32_t choice_count; /* how often the node has chosen in this run */
+    quern__loop loop;      /* the node's loop while it is shared */
 } quern__graph_task;
 
 /* First in, first out. */
@@ -52,14 +57,15 @@ typedef struct quern__task_queue {
     quern__graph_task *last;
 } quern__task_queue;
 
-/* What is known of the time that runs take: see graph_time.c. */
+/* Known durations of runs; see graph_time.c. */
 typedef struct quern__graph_times {
-    uint64_t serial_ns;       /* what a run takes on one thread alone; QUERN__UNKNOWN_NS */
-    uint64_t measured_ns;     /* the same by the last run on one thread alone; 0: to be measured */
-    uint64_t shared_ns;       /* what the last run took that others could help with; 0: not known */
-    uint32_t alone_runs;      /* how many there are between tries to share that make it slower */
-    uint32_t alone_runs_left; /* until the next one */
-    uint64_t item_count;      /* of the last run */
+    uint64_t serial_ns;   /* estimated duration of a run on one thread, or QUERN__UNKNOWN_NS */
+    uint64_t measured_ns; /* serial_ns after the last run on one thread; 0: to be measured */
+    uint64_t shared_ns;   /* duration of the last shared run; 0: unknown */
+    /* Runs on one thread between two attempts to share, while sharing is slower. */
+    uint32_t alone_runs;
+    uint32_t alone_runs_left; /* runs that remain until the next attempt */
+    uint64_t item_count;      /* number of items in the last run */
 } quern__graph_times;
 
 struct quern_graph {
@@ -70,51 +76,56 @@ struct quern_graph {
     quern__graph_edge *edges;
     uint32_t edge_count;
     uint32_t edge_capacity;
-    uint32_t choice_count;    /* nodes that choose */
-    uint32_t inner_count;     /* nodes that are graphs */
-    uint32_t caller_count;    /* nodes for the caller alone */
-    uint32_t ranked_count;    /* nodes that are not of normal priority */
-    quern__graph_task *tasks; /* [task_capacity]; made by the first run that needs them */
+    uint32_t choice_count;    /* number of nodes that choose */
+    uint32_t inner_count;     /* number of nodes that are graphs */
+    uint32_t caller_count;    /* number of nodes with caller_only */
+    uint32_t ranked_count;    /* number of nodes whose priority is not normal */
+    quern__graph_task *tasks; /* [task_capacity]; allocated by the first run that needs them */
     quern__slot *slots;       /* [task_capacity * slots_per_task] */
     uint32_t task_capacity;
     uint32_t slots_per_task;
     quern__graph_times times;
-    /* The run that this graph belongs to, by the graph that it is a run of: itself, or the one that has it
-     * as a node, and so on. NULL: it does not run. */
+    /* The run that this graph belongs to, named by the root graph: the graph that was run or submitted. The
+     * root is this graph itself, or the graph that has it as a node, directly or through other graphs.
+     * NULL: no run. */
     _Atomic(quern_graph *) claimed_by;
-    quern_graph *root;         /* the same, for those who run it */
-    quern__graph_task *parent; /* of one that is a node: that node */
+    quern_graph *root;         /* copy of claimed_by for the threads that run the graph */
+    quern__graph_task *parent; /* the task whose node this graph is; NULL for a root */
 
-    /* Of a root alone, and of one run: */
-    quern__worker *caller; /* waits for the run; NULL: it was submitted, and nobody does */
-    const void *scope;     /* of all that the run puts into deques; closed */
+    /* The following members are used in a root only, and belong to its current run: */
+    quern__worker *caller; /* the worker that waits for the run; NULL for a submitted run */
+    const void *scope;     /* closed scope of all jobs that the run pushes */
     quern_cancel *cancel;
-    bool wake;             /* sleepers */
-    bool has_ranks;        /* there are nodes that are not of normal priority */
-    bool has_limits;       /* something may keep nodes from beginning: a choice too many, a request */
-    bool needs_guest;      /* there are nodes for the caller alone */
-    uint32_t sharer_count; /* workers for whom there is memory */
+    bool wake;             /* whether offers wake sleeping workers */
+    bool has_ranks;        /* whether the run has nodes whose priority is not normal */
+    bool has_limits;       /* whether nodes may be skipped: the run has choices or a cancel request */
+    bool needs_guest;      /* whether the run has nodes with caller_only */
+    uint32_t sharer_count; /* number of workers for which memory is allocated */
     bool has_ready_mutex;
-    _Atomic uint32_t outcome; /* a quern_result; what it was at the end of the last run */
-    uint32_t limit_node;      /* of LIMIT: which has chosen too often */
+    _Atomic uint32_t outcome; /* quern_result of the current or last run */
+    uint32_t limit_node;      /* with LIMIT: index of the node that has chosen too often */
     uint32_t limit_count;
     const char *limit_name;
-    quern_jobs *jobs; /* of a submitted run: */
-    quern_counter *counter;
-    bool is_waiting;           /* for counters: in the pool's list of such, under the queues' lock */
-    quern_graph *next_waiting; /* in that list */
+    quern_jobs *jobs;       /* pool of a submitted run */
+    quern_counter *counter; /* counter of a submitted run, or NULL */
+    /* Whether the run waits for counters, in the pool's list waiting_graphs; under the queues' lock. */
+    bool is_waiting;
+    quern_graph *next_waiting; /* in waiting_graphs */
     quern_graph *before_waiting;
-    quern__worker *starter; /* began it */
+    quern__worker *starter; /* worker that began the run */
     uint64_t start_ns;
-    quern__node caller_node;     /* calls a guest for what stands in caller_tasks */
-    pthread_mutex_t ready_mutex; /* of what has_ranks: ready tasks, by priority */
+    quern__node caller_node;     /* job that calls an external worker for the tasks in caller_tasks */
+    pthread_mutex_t ready_mutex; /* with has_ranks: protects `ready` */
     quern__task_queue ready[QUERN__PRIORITY_COUNT];
 
-    _Alignas(QUERN__APART_BYTES) _Atomic uint32_t unfinished_count; /* nodes; with choices: those due */
-    _Atomic bool was_helped;                                        /* somebody but the caller took part */
+    /* Number of unfinished nodes; in graphs with choices, sum of due_count. */
+    _Alignas(QUERN__APART_BYTES) _Atomic uint32_t unfinished_count;
+    /* Whether a worker other than `starter` took part. */
+    _Atomic bool was_helped;
     _Alignas(QUERN__APART_BYTES) _Atomic(quern__graph_task *)
-        caller_tasks;            /* ready, for the caller alone */
-    _Atomic uint32_t call_count; /* of a submitted run: tasks for which a guest was called */
+        caller_tasks; /* ready tasks whose nodes have caller_only, newest first */
+    /* Submitted run: number of tasks that a called external worker has to run. */
+    _Atomic uint32_t call_count;
 };
 
 static inline bool quern__graph_is_running(const quern_graph *graph)
@@ -123,14 +134,15 @@ static inline bool quern__graph_is_running(const quern_graph *graph)
     return atomic_load_explicit(&graph->claimed_by, memory_order_acquire) != NULL;
 }
 
-/* Gives back the memory that runs need. */
+/* Frees the memory that runs use. */
 void quern__graph_release_tasks(quern_graph *graph);
 
-/* quern_graph_run for a caller that is a worker of the pool already, and stays it afterwards; graph is not
- * NULL, and without a pool jobs is. */
+/* quern_graph_run for a thread that is a worker of the pool already and stays in the pool. `graph` must not
+ * be NULL. `jobs` is NULL to run without a pool. */
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs);
 
-/* A run that was submitted is over; nobody else touches it any more. worker: who found that. */
+/* Ends a submitted run after its last node, when no other thread accesses it any more. `worker` is the
+ * calling worker. */
 void quern__graph_end_submitted(quern_graph *graph, quern__worker *worker);
 
 /* --------------------------------------------------------------------------------------- graph_task.c */
@@ -140,7 +152,7 @@ static inline quern__graph_node *quern__task_node(const quern__graph_task *task)
     return &task->graph->nodes[task->index];
 }
 
-/* Something was left out because that was requested. Relaxed: see quern__graph_stops. */
+/* Records that a cancel request made the run skip something. Relaxed: see quern__graph_stops. */
 static inline void quern__graph_note_cancelled(quern_graph *root)
 {
     uint32_t none = QUERN_OK;
@@ -148,7 +160,8 @@ static inline void quern__graph_note_cancelled(quern_graph *root)
                                             memory_order_relaxed, memory_order_relaxed);
 }
 
-/* Relaxed: it only keeps nodes from beginning; see graph_run.c for who reads it in the end. */
+/* Whether nodes have to be skipped: after a cancel request, or after a node chose too often. Relaxed: the
+ * outcome only keeps nodes from beginning; the end of the run orders it for result_of (graph_run.c). */
 static inline bool quern__graph_stops(quern_graph *root)
 {
     if (QUERN__LIKELY(!root->has_limits)) return false;
@@ -156,14 +169,14 @@ static inline bool quern__graph_stops(quern_graph *root)
     return atomic_load_explicit(&root->outcome, memory_order_relaxed) != QUERN_OK;
 }
 
-/* Whether a node has something to do that a stop keeps from beginning. */
+/* Whether a node has work that a stop prevents. */
 static inline bool quern__node_has_work(const quern__graph_node *node)
 {
     return node->choose != NULL || node->inner != NULL ||
            (node->range.function != NULL && node->range.count != 0);
 }
 
-/* All items in one call. */
+/* Calls the node's function once, for all items. */
 static inline void quern__node_call_once(const quern__graph_node *node, uint32_t worker_index)
 {
     const quern__range *range = &node->range;
@@ -171,34 +184,36 @@ static inline void quern__node_call_once(const quern__graph_node *node, uint32_t
         range->function(range->user_data, 0, range->count, worker_index);
 }
 
-/* Where a node leads that chooses: the node of an edge, or QUERN__NO_CHOICE. */
+/* Lets a node choose. Returns the index of the chosen node, or QUERN__NO_CHOICE. */
 uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index);
 
-/* Counts a predecessor down. Whether that makes the node ready: then it begins to count anew. */
+/* Subtracts one finished predecessor. Returns whether the task is ready; its counter then starts anew. */
 bool quern__task_count_down(quern__graph_task *task);
 
-/* Begins a run on several threads, or a node that is a graph: puts the tasks that are ready in front of the
- * list. Needs root, and parent of a node. */
+/* Resets the tasks of a graph at the beginning of a run on several threads, or of a node that is a graph.
+ * Returns `list` with the ready tasks in front. `root`, and `parent` for a node, must be set. */
 quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker, quern__graph_task *list);
 
-/* Runs what is on the list, and what becomes ready by that; offers to others what it does not get to. When
- * it returns, the graph may be gone, but for the caller. */
+/* Runs the tasks of `list` and those that become ready through them; offers other workers the tasks that it
+ * does not get to. The graph may be gone when it returns, unless the calling worker is the caller of the
+ * run. */
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list);
 
 /* ---------------------------------------------------------------------------------------- graph_alone.c */
 
-/* All of a graph on this thread; one that is a node, too. worker may be NULL: there is no pool. */
+/* Runs a whole graph, which may be a node of another, on this thread. `worker` is NULL if there is no
+ * pool. */
 void quern__graph_run_alone(quern_graph *graph, quern__worker *worker);
 
 /* -------------------------------------------------------------------------------------- graph_time.c */
 
 typedef enum quern__run_mode {
     QUERN__RUN_ALONE,
-    QUERN__RUN_QUIET, /* wakes nobody */
+    QUERN__RUN_QUIET, /* wake no sleeping worker */
     QUERN__RUN_WAKE
 } quern__run_mode;
 
-/* What is known of the time of runs is of no use any more. */
+/* Resets the known durations after the graph changed. */
 static inline void quern__graph_forget_times(quern_graph *graph)
 {
     graph->times.serial_ns = QUERN__UNKNOWN_NS;
@@ -210,7 +225,7 @@ static inline void quern__graph_forget_times(quern_graph *graph)
 
 quern__run_mode quern__graph_choose_mode(quern_graph *graph);
 
-/* What a run took: on one thread; on all that came. worker: who ran it, or its end. */
+/* Records the duration of a run on one thread or on several. `worker` ran it, or its last node. */
 void quern__graph_learn_alone(quern_graph *graph, uint64_t took_ns);
 void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker);
 

@@ -2,42 +2,48 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/graph_internal.h"
 
-/* A running graph.
+/* Runs of a graph.
  *
- * Every node has a counter of unfinished predecessors. Whoever finishes a node counts down its successors;
- * those that reach 0 are ready. The worker runs the first of them itself and puts the others into its deque
- * for all to take. Nodes with a range to share are loops: whoever starts one invites others, works along,
- * and goes on without waiting; the one that leaves the loop last finishes the node. A node that is a graph
- * puts what is ready of that one on the worker's list; who finishes its last node finishes the node. So
- * nobody ever blocks inside a node. Nodes for the caller alone wait in a list until it comes by: between any
- * two jobs.
+ * Each node has a counter of unfinished predecessors. The worker that finishes a node counts down its
+ * successors; those that reach 0 are ready. The worker runs the first of them itself and pushes the others
+ * into its deque for other workers. A node with a range to share is a loop: the worker that starts it
+ * invites others, runs items, and continues without waiting; the worker that leaves the loop last finishes
+ * the node. A node that is a graph puts its ready nodes on the worker's list; the worker that finishes the
+ * last of them finishes the node. So no worker ever blocks inside of a node. Nodes with caller_only wait in
+ * a list that the caller checks between two jobs.
  *
- * The caller of a run, quern_graph_run, waits for it; any worker may be one, also inside a node of another
- * graph. A run that was submitted has none: it begins as a job in a queue, and who finishes its last node
- * ends it. Several graphs run at a time. For all that, a node never begins in the middle of another on the
- * same worker, but for those that it has asked for: all that a run puts into deques and queues is of one
- * closed scope, its own (deque.h), and who waits inside a node takes it only if this run is what it waits
- * for. So graphs nest on a worker only as calls do. And each run goes on: one with a caller has him, who
- * waits for nothing else and takes what nobody else takes; what is left of a submitted one is taken by any
- * worker outside of nodes, also by the last one that is awake in a wait (wait.c). Only a node must not wait
- * for other nodes than through what it runs or waits for by name.
+ * The caller of a run, quern_graph_run, waits for it. Any worker may be a caller, also inside of a node of
+ * another graph. A submitted run has no caller: it begins as a job in a queue, and the worker that finishes
+ * its last node ends it. Several graphs may run at a time.
  *
- * The end of a run. `unfinished_count` counts nodes that have not finished; where there are choices, which
- * may run a node often or never, those that are due: counted up by somebody who has an unfinished one, before
- * he finishes that. So it comes to 0 once, when nothing of the graph is in a deque, in a list or with a
- * worker. A loop's references hold its node unfinished, and so does a graph that is a node. For each access
- * to a graph there is a node that is unfinished until later:
+ * A node never begins in the middle of another node on the same worker, except nodes that the other one
+ * asked for. All jobs that a run pushes have one closed scope, its own (deque.h). A worker that waits
+ * inside of a node takes them only if it waits for this run. So graphs nest on a worker only as calls do.
  *
- *     who runs a task, or has one on his list        that task
- *     who has taken a job out of a deque             the task in it, or, where it is a ticket, the one he finds
- *     who gives a task to the caller, or calls one   that task; the one behind it in the same list
- *     who counts down                                nobody: so what he needs then he has read before
- *     who has counted down to 0                      in a run with a caller, nobody: he touches it no more.
- *                                                    Else himself: nobody but him can end it.
+ * Each run makes progress. The caller of a run waits for nothing else, and takes what other workers do not
+ * take. Jobs of a submitted run are taken by any worker that is not inside of a node, also by the last
+ * worker that is awake in a wait (wait.c). The only requirement is that a node waits for other nodes only
+ * by running a graph or by waiting for the counter of one.
  *
- * Such a one ends the run: frees the graphs that are nodes, then this one (`claimed_by`), and counts down
- * the counter last of all, which may be what somebody waits for to destroy the graph. The caller's permit
- * comes after the count; but he is a worker of the pool, and stays one for as long as somebody is inside. */
+ * The end of a run. `unfinished_count` is the number of unfinished nodes. In graphs with choices, where a
+ * node may run often or never, it is the number of due executions; only a worker with an unfinished
+ * execution increments it, before it finishes that one. So it reaches 0 once, when no part of the graph is
+ * in a deque, in a list or on a worker. A node remains unfinished while its loop has references, and while
+ * it is a graph that runs. Each access to a graph is covered by a node that is unfinished until after the
+ * access:
+ *
+ *     a worker that runs a task, or has it on its list   that task
+ *     a worker that has taken a job out of a deque       the task in the job; for a ticket, the task it finds
+ *     a worker that gives a task to the caller, or       that task, or the one behind it in the same list
+ *     calls an external worker for it
+ *     a worker that counts down                          none: it has read all that it needs before
+ *     a worker that has counted down to 0                with a caller none: it accesses the graph no more;
+ *                                                        otherwise none is needed: it alone ends the run
+ *
+ * That worker ends a submitted run. It releases the graphs that are nodes, then the root (`claimed_by`),
+ * and counts down the counter last, because a thread may wait for the counter to destroy the graph. In a
+ * run with a caller, the caller's permit follows the count; the caller is a worker of the pool, and stays
+ * one as long as other threads may access it. */
 
 /* ---------------------------------------------------------------------------------------------- memory */
 
@@ -67,7 +73,7 @@ static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t worke
     return false;
 }
 
-/* Memory for running with that many workers; kept for later runs. */
+/* Allocates tasks and slots for `worker_count` workers; later runs reuse them. */
 static quern_result prepare(quern_graph *graph, uint32_t worker_count, const char *function)
 {
     if (graph->node_count <= graph->task_capacity && worker_count <= graph->slots_per_task) return QUERN_OK;
@@ -84,22 +90,22 @@ static quern_result prepare(quern_graph *graph, uint32_t worker_count, const cha
 
 /* --------------------------------------------------------------------------------------------- claiming */
 
-/* A run has the graph and all those that are nodes, down to any depth, from its beginning to its end; then
- * nobody can change them, or run them on their own. */
+/* A run claims the graph and all graphs that are nodes of it, at any depth, from its beginning to its end.
+ * No other run can use a claimed graph, and no call can change it. */
 typedef struct claimant {
     quern_graph *root;
-    uint32_t worker_count;                   /* that may share the run; 1: one alone will run it */
+    uint32_t worker_count;                   /* workers that may share the run; 1: it runs on one thread */
     const char *function;                    /* for messages */
-    bool has_root;                           /* it has begun: the root is claimed */
-    bool has_ranks, has_limits, needs_guest; /* as in the root */
-    uint32_t index;                          /* of the node whose graph is to be claimed */
-    const char *name;                        /* of that node */
+    bool has_root;                           /* whether the root is claimed */
+    bool has_ranks, has_limits, needs_guest; /* copied into the root */
+    uint32_t index;                          /* index of the node whose graph is being claimed */
+    const char *name;                        /* name of that node */
 } claimant;
 
 static quern_result claim(claimant *by, quern_graph *graph);
 
-/* Of the first node_count nodes. Release: one run after another, on whichever thread; it pairs with the
- * acquire in claim. */
+/* Releases the graphs of the first node_count nodes. Release: successive runs may be on different threads;
+ * it pairs with the acquire in claim. */
 static void release_inner(const quern_graph *graph, uint32_t node_count)
 {
     for (uint32_t index = 0; index < node_count && graph->inner_count != 0; index++) {
@@ -172,8 +178,9 @@ static quern_result fail_claim(const claimant *by, const quern_graph *graph, con
         is_twice ? "stands in this run already; each node needs one of its own" : "is running already");
 }
 
-/* With an error nothing is claimed. Acquire: pairs with the releases at the end of the run before; where
- * it fails nothing is read but the pointer. */
+/* Claims a graph and the graphs of its nodes. After an error nothing is claimed. Acquire: pairs with the
+ * releases at the end of the previous run. The failure order is relaxed because only the pointer is used
+ * then. */
 static quern_result claim(claimant *by, quern_graph *graph)
 {
     quern_graph *claimed_by = NULL;
@@ -185,13 +192,13 @@ static quern_result claim(claimant *by, quern_graph *graph)
     graph->parent = NULL;
     graph->caller = NULL;
     quern_result result = claim_memory(by, graph);
-    /* Release: as at the end of a run. */
+    /* Release: pairs with the acquire of the next claim. */
     if (result != QUERN_OK) atomic_store_explicit(&graph->claimed_by, NULL, memory_order_release);
     return result;
 }
 
-/* For a run with so many workers; caller: NULL, if nobody waits. Relaxed: what begins the run publishes
- * it. */
+/* Claims a root graph for a run on up to worker_count workers, and initializes the run. `caller` is NULL
+ * for a submitted run. Relaxed: beginning the run publishes these writes. */
 static quern_result claim_all(quern_graph *graph, uint32_t worker_count, quern__worker *caller,
                               const char *function)
 {
@@ -220,22 +227,22 @@ static void release(quern_graph *root)
     atomic_store_explicit(&root->claimed_by, NULL, memory_order_release);
 }
 
-/* --------------------------------------------------------------------------------------- the caller's */
+/* ---------------------------------------------------------------------------------- runs with a caller */
 
-/* Acquire: pairs with the count in graph_task.c. */
+/* Acquire: pairs with count_finished in graph_task.c. */
 static bool has_finished(const quern_graph *graph)
 {
     return atomic_load_explicit(&graph->unfinished_count, memory_order_acquire) == 0;
 }
 
-/* The list is looked at relaxed: who takes a task out acquires. */
+/* The list is read with relaxed order; taking a task out acquires. */
 static bool has_finished_or_needs_caller(const quern__wait *wait)
 {
     const quern_graph *graph = wait->target;
     return has_finished(graph) || atomic_load_explicit(&graph->caller_tasks, memory_order_relaxed) != NULL;
 }
 
-/* A permit is given for each reason to come back: a task for the caller alone, and the end. */
+/* The caller gets a permit for a task with caller_only, and at the end of the run. */
 static void run_shared(quern_graph *graph, quern__worker *caller)
 {
     quern__wait wait = {.scope = graph->scope, .target = graph, .is_done = has_finished_or_needs_caller};
@@ -268,7 +275,7 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
     }
 }
 
-/* What stands in the caller's deque before is not the run's own. */
+/* Jobs that are in the caller's deque already are not part of the run. */
 static void run_on(quern_graph *graph, quern__worker *caller)
 {
     int64_t floor = caller->floor;
@@ -293,7 +300,7 @@ static quern_result result_of(const quern_graph *graph, const char *function)
                        graph->limit_name != NULL ? "'" : "", (unsigned)graph->limit_count);
 }
 
-/* How many workers may take part. */
+/* Returns the number of workers that may take part. */
 static uint32_t sharers(const quern_jobs *jobs)
 {
     return jobs == NULL || quern_jobs_thread_count(jobs) == 1 ? 1 : quern_jobs_worker_count(jobs);
@@ -325,9 +332,9 @@ quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------- submitted */
+/* -------------------------------------------------------------------------------------- submitted runs */
 
-/* The graph may be gone as soon as it is not claimed, and the counter as soon as it is counted down. */
+/* The graph may be gone after its release, and the counter after the subtraction. */
 static void end_run(quern_graph *graph, quern__worker *worker)
 {
     quern_counter *counter = graph->counter;
@@ -341,7 +348,8 @@ void quern__graph_end_submitted(quern_graph *graph, quern__worker *worker)
     end_run(graph, worker);
 }
 
-/* There may be more workers than when the run was submitted, and no memory for them. */
+/* Whether a submitted run has to run on one thread. The pool may have more workers now than the run has
+ * memory for. */
 static bool is_for_one(const quern_graph *graph, const quern_jobs *jobs)
 {
     return jobs->thread_count == 1 || graph->node_count == 0 || jobs->worker_count > graph->sharer_count;
@@ -352,11 +360,13 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
     if (is_for_one(graph, worker->jobs)) return QUERN__RUN_ALONE;
     const quern__run_mode mode = quern__graph_choose_mode(graph);
     const bool can_alone = !graph->needs_guest || quern__worker_is_guest(worker);
-    /* Not quietly: a guest may leave with tasks in its deque that nobody was woken for. */
+    /* Always wake: an external worker may leave the pool with tasks in its deque for which no worker was
+     * woken. */
     return mode == QUERN__RUN_ALONE && can_alone ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
 }
 
-/* A run that waits for counters may never begin: then the pool ends it, so that the graph is free again. */
+/* Lists a run that waits for counters. It may never begin; then the end of the pool ends it, so that the
+ * graph is free again. */
 static void enlist(quern_graph *graph)
 {
     quern_jobs *jobs = graph->jobs;
@@ -380,7 +390,7 @@ static void delist(quern_graph *graph)
     pthread_mutex_unlock(&jobs->queues.mutex);
 }
 
-/* The graph may be gone as soon as it is not claimed. */
+/* The graph may be gone after its release. */
 void quern__jobs_drop_graphs(quern_jobs *jobs)
 {
     for (quern_graph *graph = jobs->waiting_graphs, *next; graph != NULL; graph = next) {
@@ -395,7 +405,7 @@ static void run_submitted(quern__job *job, quern__worker *worker)
     quern_graph *graph = job->target;
     if (graph->is_waiting) delist(graph);
     if (graph->needs_guest && is_for_one(graph, worker->jobs) && !quern__worker_is_guest(worker)) {
-        graph->caller_node.job = *job; /* once more, on a guest */
+        graph->caller_node.job = *job; /* begin again, on an external worker */
         quern__node_submit(&graph->caller_node, worker);
         return;
     }
@@ -421,7 +431,8 @@ static quern_result fail_memory(void)
                        "quern_graph_submit: no memory for a job that has to wait");
 }
 
-/* Makes a job of it, in a node of the pool's store, which waits for what def names. */
+/* Submits a claimed graph as a job, in a node of the pool's store, which waits for the counters of
+ * `def`. */
 static quern_result submit_claimed(quern_graph *graph, quern_jobs *jobs, const quern_graph_run_def *def)
 {
     quern__worker *worker = quern__jobs_current_worker(jobs);
@@ -444,7 +455,7 @@ static quern_result submit_claimed(quern_graph *graph, quern_jobs *jobs, const q
     }
     graph->is_waiting = false;
     if (def->after_count != 0) enlist(graph);
-    /* Relaxed: whoever sees the counter above zero learns nothing else from it. */
+    /* Relaxed: a thread that sees the counter above zero learns nothing else from it. */
     if (def->counter != NULL) atomic_fetch_add_explicit(&def->counter->pending, 1, memory_order_relaxed);
     if (worker == NULL) quern__jobs_begin_outside_call(jobs);
     quern__node_add_links(node, def->after, worker);

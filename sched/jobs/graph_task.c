@@ -2,25 +2,27 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/graph_internal.h"
 
-/* The nodes of a run on several threads: how they become ready, begin and finish. graph_run.c has the whole
- * and says when memory may be used again.
+/* Nodes of a run on several threads: how they become ready, begin and finish. graph_run.c has the overview
+ * and the rules for accessing a graph.
  *
- * A task is in one place at a time: with a worker, in a deque, in a list. Where there are choices, a node
- * may be wanted again before it has run: `due_count` says how often. Only the first who counts it up makes
- * it ready, and who has run it does so again for the others. So a node never runs twice at a time, and how
- * often it runs does not depend on who is quicker.
+ * A task is in one place at a time: on a worker, in a deque or in a list. In graphs with choices a node may
+ * become due again before it has run; `due_count` is the number of its executions that have not finished.
+ * Only the worker that increments it from 0 makes the task ready; after an execution the worker makes the
+ * task ready again if more are due. So a node never runs on two workers at a time, and the number of its
+ * executions does not depend on timing.
  *
- * Where nodes have priorities, ready tasks are in lists under a lock, and for each there is a ticket: with a
- * worker, or in a deque in place of the task. Whoever has a ticket takes the best task that is ready then.
- * There are as many tickets as tasks, so he finds one. */
+ * In graphs with priorities, ready tasks are in lists under a lock, and there is one ticket per ready task,
+ * on a worker or in a deque. A worker with a ticket takes the best task that is ready at that time. There
+ * are as many tickets as ready tasks, so it always finds one. */
 
-/* ------------------------------------------------------------------------------------ for guests alone */
+/* --------------------------------------------------------------------- tasks that only the caller may run */
 
 static void run_called(quern__job *job, quern__worker *guest);
 
-/* The list is written before the count: who is counted finds a task. Of a submitted run, the first that is
- * counted calls a guest, by a node that is not in the queue: it was taken out before the last one was
- * counted down (run_called). Acquire and release: each count pairs with that. */
+/* Counts a task in caller_tasks, and calls an external worker if the task is the first that is counted. The
+ * task is in the list before it is counted, so each counted task is found. The job caller_node is not in a
+ * queue then: the called worker takes it out before it counts down the last task (run_called). Acquire and
+ * release: each increment pairs with that subtraction. */
 static void call_guest(quern_graph *root, quern__worker *worker)
 {
     if (atomic_fetch_add_explicit(&root->call_count, 1, memory_order_acq_rel) != 0) return;
@@ -30,8 +32,9 @@ static void call_guest(quern_graph *root, quern__worker *worker)
     quern__node_submit(&root->caller_node, worker);
 }
 
-/* Release pairs with the acquire of take_caller_task. The permit ends the caller's sleep. The first look
- * is relaxed: the swap checks it. */
+/* Hands a ready task to the caller of the run; in a submitted run, to an external worker. Release: pairs
+ * with the acquire in take_caller_task. The permit ends the caller's sleep. The first load is relaxed
+ * because the compare-and-swap checks its value. */
 static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
 {
     quern_graph *root = ready->graph->root;
@@ -47,8 +50,9 @@ static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
         quern__parker_give(&caller->parker);
 }
 
-/* One thread at a time takes tasks out: the head that it has read stays in the list with the same next until
- * the swap succeeds. Acquire: pairs with the release in give_to_caller. */
+/* Takes the newest task out of caller_tasks; NULL if there is none. Only one thread at a time takes tasks
+ * out, so the head that it has read keeps its `next_ready` until the compare-and-swap succeeds. Acquire:
+ * pairs with the release in give_to_caller. */
 static quern__graph_task *take_caller_task(quern_graph *root)
 {
     quern__graph_task *head = atomic_load_explicit(&root->caller_tasks, memory_order_acquire);
@@ -61,7 +65,7 @@ static quern__graph_task *take_caller_task(quern_graph *root)
 
 /* ---------------------------------------------------------------------------------- ready and finished */
 
-/* Puts a task in front of the worker's list of ready tasks, or hands it to the caller. */
+/* Puts a ready task in front of the worker's list, or hands it to the caller. Returns the list. */
 static quern__graph_task *make_ready(quern__graph_task *ready, quern__worker *worker,
                                      quern__graph_task *list)
 {
@@ -73,9 +77,9 @@ static quern__graph_task *make_ready(quern__graph_task *ready, quern__worker *wo
     return ready;
 }
 
-/* Where there are choices. Whoever does it has a task of this graph that is not finished: so the count is
- * not 0 before, and relaxed is enough. Of the other, acquire and release: each run of a node happens before
- * the next; it pairs with itself and with finish_due. */
+/* Makes a task due once more, in graphs with choices. The caller has an unfinished task of this graph, so
+ * unfinished_count is above 0 and a relaxed increment is enough. due_count needs acquire and release: each
+ * execution of a node happens before the next one; it pairs with itself and with finish_due. */
 static quern__graph_task *make_due(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     atomic_fetch_add_explicit(&task->graph->unfinished_count, 1, memory_order_relaxed);
@@ -83,8 +87,8 @@ static quern__graph_task *make_due(quern__graph_task *task, quern__worker *worke
     return make_ready(task, worker, list);
 }
 
-/* Acquire and release: what this predecessor wrote, and the others; it pairs with itself. The first look is
- * relaxed: the swap checks it. */
+/* Acquire and release: publishes what this predecessor wrote, and acquires what the other predecessors
+ * wrote; pairs with itself. The first load is relaxed because the compare-and-swap checks its value. */
 bool quern__task_count_down(quern__graph_task *task)
 {
     const uint32_t all = quern__task_node(task)->predecessor_count;
@@ -99,10 +103,11 @@ bool quern__task_count_down(quern__graph_task *task)
 static quern__graph_task *finish(quern__graph_task *finished, quern__worker *worker,
                                  quern__graph_task *list);
 
-/* A node of the graph, or one that was due, is over, and with the last one the run. Until it is counted down
- * the graph is there; afterwards only if nobody else ends the run. The count acquires what all nodes wrote,
- * for the caller or for who comes after the node that this graph is: it pairs with itself, and with the
- * acquire in has_finished (graph_run.c). */
+/* Counts one node, or one due execution, as finished; ends the run or finishes the parent node after the
+ * last one. The graph exists until the subtraction; afterwards only if no other thread ends the run, which
+ * holds for graphs without a caller. The subtraction acquires what all nodes wrote, for the caller or for
+ * the successors of the parent node: it pairs with itself and with the acquire in has_finished
+ * (graph_run.c). */
 static quern__graph_task *count_finished(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
 {
     quern__worker *caller = graph->caller;
@@ -116,7 +121,7 @@ static quern__graph_task *count_finished(quern_graph *graph, quern__worker *work
     return list;
 }
 
-/* A task of a graph with choices has run. Acquire and release: it pairs with make_due. */
+/* Finishes one execution of a task in a graph with choices. Acquire and release: pairs with make_due. */
 static quern__graph_task *finish_due(quern__graph_task *finished, quern__worker *worker,
                                      quern__graph_task *list)
 {
@@ -125,7 +130,7 @@ static quern__graph_task *finish_due(quern__graph_task *finished, quern__worker 
     return count_finished(finished->graph, worker, list);
 }
 
-/* As below, where there are choices. */
+/* finish for graphs with choices. */
 static quern__graph_task *finish_again(quern__graph_task *finished, quern__worker *worker,
                                        quern__graph_task *list)
 {
@@ -138,7 +143,8 @@ static quern__graph_task *finish_again(quern__graph_task *finished, quern__worke
     return finish_due(finished, worker, list);
 }
 
-/* Returns the list with the successors that became ready in front, in the order of their edges. */
+/* Finishes a task. Returns the list with the successors that became ready in front, in the order of their
+ * edges. */
 static quern__graph_task *finish(quern__graph_task *finished, quern__worker *worker,
                                  quern__graph_task *list)
 {
@@ -147,7 +153,8 @@ static quern__graph_task *finish(quern__graph_task *finished, quern__worker *wor
     for (uint32_t index = quern__task_node(finished)->first_edge; index != QUERN__NO_EDGE;
          index = graph->edges[index].next) {
         quern__graph_task *successor = &graph->tasks[graph->edges[index].after];
-        /* Release what this node wrote, acquire what the other predecessors wrote: it pairs with itself. */
+        /* Releases what this node wrote and acquires what the other predecessors wrote: pairs with
+         * itself. */
         if (atomic_fetch_sub_explicit(&successor->waiting_count, 1, memory_order_acq_rel) == 1)
             list = make_ready(successor, worker, list);
     }
@@ -164,8 +171,8 @@ static bool reset_task(quern__graph_task *task, const quern__graph_node *node)
     return begins;
 }
 
-/* The caller gets its tasks last of all: whoever has none of the others may not touch the graph after
- * that. Relaxed: see reset_task. */
+/* The caller's tasks are handed over last: if the worker has no other task, it must not access the graph
+ * afterwards. Relaxed: see reset_task. */
 quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
 {
     quern__graph_task *for_caller = NULL;
@@ -191,7 +198,7 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
 
 /* --------------------------------------------------------------------------------------------- running */
 
-/* Each subtraction pairs with those of the others that leave. */
+/* Runs items of a task's loop and leaves the loop; the last participant finishes the task. */
 static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *worker,
                                    quern__graph_task *list)
 {
@@ -200,8 +207,8 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
     uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
     quern__worker_close(worker, (uint32_t)-1);
     quern__worker_end_named(worker, &work);
-    /* Release what this worker wrote; the last one acquires what all wrote and hands it on. So the flag is
-     * read relaxed. */
+    /* Acquire and release: publishes what this worker wrote; the last participant acquires what all wrote.
+     * Therefore the flag is read with relaxed order. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
     if (before != done_count) return list;
     if (atomic_load_explicit(&shared->loop.was_cut, memory_order_relaxed))
@@ -209,7 +216,7 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
     return finish(shared, worker, list);
 }
 
-/* Relaxed: it is read when the run is over, and the end of the run orders that. */
+/* Relaxed: the flag is read after the end of the run, which orders it. */
 static void note_help(quern_graph *root, const quern__worker *worker)
 {
     if (worker != root->starter && !atomic_load_explicit(&root->was_helped, memory_order_relaxed))
@@ -235,17 +242,17 @@ static void start_loop(quern__graph_task *starting, const quern__range *range, c
                      root->caller != NULL ? root->caller : worker);
     starting->loop.range.cancel = root->cancel;
     starting->loop.wake = root->wake && quern__jobs_has_processor(worker->jobs);
-    /* The starter's own. Relaxed: nobody else knows the loop yet. */
+    /* The starting worker's reference. Relaxed: no other thread knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
 
-/* A node that runs in one piece. */
+/* State of the worker while it runs a node in one call. */
 typedef struct plain_work {
     int64_t floor;
     quern__named_work work;
 } plain_work;
 
-/* What stands in the deque before is not the node's own: ready tasks. */
+/* Jobs that are in the deque already are ready tasks, not jobs of the node. */
 static plain_work begin_plain(quern__worker *worker, const quern__graph_node *node)
 {
     const plain_work plain = {.floor = worker->floor,
@@ -269,8 +276,9 @@ static void run_plain(const quern__graph_node *node, quern__worker *worker)
     end_plain(worker, &plain);
 }
 
-/* Whoever wins writes which node it was; he has not finished it yet. Relaxed: the end of the run orders
- * it. */
+/* Stops the run because a node chose too often. The thread that sets the outcome also records the node; it
+ * has not finished its task yet, so the end of the run publishes these writes, and relaxed order is
+ * enough. */
 static void stop_for_limit(quern__graph_task *task)
 {
     quern_graph *root = task->graph->root;
@@ -294,7 +302,7 @@ uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index)
     task->choice_count++;
     const uint32_t choice = node->choose(node->range.user_data, worker_index);
     if (choice >= node->edge_count) return QUERN__NO_CHOICE;
-    uint32_t edge = node->first_edge; /* the newest */
+    uint32_t edge = node->first_edge; /* the newest edge; the choice counts from the oldest */
     for (uint32_t i = node->edge_count - 1; i != choice; i--)
         edge = graph->edges[edge].next;
     return graph->edges[edge].after;
@@ -310,7 +318,7 @@ static quern__graph_task *run_choice(quern__graph_task *task, quern__worker *wor
     return finish_due(task, worker, list);
 }
 
-/* A graph that has nothing to begin with is over at once. Relaxed: nobody else has it yet. */
+/* Begins a node that is a graph. An empty graph finishes at once. Relaxed: no other thread uses it yet. */
 static quern__graph_task *run_inner(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     quern_graph *inner = quern__task_node(task)->inner;
@@ -343,23 +351,23 @@ static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worke
     return finish(task, worker, list);
 }
 
-/* ------------------------------------------------------------------------------------------ the others */
+/* ------------------------------------------------------------------------------------------- offers */
 
 static void run_start(quern__job *job, quern__worker *worker);
 
-/* There is something in the worker's deque. */
+/* Wakes another worker, if the run may, after tasks were pushed into the worker's deque. */
 static void tell_others(const quern_graph *root, quern__worker *worker)
 {
     if (root->wake && quern__jobs_has_processor(worker->jobs))
         quern__jobs_notify(worker->jobs, worker, root->scope);
 }
 
-/* Puts as many as fit into the deque, for all to take, and returns the rest. */
+/* Pushes as many tasks as fit into the deque for other workers. Returns the rest. */
 static quern__graph_task *offer(const quern_graph *root, quern__worker *worker, quern__graph_task *list)
 {
     quern__graph_task *rest = list;
     while (rest != NULL) {
-        quern__graph_task *next = rest->next_ready; /* gone once the task is in the deque */
+        quern__graph_task *next = rest->next_ready; /* another worker may overwrite it after the push */
         quern__job start = {.run = run_start, .scope = root->scope, .target = rest};
         if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
@@ -368,7 +376,7 @@ static quern__graph_task *offer(const quern_graph *root, quern__worker *worker, 
     return rest;
 }
 
-/* The caller runs what is waiting for it alone. */
+/* Runs the tasks that only the caller may run. */
 static quern__graph_task *run_caller_tasks(quern_graph *root, quern__worker *caller,
                                            quern__graph_task *list)
 {
@@ -378,8 +386,9 @@ static quern__graph_task *run_caller_tasks(quern_graph *root, quern__worker *cal
     return list;
 }
 
-/* A guest was called. Others are not, as long as the count is not 0; and each task that is counted is
- * unfinished, so the graph is there until it has run. Acquire and release: it pairs with call_guest. */
+/* Runs on an external worker that call_guest called. No second one is called as long as call_count is above
+ * 0. Each counted task is unfinished, so the graph exists until that task has run. Acquire and release:
+ * pairs with call_guest. */
 static void run_called(quern__job *job, quern__worker *guest)
 {
     quern_graph *root = job->target;
@@ -398,7 +407,7 @@ static void run_called(quern__job *job, quern__worker *guest)
 
 static void run_ticket(quern__job *job, quern__worker *worker);
 
-/* Returns how many. */
+/* Puts ready tasks into the lists of their priorities. Returns the number of tasks. */
 static uint32_t put_by_rank(quern_graph *root, quern__graph_task *list)
 {
     uint32_t count = 0;
@@ -428,7 +437,7 @@ static quern__graph_task *take_best(quern_graph *root)
     return best;
 }
 
-/* Returns how many find no room in the deque. */
+/* Pushes tickets into the deque. Returns the number of tickets for which it has no room. */
 static uint32_t offer_tickets(quern_graph *root, quern__worker *worker, uint32_t count)
 {
     const uint32_t all = count;
@@ -439,8 +448,8 @@ static uint32_t offer_tickets(quern_graph *root, quern__worker *worker, uint32_t
     return count;
 }
 
-/* As quern__graph_run_ready, with so many tickets at hand. Nobody has the graph for sure who has neither a
- * ticket nor a task. */
+/* quern__graph_run_ready for graphs with priorities; the worker has `count` tickets. A worker without a
+ * ticket or a task must not access the graph, because the run may have ended; the caller may. */
 static void run_by_rank(quern_graph *root, quern__worker *worker, quern__graph_task *list, uint32_t count)
 {
     const bool is_caller = worker == root->caller;
@@ -460,10 +469,10 @@ static void run_ticket(quern__job *job, quern__worker *worker)
     run_by_rank(root, worker, NULL, 1);
 }
 
-/* ------------------------------------------------------------------------------------------------- all */
+/* -------------------------------------------------------------------------------------------- ready tasks */
 
-/* Runs the first of the list, offers the others, and goes on with what becomes ready by that. Apart from
- * the caller, nobody may touch the graph when the list is empty: it may have finished. */
+/* Runs the first task of the list, offers the others, and continues with the tasks that become ready. Only
+ * the caller may access the graph when the list is empty, because the run may have ended. */
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list)
 {
     const bool is_caller = worker == root->caller;

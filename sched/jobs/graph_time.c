@@ -2,16 +2,21 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/graph_internal.h"
 
-/* When runs are shared.
+/* The decision whether to share a run.
  *
- * Waking a sleeper takes longer than many graphs run, and so may sharing very small nodes. So runs are
- * timed. Long ones wake sleepers. Short ones leave them alone, since those would come too late; whoever
- * spins may help. Tiny ones, and those that sharing has made slower, are not shared; and a short one of
- * which it is not known how long it takes alone is run so once. */
+ * Waking a sleeping worker takes longer than many graphs run, and sharing very small nodes may, too. So
+ * runs are timed, and the next run follows these rules:
+ *
+ *     long runs                           wake sleeping workers
+ *     short runs                          spinning workers may help; sleeping ones are not woken
+ *     tiny runs, and runs that were       run on one thread
+ *     slower when shared
+ *     short runs whose time on one        run on one thread once, to measure it
+ *     thread is unknown */
 
 enum {
-    SERIAL_NS = 1000,       /* less: not worth a job */
-    GRAPH_QUIET_NS = 50000, /* less: over before a sleeper arrives */
+    SERIAL_NS = 1000,       /* Shorter runs are not worth a job. */
+    GRAPH_QUIET_NS = 50000, /* Shorter runs end before a woken worker could start. */
     FIRST_ALONE_RUNS = 32,
     MOST_ALONE_RUNS = 2048,
     LEARN_SHARE = 8
@@ -42,8 +47,9 @@ quern__run_mode quern__graph_choose_mode(quern_graph *graph)
     return choose_by_times(&graph->times);
 }
 
-/* One run may take far too long, when the thread was interrupted. And a coarse clock says that a run of
- * nothing takes no time, from which nothing would grow. */
+/* Averages the duration of a run into serial_ns. One run may take far too long because the thread was
+ * interrupted, so it counts as at most twice the known duration. A coarse clock may report 0 ns, from which
+ * the average could not grow; the minimum avoids that. */
 void quern__graph_learn_alone(quern_graph *graph, uint64_t took_ns)
 {
     quern__graph_times *times = &graph->times;
@@ -56,8 +62,8 @@ void quern__graph_learn_alone(quern_graph *graph, uint64_t took_ns)
     if (times->alone_runs_left != 0) times->alone_runs_left--;
 }
 
-/* Each time that sharing has made it slower, the next try is twice as far away: it disturbs the runs behind
- * it, too, whose data has moved to another processor's cache. */
+/* Doubles the distance to the next attempt to share each time that sharing was slower. A shared run also
+ * slows down the runs after it, because their data has moved to another processor's cache. */
 static void put_off_sharing(quern__graph_times *times, bool was_slower)
 {
     uint32_t runs = times->alone_runs == 0 ? FIRST_ALONE_RUNS : 2 * times->alone_runs;
@@ -66,10 +72,11 @@ static void put_off_sharing(quern__graph_times *times, bool was_slower)
     times->alone_runs_left = times->alone_runs;
 }
 
-/* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
- * thread. What was known before is brought within these bounds, and measured again where it has grown or is
- * less than half; two threads, with two caches, may well be a little more than twice as fast. The flag is
- * read relaxed: who finds a run at its end has acquired all that helpers did. */
+/* Updates serial_ns after a run on several threads. The duration on one thread is at least the duration of
+ * this run, and at most that times the number of threads; serial_ns is clamped to these bounds. It has to
+ * be measured again if it became larger, or less than half: two threads with two caches may be slightly
+ * more than twice as fast as one. The flag is read with relaxed order, because the worker that ends a run
+ * has acquired all writes of helpers. */
 void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker)
 {
     quern__graph_times *times = &graph->times;

@@ -4,26 +4,29 @@
 #define QUERN_BASE_H
 
 /** @file
- * What every other header needs: results and their messages, the log and assert handlers, the allocator.
+ * The basis of all other headers: results and their messages, the log and assert handlers, the allocator.
  *
- * Failure: a function that can fail returns a quern_result, or NULL where it returns a pointer. In both
- * cases quern_error_message() says in words what happened, to whom, and what to do, and nothing has
- * changed. Where NULL is an answer and not a failure, the function's comment says so. A pointer or
- * handle that it would have returned through out_... is as it was.
+ * Failure: a function that can fail returns a quern_result, or NULL if it returns a pointer. After a
+ * failure, quern_error_message() describes what happened, to which object, and what to do, and nothing has
+ * changed: pointers and handles behind out_ parameters keep their values. If NULL is a valid result
+ * instead of a failure, the function's comment says so.
  *
- * Comments list the errors of a function without their prefix: NULL_ARGUMENT stands for
- * QUERN_ERROR_NULL_ARGUMENT. They say which threads may call it: any means any, at any time; main means
- * the one thread that uses the world at that time, whichever it is.
+ * Comments list the errors of a function without their prefix: NULL_ARGUMENT means
+ * QUERN_ERROR_NULL_ARGUMENT. *Refused* calls are wrong calls that are also reported to the log.
  *
- * Definitions: what is created or registered is described by a struct whose name ends in _def. Zero is
- * the default of every field that has one, so designated initialisers name only what differs:
+ * Threads: comments state which threads may call a function. "Any" means any thread, at any time. "Main"
+ * means the one thread that uses the world at that time, whichever it is.
+ *
+ * Definitions: objects are created and registered from a struct whose name ends in _def. Zero is the
+ * default of every member that has one, so designated initialisers name only what differs:
  *
  *     quern_schedule_add_system(schedule, &(quern_system_def){.name = "move", .run = move,
  *         .terms = {quern_term_write(position), quern_term_read(velocity)}}, &system);
  *
- * Lists in definitions are arrays that end at their first zero element, or when they are full; an
- * element that is set after the end is refused. Everything is copied, strings too, unless a comment says
- * otherwise. C++20 reads the same initialisers; in C++17, begin with `= {}` and set field by field. */
+ * Lists in definitions are arrays that end at their first zero element, or at the end of the array; an
+ * element that is set after the end of the list is an error. Everything is copied, including strings,
+ * unless a comment says otherwise. C++20 accepts the same initialisers; in C++17, initialise with `= {}`
+ * and assign the members. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,7 +41,7 @@ extern "C" {
 #define QUERN_VERSION_PATCH 0 /**< Version of these headers, patch part. */
 
 #if defined(__GNUC__) || defined(__clang__)
-/** Marks what the shared library exports. */
+/** Declares a function that the shared library exports. */
 #define QUERN_API                                __attribute__((visibility("default")))
 #define QUERN__FORMAT(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #else
@@ -46,58 +49,63 @@ extern "C" {
 #define QUERN__FORMAT(format_index, first_index)
 #endif
 
-/* Members of definitions are zero in C++ where no initialiser names them, as they are in C. */
+/* Zeroes members of definitions in C++ that no initialiser names, as C does. */
 #ifdef __cplusplus
 #define QUERN__ZERO = {}
 #else
 #define QUERN__ZERO
 #endif
 
-/** Bytes in the name of a component, resource, field, phase or system. */
+/** Maximum size of the name of a component, resource, field, phase or system, in bytes. */
 #define QUERN_MAX_NAME_BYTES 63
 
 /* ---------------------------------------------------------------------------------------- results */
 
-/** How a call ended. */
+/** Result of a function. */
 typedef enum quern_result {
-    QUERN_OK = 0,                    /**< It succeeded. */
-    QUERN_ERROR_NULL_ARGUMENT,       /**< A pointer is NULL and must not be. */
-    QUERN_ERROR_INVALID_ARGUMENT,    /**< A value is out of range, or a list has a gap. */
-    QUERN_ERROR_OUT_OF_MEMORY,       /**< The allocator returned NULL. */
-    QUERN_ERROR_LIMIT,               /**< One of the QUERN_MAX_ constants is reached. */
-    QUERN_ERROR_NULL_ENTITY,         /**< The entity is null. */
-    QUERN_ERROR_STALE_ENTITY,        /**< The entity was destroyed. */
-    QUERN_ERROR_FOREIGN_ENTITY,      /**< The entity belongs to another world. */
-    QUERN_ERROR_PROVISIONAL_ENTITY,  /**< The handle of a deferred create was used outside its stream. */
+    QUERN_OK = 0,                 /**< Success. */
+    QUERN_ERROR_NULL_ARGUMENT,    /**< A required pointer is NULL. */
+    QUERN_ERROR_INVALID_ARGUMENT, /**< A value is out of range, or a list has a gap. */
+    QUERN_ERROR_OUT_OF_MEMORY,    /**< The allocator returned NULL. */
+    QUERN_ERROR_LIMIT,            /**< A limit is reached, mostly one of the QUERN_MAX_ constants. */
+    QUERN_ERROR_NULL_ENTITY,      /**< The entity is null. */
+    QUERN_ERROR_STALE_ENTITY,     /**< The entity was destroyed. */
+    QUERN_ERROR_FOREIGN_ENTITY,   /**< The entity belongs to another world. */
+    /** The handle of a deferred create was used outside of its command stream. */
+    QUERN_ERROR_PROVISIONAL_ENTITY,
     QUERN_ERROR_UNKNOWN_COMPONENT,   /**< The component is not registered in this world. */
     QUERN_ERROR_UNKNOWN_RESOURCE,    /**< The resource is not registered in this world. */
-    QUERN_ERROR_UNKNOWN_SYSTEM,      /**< before/after names a system that the schedule does not have. */
+    QUERN_ERROR_UNKNOWN_SYSTEM,      /**< before or after names a system that the schedule does not have. */
     QUERN_ERROR_COMPONENT_PRESENT,   /**< Add: the entity already has the component. */
     QUERN_ERROR_COMPONENT_ABSENT,    /**< Remove: the entity does not have the component. */
     QUERN_ERROR_DUPLICATE_COMPONENT, /**< A list names a component twice. */
-    QUERN_ERROR_DUPLICATE_NAME,      /**< The name is taken. */
+    QUERN_ERROR_DUPLICATE_NAME,      /**< The name is in use. */
     QUERN_ERROR_COMPONENT_TOO_LARGE, /**< One row does not fit a chunk. */
     QUERN_ERROR_BAD_ALIGNMENT,       /**< Not a power of two, or above QUERN_MAX_ALIGNMENT_BYTES. */
     QUERN_ERROR_LAYOUT_MISMATCH,     /**< The name is registered with another layout. */
     QUERN_ERROR_TOO_MANY_COMPONENTS, /**< More than QUERN_MAX_ENTITY_COMPONENTS on one entity. */
     /** A frame, quern_query_parallel_for, quern_world_flush or a fill callback is running on the world. */
     QUERN_ERROR_WORLD_LOCKED,
-    QUERN_ERROR_STRUCTURE_CHANGED, /**< The world changed its structure while a query was iterated. */
-    QUERN_ERROR_UNDECLARED_ACCESS, /**< A system touched what it had not declared. */
-    QUERN_ERROR_SCHEDULE_CONFLICT, /**< Declarations of systems contradict each other (cycle, lookup). */
-    QUERN_ERROR_POOL_BUSY,         /**< Other threads are running work on this job pool. */
-    QUERN_ERROR_THREAD, /**< The system refused to start a thread, or threads belong to another process. */
-    QUERN_ERROR_FILE,   /**< A file or a sink could not be written. */
-    QUERN_ERROR_UNAVAILABLE,   /**< The system does not have, or does not allow, what was asked for. */
-    QUERN_ERROR_CANCELLED,     /**< It was asked to stop, and not all of it was done. */
-    QUERN_ERROR_CORRUPT,       /**< Validation found a broken invariant: a bug in Quern or a stray write. */
-    QUERN_ERROR_CYCLE,         /**< Relate: the target is the source itself or lies below it. */
-    QUERN_ERROR_TARGET_IN_USE, /**< Destroy: entities are related to it by a relation that refuses that. */
+    QUERN_ERROR_STRUCTURE_CHANGED, /**< The structure of the world changed while a query was iterated. */
+    QUERN_ERROR_UNDECLARED_ACCESS, /**< A system accessed what it had not declared. */
+    /** Declarations of systems contradict each other (a cycle, a lookup). */
+    QUERN_ERROR_SCHEDULE_CONFLICT,
+    QUERN_ERROR_POOL_BUSY, /**< Other threads are running work on the job pool. */
+    /** The operating system refused to start a thread, or the threads belong to another process. */
+    QUERN_ERROR_THREAD,
+    QUERN_ERROR_FILE, /**< A file or a sink could not be written. */
+    /** The operating system or the library does not support or permit the operation. */
+    QUERN_ERROR_UNAVAILABLE,
+    QUERN_ERROR_CANCELLED, /**< The operation was cancelled, and was not completed. */
+    QUERN_ERROR_CORRUPT,   /**< Validation found a broken invariant: a defect of Quern, or a stray write. */
+    QUERN_ERROR_CYCLE,     /**< Relate: the target is the source itself, or is below it. */
+    /** Destroy: the entity is the target in a relation that refuses its destruction. */
+    QUERN_ERROR_TARGET_IN_USE,
     QUERN_ERROR_UNKNOWN_PREFAB, /**< The prefab is null, was destroyed, or belongs to another world. */
-    QUERN_ERROR_NAME_TAKEN,     /**< Set name, relate, unrelate: a sibling has the name. */
+    QUERN_ERROR_NAME_TAKEN,     /**< Set a name, relate, unrelate: a sibling has the name. */
     QUERN_ERROR_UNKNOWN_EVENT,  /**< The event is not registered in this world. */
-    QUERN_ERROR_BAD_ARCHIVE,    /**< An archive or a recording is damaged, cut off, or none. */
-    QUERN_ERROR_PARTED          /**< A replay did something else than its recording. */
+    QUERN_ERROR_BAD_ARCHIVE,    /**< An archive or a recording is damaged, truncated, or not one. */
+    QUERN_ERROR_PARTED          /**< A replay differs from its recording. */
 } quern_result;
 
 /** Returns the name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers.
@@ -108,57 +116,57 @@ QUERN_API const char *quern_result_string(quern_result result);
  * valid until the next call on this thread fails. Threads: any. */
 QUERN_API const char *quern_error_message(void);
 
-/** Makes quern_error_message return "" on this thread. Threads: any. */
+/** Clears the message of this thread: quern_error_message then returns "". Threads: any. */
 QUERN_API void quern_error_clear(void);
 
-/** Makes quern_error_message return this text on this thread, written as by printf, and returns result: for
- * libraries on top of this one, whose calls fail as those of this one do. Threads: any. */
+/** Sets the message of this thread, formatted as by printf, and returns `result`. For libraries that are
+ * built on Quern and report failures in the same way. Threads: any. */
 QUERN_API quern_result quern_error_set(quern_result result, const char *format, ...) QUERN__FORMAT(2, 3);
 
-/** Returns whether the library was built with QUERN_CHECKS: declared access, invariants and misuse are
- * checked, and each violation goes to the assert handler. Threads: any. */
+/** Returns whether the library was built with QUERN_CHECKS. Such a build checks declared access,
+ * invariants and usage, and passes each violation to the assert handler. Threads: any. */
 QUERN_API bool quern_has_checks(void);
 
 /* --------------------------------------------------------------------------------------- handlers */
 
-/** How serious a message is. */
+/** Severity of a message. */
 typedef enum quern_log_level {
-    QUERN_LOG_INFO,    /**< Nothing is wrong. */
-    QUERN_LOG_WARNING, /**< Something may soon be wrong. */
-    QUERN_LOG_ERROR    /**< A call was refused or has failed. */
+    QUERN_LOG_INFO,    /**< Information; nothing is wrong. */
+    QUERN_LOG_WARNING, /**< A problem is likely soon. */
+    QUERN_LOG_ERROR    /**< A call failed or was refused. */
 } quern_log_level;
 
-/** Receives the library's messages. Threads: any worker. */
+/** A function that receives the library's messages. Called on any thread, including workers. */
 typedef void quern_log_handler(void *user_data, quern_log_level level, const char *message);
 
-/** Sets where the library's messages go, for the whole process. NULL restores the default: warnings and
- * errors go to stderr. Call it while no frame runs. */
+/** Sets the handler of the library's messages, for the whole process. NULL restores the default, which
+ * prints warnings and errors to stderr. Must not be called while a frame runs. */
 QUERN_API void quern_log_set_handler(quern_log_handler *handler, void *user_data);
 
-/** Receives what a check has found. */
+/** A function that receives the violations found by checks. */
 typedef void quern_assert_handler(void *user_data, const char *message);
 
-/** Sets what happens when a check finds misuse in a build with QUERN_CHECKS, for the whole process. NULL
- * restores the default: print the message and abort. When the handler returns, the offending call is
- * refused, as in a build without checks. Call it while no frame runs. */
+/** Sets the handler of violations found by checks in a build with QUERN_CHECKS, for the whole process.
+ * NULL restores the default, which prints the message and aborts. If the handler returns, the offending
+ * call is refused, as in a build without checks. Must not be called while a frame runs. */
 QUERN_API void quern_assert_set_handler(quern_assert_handler *handler, void *user_data);
 
 /* -------------------------------------------------------------------------------------- allocator */
 
-/** Where memory comes from. Set both functions or neither; all zero stands for quern_allocator_default().
- * Several threads may call them at once. */
+/** A memory allocator. Set both functions or neither; all zero means quern_allocator_default(). Several
+ * threads may call the functions at the same time. */
 typedef struct quern_allocator {
-    /** Returns at least size_bytes (> 0), aligned to alignment_bytes (a power of two, 8 to 2 MiB), or
-     * NULL. */
+    /** Returns at least size_bytes (> 0), aligned to alignment_bytes (a power of two, 8 to 2 MiB), or NULL
+     * if memory is exhausted. */
     void *(*allocate)(void *user_data, size_t size_bytes, size_t alignment_bytes);
-    /** Takes back what allocate returned for the same size and alignment. pointer is not NULL. */
+    /** Frees a block from allocate, given the size and alignment of its allocation. pointer is not NULL. */
     void (*release)(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes);
-    void *user_data; /**< Passed to both. */
+    void *user_data; /**< Passed to both functions. */
 } quern_allocator;
 
-/** Returns the default allocator, to which your own may pass requests on: aligned_alloc and free. Blocks
- * aligned to 2 MiB or more come from the system, where it has mmap, and go back to it the moment they are
- * released; so release must get size and alignment as they were asked for. Threads: any. */
+/** Returns the default allocator: aligned_alloc and free. Other allocators may forward requests to it.
+ * Blocks with an alignment of 2 MiB or more are mapped directly from systems that have mmap, and unmapped
+ * when they are released; release therefore needs the original size and alignment. Threads: any. */
 QUERN_API quern_allocator quern_allocator_default(void);
 
 #ifdef __cplusplus

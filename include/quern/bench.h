@@ -4,29 +4,29 @@
 #define QUERN_BENCH_H
 
 /** @file
- * A harness for benchmarks of your own, the one that Quern's own benchmark uses.
+ * A harness for benchmarks, for your own programs; Quern's own benchmark uses it, too.
  *
- * It is a library by itself: link quern::quern_bench, and after it quern::quern, which it uses. Without
- * CMake and pkg-config that is -lquern_bench -lquern -lm and the system's threads, and -lcjson if the
- * harness was built with the system's cJSON. Describe workloads in tables, and write the program's main
- * as
+ * The harness is a separate library: link quern::quern_bench, and after it quern::quern. Without CMake and
+ * pkg-config these are -lquern_bench -lquern -lm and the system's thread library, and -lcjson if the
+ * harness was built with the system's cJSON. Describe workloads in tables, and write main as
  *
  *     const quern_bench_suite suite = {
  *         .program = "my_bench", .workloads = workloads, .workload_count = workload_count};
  *     return quern_bench_main(&suite, argc, argv);
  *
- * which gives it options for thread counts, sizes, samples, output, comparisons and a report; --help
- * lists them.
+ * This provides options for thread counts, sizes, samples, output, comparisons and a report; --help lists
+ * them.
  *
- * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the
- * control: the others are judged by their ratio to it, and must end with its checksum. Subjects live in
- * one process and are measured in turn, sample by sample, so a disturbance of the machine hits all of
- * them. A sample is
+ * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the control:
+ * the results of the others are their ratios to it, and their checksums must equal its checksum. Subjects
+ * run in one process and are measured in turn, sample by sample, so that a disturbance of the machine
+ * affects all of them. A sample is
  *
  *     enter (not timed) | run (timed) | leave (not timed)
  *
- * docs/benchmarks/method.md says what happens with the samples. Call everything here from the main
- * thread, unless a comment says otherwise. */
+ * docs/benchmarks/method.md explains how samples are evaluated.
+ *
+ * Threads: main, unless a comment says otherwise. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,128 +38,137 @@
 extern "C" {
 #endif
 
-#define QUERN_BENCH_MAX_SUBJECTS 6 /**< Subjects of a workload. */
-#define QUERN_BENCH_MAX_SIZES    4 /**< Default numbers of entities of a workload. */
+#define QUERN_BENCH_MAX_SUBJECTS 6 /**< Maximum number of subjects of a workload. */
+#define QUERN_BENCH_MAX_SIZES    4 /**< Maximum number of default sizes of a workload. */
 
-/** What one measurement is about. */
+/** The parameters of one measurement. */
 typedef struct quern_bench_case {
-    uint32_t entity_count; /**< The workload decides what this number means. */
-    uint32_t thread_count; /**< 1 or more. */
+    uint32_t entity_count; /**< Size of the workload; the workload defines its meaning. */
+    uint32_t thread_count; /**< Number of threads, at least 1. */
 } quern_bench_case;
 
 struct quern_capture;
 
-/** One way to do the work of a workload. Callbacks may end the program with quern_bench_die when something
- * fails. */
+/** One implementation of a workload. On failure, callbacks may end the program with quern_bench_die. */
 typedef struct quern_bench_subject {
-    /** Returns the state for the others. May be NULL. */
+    /** Returns the state that is passed to the other callbacks. May be NULL. */
     void *(*open)(const quern_bench_case *scene)QUERN__ZERO;
-    void (*enter)(void *state) QUERN__ZERO; /**< Before each run, not timed. May be NULL. */
-    /** Timed. NULL ends the list of subjects. */
+    void (*enter)(void *state) QUERN__ZERO; /**< Called before each run, not timed. May be NULL. */
+    /** Runs pass_count passes; timed. NULL ends the list of subjects. */
     void (*run)(void *state, uint32_t pass_count) QUERN__ZERO;
-    void (*leave)(void *state) QUERN__ZERO; /**< After each run, not timed. May be NULL. */
-    /** Returns a checksum of what the passes did, independent of their order. Called after the last run,
-     * before its leave. NULL: 0. */
+    void (*leave)(void *state) QUERN__ZERO; /**< Called after each run, not timed. May be NULL. */
+    /** Returns a checksum of the results of all passes, independent of their order. Called after the last
+     * run, before its leave. NULL: the checksum is 0. */
     uint64_t (*checksum)(void *state) QUERN__ZERO;
-    void (*close)(void *state) QUERN__ZERO; /**< Releases the state. May be NULL. */
-    /** For --forecast: runs a pass that is one frame with quern_schedule_run_captured (<quern/profile.h>).
-     * May be NULL. */
+    void (*close)(void *state) QUERN__ZERO; /**< Frees the state. May be NULL. */
+    /** For --forecast: runs a pass that consists of one frame, with quern_schedule_run_captured
+     * (<quern/profile.h>). May be NULL. */
     quern_result (*capture)(void *state, struct quern_capture *capture) QUERN__ZERO;
 } quern_bench_subject;
 
-/** A workload. Zero is the default of every field that has one. Workloads are usually static tables. */
+/** A workload. Zero is the default of every member that has one. Workloads are usually static tables. */
 typedef struct quern_bench_workload {
-    const char *name QUERN__ZERO;  /**< In options and results; required, and unique in the suite. */
-    const char *alias QUERN__ZERO; /**< Another name for --workload; results have the first. May be NULL. */
-    const char *summary QUERN__ZERO; /**< One line; required. */
-    const char *unit QUERN__ZERO;    /**< What one operation is; default "pass". */
-    /** Default sizes; a 0 that is not the first element ends the list. */
+    const char *name QUERN__ZERO; /**< Name in options and results; unique in the suite. Required. */
+    /** Second name for --workload; results contain the first. May be NULL. */
+    const char *alias QUERN__ZERO;
+    const char *summary QUERN__ZERO; /**< Description in one line. Required. */
+    const char *unit QUERN__ZERO;    /**< Name of one operation; default "pass". */
+    /** Default sizes. The list ends at the first 0 after the first element. */
     uint32_t entity_counts[QUERN_BENCH_MAX_SIZES] QUERN__ZERO;
-    bool fixed_size QUERN__ZERO;    /**< --entities does not apply. */
-    bool single_thread QUERN__ZERO; /**< Left out for more than one thread. */
-    /** run uses up what enter built: one pass per enter, many rounds per sample. */
+    bool fixed_size QUERN__ZERO;    /**< Whether --entities does not apply. */
+    bool single_thread QUERN__ZERO; /**< Whether the workload is skipped for more than one thread. */
+    /** Whether run consumes what enter has built: there is then one pass per enter, and many rounds per
+     * sample. */
     bool fresh QUERN__ZERO;
-    bool footprint QUERN__ZERO; /**< Figures are the bytes by which run makes a process grow, not times. */
-    /** A pass is a frame of a main loop: single passes are timed, too (--frames). Of a fresh workload these are
-     * the passes of the samples. */
+    /** Whether figures are the bytes by which run makes the process grow, instead of times. */
+    bool footprint QUERN__ZERO;
+    /** Whether a pass is a frame of a main loop. Single passes are then timed, too (--frames); in a fresh
+     * workload, these are the passes of the samples. */
     bool frames QUERN__ZERO;
-    /** Bytes that a pass touches, to put the caches into charts; 0: unknown. */
+    /** Bytes that a pass touches per entity, to mark cache sizes in charts; 0 if unknown. */
     uint32_t bytes_per_entity QUERN__ZERO;
-    /** Returns the passes of one sample. NULL: as many as take 5 ms at first; then the checksums of two
-     * runs may differ. */
+    /** Returns the number of passes of one sample. NULL: as many as initially take 5 ms; the checksums of
+     * two runs may then differ. */
     uint32_t (*pass_count)(uint32_t entity_count) QUERN__ZERO;
-    /** Returns the operations of a pass; NULL: 1. */
+    /** Returns the number of operations of a pass; NULL means 1. */
     uint64_t (*operation_count)(uint32_t entity_count) QUERN__ZERO;
-    quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO; /**< The control first. */
-    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;    /**< NULL: as in the suite. */
+    /** The subjects, beginning with the control. */
+    quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
+    /** Names of the subjects; NULL entries mean those of the suite. */
+    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
 } quern_bench_workload;
 
-/** All workloads of a program. Zero is the default of every field that has one. Nothing is copied: what
- * pointers point to must live until quern_bench_main returns. CMake knows flags and commit:
+/** All workloads of a program. Zero is the default of every member that has one. Nothing is copied: what
+ * the pointers refer to must remain valid until quern_bench_main returns. CMake provides flags and commit:
  *
  *     quern_bench_describe(my_bench) # after the target's compile options
  *
- * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT,
- * and defines QUERN_BENCH_FLAGS. */
+ * defines QUERN_BENCH_FLAGS for my_bench, and adds the header "quern_bench_build.h", generated at each
+ * build, which defines QUERN_BENCH_COMMIT. */
 typedef struct quern_bench_suite {
-    const char *program QUERN__ZERO;                          /**< In messages and help; default "bench". */
-    const char *summary QUERN__ZERO;                          /**< One line for --help; may be NULL. */
-    const quern_bench_workload *const *workloads QUERN__ZERO; /**< In the order in which they run. */
-    uint32_t workload_count QUERN__ZERO;                      /**< At least 1. */
-    /** Default "control", "subject", "subject2" ... */
+    const char *program QUERN__ZERO; /**< Name in messages and help; default "bench". */
+    const char *summary QUERN__ZERO; /**< Description in one line, for --help. May be NULL. */
+    /** The workloads, in the order in which they run. */
+    const quern_bench_workload *const *workloads QUERN__ZERO;
+    uint32_t workload_count QUERN__ZERO; /**< Number of workloads, at least 1. */
+    /** Names of the subjects; default "control", "subject", "subject2" and so on. */
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
-    const char *compiler QUERN__ZERO; /**< Of the measured code; default: the compiler of this library. */
-    const char *flags QUERN__ZERO;    /**< The compiler's; default "unknown". */
-    /** Of the measured code's sources; default "unknown", and then two versions look alike. */
+    /** Compiler of the measured code; default: the compiler of this library. */
+    const char *compiler QUERN__ZERO;
+    const char *flags QUERN__ZERO; /**< Compiler flags of the measured code; default "unknown". */
+    /** Commit of the measured code's sources; default "unknown", with which versions cannot be
+     * distinguished. */
     const char *commit QUERN__ZERO;
 } quern_bench_suite;
 
-/** What quern_bench_main returns. */
+/** Results of quern_bench_main. */
 enum {
-    QUERN_BENCH_EXIT_OK = 0,     /**< Everything ran and agreed. */
-    QUERN_BENCH_EXIT_FAILED = 1, /**< Something failed, a subject disagrees with its control, or
-                                    --fail-slower found nothing to compare. */
+    QUERN_BENCH_EXIT_OK = 0, /**< All workloads ran, and all checksums agree. */
+    /** A workload failed, the checksum of a subject differs from that of its control, or --fail-slower
+     * found nothing to compare. */
+    QUERN_BENCH_EXIT_FAILED = 1,
     QUERN_BENCH_EXIT_USAGE = 2,  /**< The command line is wrong; nothing was measured. */
-    QUERN_BENCH_EXIT_SLOWER = 3, /**< With --fail-slower: something is slower than before. */
+    QUERN_BENCH_EXIT_SLOWER = 3, /**< With --fail-slower: a subject is slower than before. */
 };
 
-/** Measures what the command line asks for, and returns the exit status for main. Results go to stdout;
- * progress (on a terminal), notes and errors go to stderr. Only one call at a time. */
+/** Runs the measurements that the command line requests, and returns the exit status for main. Results are
+ * written to stdout; progress (on a terminal), notes and errors to stderr. Only one call may be active at
+ * a time. */
 QUERN_API int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv);
 
 /* ----------------------------------------------------------------------------------- for the subjects */
 
 struct quern_trace;
 
-/** Returns the trace of --trace, for pools and schedules that subjects make (the field trace of their
- * definitions); NULL without the option. It runs for some passes of the first subject after the control,
- * after the last sample of each case; the file has the last case. */
+/** Returns the trace of the option --trace, for the `trace` members of the pools and schedules of
+ * subjects; NULL without the option. The trace runs for some passes of the first subject after the
+ * control, after the last sample of each case. The file contains the last case. */
 QUERN_API struct quern_trace *quern_bench_trace(void);
 
 struct quern_schedule;
 
-/** Names the schedule whose frames are the passes of a subject, for --profile; call it in open. Its frames
- * are profiled after everything else, in the last placement of each case. Without the option this does
- * nothing. */
+/** Sets the schedule whose frames are the passes of a subject, for --profile. Call it in `open`. The
+ * frames are profiled after all measurements, in the last placement of each case. No effect without the
+ * option. */
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
 
-/** Makes the compiler assume that the memory at pointer is read and changed here, so it cannot leave out
- * work on results that nothing else uses. Costs no instruction. Put values that are only in a register
- * into a variable first. Threads: any. */
+/** Makes the compiler assume that the memory at pointer is read and modified here, so that it cannot
+ * remove work whose results are not used otherwise. Costs no instruction. Store a value that is only in a
+ * register to a variable first. Threads: any. */
 static inline void quern_bench_keep(const void *pointer)
 {
     __asm__ volatile("" : : "r"(pointer) : "memory");
 }
 
-/** Returns the time of a clock that never goes back. Threads: any. */
+/** Returns the time of a monotonic clock in nanoseconds. Threads: any. */
 QUERN_API uint64_t quern_bench_now_ns(void);
 
-/** Returns zeroed memory, to be released with free(). Without memory the program ends with a message.
- * Threads: any. */
+/** Returns zeroed memory, to be released with free(). If memory is exhausted, the program ends with a
+ * message. Threads: any. */
 QUERN_API void *quern_bench_allocate(size_t count, size_t size_bytes);
 
-/** Prints the program's name and the message to stderr, and ends the program with status 1. Threads:
- * any. */
+/** Prints the program's name and the message to stderr, and ends the program with status 1. Threads: any.
+ */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 1, 2), noreturn, cold))
 #endif

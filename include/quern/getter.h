@@ -4,12 +4,12 @@
 #define QUERN_GETTER_H
 
 /** @file
- * Random access: values of one component by handle, again and again, from plain code.
+ * Getters: repeated random access to the values of one component, by handle, in plain code.
  *
- * A *getter* is made once for a component and knows where its values lie in every archetype. It gets the
- * value of one entity, or of many at once: then it has the processor fetch all that it will need, so that
- * the waits for memory overlap. A *ref* is a handle and the place where its value was found. As long as
- * nothing has left that place, getting the value again costs a look at one number.
+ * A *getter* knows the position of its component's values in every archetype. It returns the value of one
+ * entity, or of many at once; with many, it prefetches their memory, so that the cache misses overlap. A
+ * *ref* is a handle together with the address at which its value was found. As long as no row has left that
+ * chunk, getting the value again costs one comparison.
  *
  *     quern_getter *positions;
  *     quern_getter_create(world, &(quern_getter_def){.component = position, .refs = true}, &positions);
@@ -21,15 +21,15 @@
  *     quern_ref target = {.entity = entity};
  *     const Position *p = quern_ref_get(positions, &target);   // each frame
  *
- * Getters follow all changes of the world: entities that move, archetypes that come and go, memory that is
- * given back. What they return is valid until the next structural change of the world.
+ * Getters remain correct through all changes of the world: entities that move, new and removed archetypes,
+ * freed memory. The addresses that they return are valid until the next structural change of the world.
  *
- * Getters are for the time between frames and for exclusive systems; meanwhile, as while anything else
- * named at WORLD_LOCKED runs, they are refused: systems declare lookups and use quern_context_lookup and
+ * Getters are for code between frames and for exclusive systems, and fail while the world is locked (see
+ * QUERN_ERROR_WORLD_LOCKED). Systems declare lookups and use quern_context_lookup and
  * quern_context_lookup_many (<quern/context.h>).
  *
- * Threads: while nobody changes the world, any number of threads may get values to read, through the same
- * getter, too; a ref is used by one thread at a time. All else: main. */
+ * Threads: reading is thread-safe as long as no thread modifies the world, even through the same getter; a
+ * ref must be used by one thread at a time. All other functions: main. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -39,86 +39,89 @@
 extern "C" {
 #endif
 
-/** Gets the values of one component; see quern_getter_create. */
+/** Finds the values of one component; see quern_getter_create. */
 typedef struct quern_getter {
-    /** Internal: how often rows have left each chunk, by the chunk's number. */
+    /** Internal: for each chunk, by number, how often rows have moved in it or left it. */
     const uint64_t *departures;
-    const uint32_t *filter_count; /**< Internal: filters on changes of the component. */
-    /** Internal: different from those of all other getters in the process; with a bit that no ref has
-     * where there are no refs, and while the world is locked. */
+    const uint32_t *filter_count; /**< Internal: number of change filters on the component. */
+    /** Internal: number of the getter, unique in the process. An extra bit, which no ref has, is set if the
+     * getter has no refs, and while the world is locked. */
     uint32_t number;
-    bool is_checked;               /**< Internal: in a build with QUERN_CHECKS. */
-    struct quern_getter *previous; /**< Internal: in a list of those with refs. */
-    struct quern_getter *next;     /**< Internal. */
+    bool is_checked;               /**< Internal: whether the build has QUERN_CHECKS. */
+    struct quern_getter *previous; /**< Internal: previous getter in the list of those with refs. */
+    struct quern_getter *next;     /**< Internal: next getter in the list of those with refs. */
 } quern_getter;
 
-/** Describes a getter. */
+/** Definition of a getter. */
 typedef struct quern_getter_def {
-    quern_component component QUERN__ZERO; /**< Not a tag, which has no values. */
-    /** The getter serves refs. Then, whenever entities that have the component leave a chunk or move, the
-     * world counts that: an addition for each run of neighbouring rows. */
+    quern_component component QUERN__ZERO; /**< The component. It must not be a tag. */
+    /** Whether the getter can be used with refs. The world then counts whenever entities with the component
+     * move or leave a chunk, which costs one addition per range of consecutive rows. */
     bool refs QUERN__ZERO;
 } quern_getter_def;
 
-/** Creates a getter. It takes 4 bytes for each archetype of the world, and belongs to the world, which it
- * must not outlive. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the component is a tag), UNKNOWN_COMPONENT,
- * WORLD_LOCKED, LIMIT (2,147,483,647 getters with refs were created in the process), OUT_OF_MEMORY.
- * Threads: main, between frames. */
+/** Creates a getter. It uses 4 bytes per archetype of the world. Destroy it before its world. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (the component is a tag), UNKNOWN_COMPONENT, WORLD_LOCKED, LIMIT
+ * (2,147,483,647 getters with refs were created in the process), OUT_OF_MEMORY. Threads: main, between
+ * frames. */
 QUERN_API quern_result quern_getter_create(quern_world *world, const quern_getter_def *def,
                                            quern_getter **out_getter);
 
-/** Destroys a getter. Its refs are worthless to other getters, which find their values anew. NULL is
- * allowed. Threads: main, between frames. */
+/** Destroys a getter. Refs that were used with it remain usable with other getters, which find their values
+ * again. NULL is allowed. Threads: main, between frames. */
 QUERN_API void quern_getter_destroy(quern_getter *getter);
 
-/** Returns the value of an entity, to read. Returns NULL without a message when the entity does not have
- * the component or is not alive, as null, foreign and provisional handles are not; NULL with a message when
- * the call is wrong. Threads: any that no change of the world runs beside. */
+/** Returns the address of an entity's value, to read. Returns NULL without a message if the entity lacks
+ * the component or is not alive, and for null, foreign and provisional handles. Returns NULL with a message
+ * if the getter is NULL or the world is locked. Thread-safe as long as no thread modifies the world. */
 QUERN_API const void *quern_getter_get(const quern_getter *getter, quern_entity entity);
 
-/** Returns the value of an entity, to read and to write; NULL as quern_getter_get. Change filters count it
- * as a change of the component. Threads: main. */
+/** Returns the address of an entity's value, to read and to write; NULL like quern_getter_get. For change
+ * filters, this is a change of the component. Threads: main. */
 QUERN_API void *quern_getter_get_write(const quern_getter *getter, quern_entity entity);
 
-/** Gets the values of count entities, to read, and returns how many have one. out_values gets count
- * pointers, in the order of the handles; NULL stands for what quern_getter_get returns NULL for. A handle
- * may come more than once.
+/** Finds the values of count entities, to read, and returns how many have one. out_values receives count
+ * addresses, in the order of the handles. An entry is NULL if quern_getter_get would return NULL. A handle
+ * may occur more than once.
  *
- * Some ten to some thousand handles per call are best: enough that the waits overlap, and few enough that
- * all values are still in the cache when the call returns. Returns 0 with a message, and with all pointers
- * NULL, when the call is wrong. Threads: any that no change of the world runs beside. */
+ * Best with some ten to some thousand handles per call: enough for cache misses to overlap, and few enough
+ * for all values to be still in the cache when the call returns. If the call is wrong, it returns 0, with a
+ * message, and sets all entries to NULL. Thread-safe as long as no thread modifies the world. */
 QUERN_API uint32_t quern_getter_get_many(const quern_getter *getter, const quern_entity *entities,
                                          uint32_t count, const void **out_values);
 
-/** As quern_getter_get_many, to read and to write; change filters count each as a change. Threads: any that
- * no change of the world runs beside, as long as nobody else reads or writes the values that one writes. */
+/** Finds the values of count entities, to read and to write, like quern_getter_get_many. For change
+ * filters, each value found is a change. Thread-safe as long as no thread modifies the world, and no other
+ * thread accesses the values that this thread writes. */
 QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const quern_entity *entities,
                                                uint32_t count, void **out_values);
 
 /* ---------------------------------------------------------------------------------- going down trees */
 
-#define QUERN_MAX_GETTER_COLUMNS 8 /**< Components that one call gets the values of. */
+/** Maximum number of columns in one call of quern_getter_get_children_many. */
+#define QUERN_MAX_GETTER_COLUMNS 8
 
-/** A component of several that quern_getter_get_children_many gets the values of. */
+/** One of the components whose values quern_getter_get_children_many finds. */
 typedef struct quern_getter_column {
-    const quern_getter *getter; /**< Of the component. */
-    /** Gets a pointer for each entity: NULL where it does not have the component. */
+    const quern_getter *getter; /**< Getter of the component. */
+    /** Receives one address per entity; NULL if the entity lacks the component. */
     void **values;
-    /** The values may be written: change filters count each as a change. Without it they must not be. */
+    /** Whether the caller writes the values; for change filters, each is then a change. Otherwise the
+     * values must not be written. */
     bool writes QUERN__ZERO;
 } quern_getter_column;
 
-/** Writes the children of count targets as quern_entity_get_children_many does, and into each column a
- * pointer to the value of each child, in the same order; returns how many children there are. What one
- * child has is looked up once for all columns: so this is the fast way down trees, level by level.
+/** Stores the sources of count targets, like quern_entity_get_children_many, and for each column the
+ * address of each source's value, in the same order. Returns the number of sources. Each source is looked
+ * up once for all columns, so this is the fastest way to traverse trees level by level.
  *
- * At most capacity children, and as many pointers per column, are written. There are 1 to
- * QUERN_MAX_GETTER_COLUMNS columns, of getters of one world, which has the relation. A target that is null
- * or not alive has no children. out_counts is NULL or gets how many each target has; out_children, and the
- * values of columns, may be NULL when capacity is 0.
+ * At most `capacity` sources, and as many addresses per column, are stored. There must be 1 to
+ * QUERN_MAX_GETTER_COLUMNS columns. Their getters and the relation must belong to one world. A target that
+ * is null or not alive has no sources. out_counts is NULL or receives the number of sources of each target.
+ * out_children, and the `values` of columns, may be NULL if capacity is 0.
  *
- * Returns 0 with a message when the call is wrong. Threads: any that no change of the world runs beside; of
- * columns with writes, as long as nobody else reads or writes these values. */
+ * Returns 0, with a message, if the call is wrong. Thread-safe as long as no thread modifies the world, and
+ * no other thread accesses the values of columns with `writes`. */
 QUERN_API uint64_t quern_getter_get_children_many(const quern_getter_column *columns, uint32_t column_count,
                                                   const quern_entity *targets, uint32_t count,
                                                   quern_relation relation, quern_entity *out_children,
@@ -126,26 +129,29 @@ QUERN_API uint64_t quern_getter_get_children_many(const quern_getter_column *col
 
 /* ------------------------------------------------------------------------------------------- refs */
 
-/** A handle, and where its value was found. Set entity, and leave the rest zero; a ref may be copied, and
- * needs no release. It is the same whether the entity lives, is destroyed, or loses the component and gets
- * it again. To point it at another entity, assign a new ref as a whole: one of which only the entity was
- * changed goes on with the value of the former.
+/** A handle, and the address at which its value was found. Set `entity` and zero the rest. A ref may be
+ * copied and needs no release. It remains usable when the entity is destroyed, or loses the component and
+ * gets it again. To use a ref for another entity, assign a whole new ref: if only `entity` is changed, the
+ * ref still returns the value of the old entity.
  *
- * It has an address in it, so it does not belong into components: described fields and quern_world_hash see
- * the same at every run only in handles. Keep refs beside the world. */
+ * Do not store refs in components: they contain addresses, which differ from run to run, and
+ * quern_world_hash and described fields support handles only. Store refs outside of the world. */
 typedef struct quern_ref {
-    quern_entity entity QUERN__ZERO; /**< Whose value. */
-    void *value QUERN__ZERO;         /**< Internal. */
-    uint64_t departures QUERN__ZERO; /**< Internal: of its chunk, when the value was found. */
-    uint32_t chunk QUERN__ZERO;      /**< Internal: its number. */
-    uint32_t getter QUERN__ZERO;     /**< Internal: the number of the getter that found the value. */
+    quern_entity entity QUERN__ZERO; /**< The entity whose value is found. */
+    void *value QUERN__ZERO;         /**< Internal: address of the value. */
+    /** Internal: the chunk's entry in `departures` when the value was found. */
+    uint64_t departures QUERN__ZERO;
+    uint32_t chunk QUERN__ZERO;  /**< Internal: number of the chunk. */
+    uint32_t getter QUERN__ZERO; /**< Internal: number of the getter that found the value. */
 } quern_ref;
 
-/* The value is to be found anew, or the call is wrong. */
+/* Internal: the uncommon cases of quern_ref_get and quern_ref_get_write. They find the value again, or
+ * report a wrong call. */
 QUERN_API const void *quern__ref_find(const quern_getter *getter, quern_ref *ref);
 QUERN_API void *quern__ref_find_write(const quern_getter *getter, quern_ref *ref);
 
-/* Whether the value is still where it was found: nothing has left its chunk since. */
+/* Internal: returns whether the address is still valid, because no row has moved in its chunk or left it.
+ */
 static inline bool quern__ref_is_good(const quern_getter *getter, const quern_ref *ref)
 {
     const bool is_good = ref->getter == getter->number && getter->departures[ref->chunk] == ref->departures;
@@ -156,17 +162,17 @@ static inline bool quern__ref_is_good(const quern_getter *getter, const quern_re
 #endif
 }
 
-/** Returns the value of the ref's entity, to read. The getter must have been made with refs; neither may be
- * NULL, for which there is no check. Any getter of the world may be used with a ref, but one that changes
- * its getter is found anew each time. NULL as quern_getter_get. Threads: any that no change of the world
- * runs beside, one at a time for each ref. */
+/** Returns the address of the value of a ref's entity, to read; NULL like quern_getter_get. The getter must
+ * have been created with `refs`. Neither argument may be NULL; this is not checked. Any getter of the world
+ * may be used with a ref, but after a change of the getter the value is found anew. Thread-safe as long as
+ * no thread modifies the world; one thread at a time for each ref. */
 static inline const void *quern_ref_get(const quern_getter *getter, quern_ref *ref)
 {
     return quern__ref_is_good(getter, ref) ? ref->value : quern__ref_find(getter, ref);
 }
 
-/** Returns the value of the ref's entity, to read and to write; change filters count it as a change of the
- * component. Otherwise as quern_ref_get. Threads: main. */
+/** Returns the address of the value of a ref's entity, to read and to write, like quern_ref_get. For change
+ * filters, this is a change of the component. Threads: main. */
 static inline void *quern_ref_get_write(const quern_getter *getter, quern_ref *ref)
 {
     return quern__ref_is_good(getter, ref) && *getter->filter_count == 0 && !getter->is_checked

@@ -4,8 +4,8 @@
 #define QUERN_GRAPH_H
 
 /** @file
- * Graphs of parallel loops on a job pool (<quern/jobs.h>): what is built once, and run again and again.
- * Nodes may choose which node comes next, and be graphs themselves; runs may be submitted like jobs.
+ * Graphs of parallel loops on a job pool (<quern/jobs.h>), which are built once and run many times. Nodes
+ * can be loops, choices between nodes, and other graphs. A run can be submitted like a job.
  *
  * docs/jobs.md has an example. */
 
@@ -15,118 +15,123 @@
 extern "C" {
 #endif
 
-/** The most nodes a graph may have. */
+/** Maximum number of nodes of a graph. */
 #define QUERN_MAX_GRAPH_NODES (1 << 20)
 
-/** A graph of parallel loops: a node starts when all its predecessors have finished. Build it once, run it
- * often. One thread at a time may use it. */
+/** A graph of parallel loops: a node begins when all its predecessors have finished. Only one thread at a
+ * time may use a graph. */
 typedef struct quern_graph quern_graph;
 
-/** Chooses where a graph goes on: returns which of the node's edges is followed, counted from 0 in the order
- * in which they were added, or any other number for none. user_data is that of the node; worker_index that
- * of the thread it runs on. */
+/** Chooses the node that runs next: returns the index of one of the node's outgoing edges, from 0 in the
+ * order in which they were added, or any other number for none. user_data is that of the node.
+ * worker_index is that of the worker. */
 typedef uint32_t quern_choice_function(void *user_data, uint32_t worker_index);
 
-/** Describes a node of a graph. All zero is a node that only joins edges. At most one of function, choose and
- * graph is set. */
+/** Definition of a node. All zero defines a node that only joins edges. At most one of function, choose
+ * and graph may be set. */
 typedef struct quern_graph_node_def {
-    quern_range_function *function QUERN__ZERO; /**< The node's work, a loop over its items. */
+    quern_range_function *function QUERN__ZERO; /**< The work of the node: a loop over its items. */
     void *user_data QUERN__ZERO;                /**< Passed to function or choose. */
-    uint32_t count QUERN__ZERO;                 /**< Items; 0 means 1. quern_graph_set_count can set 0. */
-    uint32_t grain QUERN__ZERO;                 /**< As in quern_jobs_parallel_for. */
-    /** All items run, in order, in one call, on the thread that called quern_graph_run. In a run that was
-     * submitted: on an outside thread, while that waits in any call of the pool but not inside a node, or in
-     * quern_jobs_run_caller_jobs. */
+    uint32_t count QUERN__ZERO; /**< Number of items; 0 means 1. quern_graph_set_count can set it to 0. */
+    uint32_t grain QUERN__ZERO; /**< Maximum number of items per call, as in quern_jobs_parallel_for. */
+    /** Whether all items run in order, in one call, on the thread that called quern_graph_run. In a
+     * submitted run, they run on an external thread, while it waits in any call of the pool outside of a
+     * node, or calls quern_jobs_run_caller_jobs. */
     bool caller_only QUERN__ZERO;
-    /** The node decides which of its edges is followed: a condition. Its edges may lead to any node, also
-     * back, so that nodes run again. Nobody waits for them: the node that is chosen begins whether its
-     * predecessors have finished or not. A node to which such an edge leads begins in no other way, unless
-     * it has predecessors of the other kind, too; then it also begins each time that these have finished. A
-     * node never runs twice at a time: it runs again afterwards. */
+    /** Makes the node a choice: the function chooses the outgoing edge that is followed. Edges of a choice
+     * may lead to any node, also backwards, so that nodes run again. A chosen node begins immediately,
+     * whether its other predecessors have finished or not. A node with incoming edges of choices begins
+     * only when chosen, unless it also has ordinary predecessors; then it also begins each time all of
+     * these have finished. A node never runs twice at the same time: if chosen while it runs, it runs
+     * again afterwards. */
     quern_choice_function *choose QUERN__ZERO;
-    /** How often the node may choose in one run; 0 means 2^31. When it would do so once more, the run ends:
-     * no more nodes begin, and the result is LIMIT. */
+    /** Maximum number of choices that the node makes in one run; 0 means 2^31. If it would exceed the
+     * maximum, the run ends: no more nodes begin, and the result is LIMIT. */
     uint32_t choice_limit QUERN__ZERO;
-    /** The node's work is a run of this graph, which must outlive this one and belong to no other node. While
-     * the whole runs it is running, too: it cannot be changed, or run on its own. */
+    /** Graph whose run is the work of the node. It must outlive this graph and belong to no other node.
+     * While the outer graph runs, this one counts as running: it cannot be changed, or run on its own. */
     quern_graph *graph QUERN__ZERO;
-    /** Of nodes that are ready at the same time those of higher priority begin first; 0 means
-     * QUERN_PRIORITY_NORMAL. Takes a lock for each node of the run. */
+    /** Order among nodes that are ready at the same time: higher priority begins first; 0 means
+     * QUERN_PRIORITY_NORMAL. If any node has another priority, each node of the run costs a lock. */
     quern_priority priority QUERN__ZERO;
-    /** For messages and traces; NULL: none. It must live as long as the graph. */
+    /** Name for messages and traces; may be NULL. Not copied: it must remain valid as long as the graph. */
     const char *name QUERN__ZERO;
 } quern_graph_node_def;
 
-/** Creates an empty graph. allocator may be NULL for the default. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
- * OUT_OF_MEMORY. Threads: any. */
+/** Creates an empty graph. allocator may be NULL for the default. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * (only one function of the allocator is set), OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **out_graph);
 
 /** Destroys a graph, which must not be running. NULL is allowed. */
 QUERN_API void quern_graph_destroy(quern_graph *graph);
 
-/** Removes all nodes and edges, and keeps the memory. The graph must not be running. */
+/** Removes all nodes and edges, and keeps the memory for new ones. The graph must not be running. */
 QUERN_API void quern_graph_clear(quern_graph *graph);
 
-/** Adds a node. Nodes are numbered 0, 1, 2 … in the order they are added. def may be NULL, like one that is
- * all zero; out_node may be NULL. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (also while the graph runs), LIMIT,
- * OUT_OF_MEMORY. */
+/** Adds a node. Nodes are numbered from 0 in the order in which they are added. def may be NULL, which
+ * equals a definition of all zero; out_node may be NULL. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (also
+ * while the graph runs), LIMIT (QUERN_MAX_GRAPH_NODES), OUT_OF_MEMORY. */
 QUERN_API quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def *def,
                                             uint32_t *out_node);
 
-/** Lets `after` start only when `before` has finished, or, when `before` has choose, lets it be chosen. Other
- * edges than those of choices lead from lower to higher numbers, so there is no cycle without a choice; the
- * same edge twice is harmless. Errors: NULL_ARGUMENT, OUT_OF_MEMORY; INVALID_ARGUMENT for any other edge,
- * and while the graph runs. */
+/** Adds an edge: node `after` begins only when `before` has finished. If `before` is a choice, it can
+ * choose `after` instead. Edges other than those of choices must lead from lower to higher numbers, which
+ * excludes cycles; adding the same edge twice is harmless. Errors: NULL_ARGUMENT, OUT_OF_MEMORY,
+ * INVALID_ARGUMENT (any other edge, or the graph runs). */
 QUERN_API quern_result quern_graph_add_edge(quern_graph *graph, uint32_t before, uint32_t after);
 
-/** Sets how many items a node has; with 0 it does nothing but join edges. The graph must not be running, and
- * the node neither choose nor be a graph. Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+/** Sets the number of items of a node; with 0 it only joins edges. The graph must not be running, and the
+ * node must be neither a choice nor a graph. Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
 QUERN_API quern_result quern_graph_set_count(quern_graph *graph, uint32_t node, uint32_t count);
 
-/** Runs every node once, or, where nodes choose, as often as it comes to that, and returns when all have
- * finished. On one thread alone (jobs NULL, a pool of one thread, a short run) the order is always the same:
- * by number, or, in a graph where nodes choose or have priorities, by priority and then in the order in
- * which nodes become ready.
+/** Runs every node once, or with choices as often as it is chosen, and returns when all have finished. On
+ * a single thread (jobs NULL, a pool of one thread, a short run) the order is always the same: by number,
+ * or in a graph with choices or priorities, by priority and then in the order in which nodes become ready.
  *
- * Different graphs may run at the same time, from any threads and jobs; a node may run another graph. What
- * the caller does meanwhile is to work on this graph, and on nothing else (see quern_jobs_wait).
+ * Different graphs may run at the same time, from any threads and jobs; a node may run another graph.
+ * Meanwhile, the caller works only on this graph (see quern_jobs_wait).
  *
- * The first run on several threads takes memory, and so does the next one after nodes or threads were
- * added; other runs allocate nothing. Runs are timed: one that is too short to gain from other threads runs
- * on the caller, or wakes nobody. So nodes must not wait for each other except through edges. Errors, with
- * nothing run: NULL_ARGUMENT, OUT_OF_MEMORY, THREAD; POOL_BUSY (the graph or one that is a node is running,
- * or other outside threads have all places in the pool); INVALID_ARGUMENT (a graph stands in it twice, or no
- * node could begin). LIMIT: a node would have chosen too often, and the message has its number; what had
- * begun has finished. Threads: from outside the pool or inside a job. */
+ * The first run on several threads allocates memory, and so does the next one after nodes or threads were
+ * added; other runs allocate nothing. Runs are timed: a run that is too short to gain from other threads
+ * stays on the caller, or wakes no threads. Nodes must therefore not wait for each other except through
+ * edges.
+ *
+ * Errors, with nothing run: NULL_ARGUMENT, OUT_OF_MEMORY, THREAD; POOL_BUSY (the graph or one that is a
+ * node of it is running, or the pool has its maximum number of external threads); INVALID_ARGUMENT (a
+ * graph is contained twice, or no node could begin). LIMIT: a node exceeded its choice_limit; the message
+ * has its number, and all nodes that had begun have finished. Threads: any outside of the pool, or inside
+ * a job. */
 QUERN_API quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs);
 
-/** Describes a run that is submitted. All zero is a good definition. */
+/** Definition of a submitted run. All zero is a good definition. */
 typedef struct quern_graph_run_def {
-    quern_counter *counter QUERN__ZERO; /**< Counts the run, from the call that submits it; NULL: none. */
-    /** The run begins when each of these has come to zero, at this call or later. Read by the call alone;
-     * counter must not be among them. */
+    /** Counts the run from the submitting call until it has finished; may be NULL. */
+    quern_counter *counter QUERN__ZERO;
+    /** Counters that must have reached zero, once each, during or after the submitting call, before the
+     * run begins. The list is only read by the call. It must not contain `counter`. */
     quern_counter *const *after QUERN__ZERO;
-    uint32_t after_count QUERN__ZERO; /**< As in quern_job_def. */
-    /** When it is requested, nodes that have not begun do not begin, and loops in nodes stop where they are
-     * divided; NULL: never. It must live until the run is over. */
+    uint32_t after_count QUERN__ZERO; /**< Length of `after`, as in quern_job_def. */
+    /** A cancellation request; may be NULL. After the request, nodes that have not begun do not begin, and
+     * loops make no further calls. It must remain valid until the run has finished. */
     quern_cancel *cancel QUERN__ZERO;
 } quern_graph_run_def;
 
-/** Submits a run and returns at once. The graph is running until it is over; then its memory may be used
- * again, also by whoever has waited for the counter. Until then it must not be destroyed.
+/** Submits a run and returns immediately. The graph is running until the run has finished. Then its memory
+ * may be reused, also by a thread that has waited for the counter. Until then the graph must not be
+ * destroyed.
  *
- * A wait for the counter helps with the run. Inside nodes of other graphs only such a wait does. Nodes that
- * are caller_only run when an outside thread waits. def may be NULL. Takes a lock, and memory when more
- * jobs wait than ever before, or as quern_graph_run does. A run after counters that never come to zero is
- * over, without having begun, when the pool is destroyed: its result is CANCELLED then, and its counter is
- * left as it is. Errors, with nothing submitted: as
- * quern_graph_run. Threads: any, also from inside jobs. */
+ * Waiting for the counter helps with the run; inside nodes of other graphs, no other wait does. Nodes with
+ * caller_only run while an external thread waits. def may be NULL. The call takes a lock. It allocates
+ * memory if more jobs wait than ever before, or where quern_graph_run does. If the pool is destroyed while
+ * the run waits for counters, the run ends without having begun: its result is CANCELLED, and its counter
+ * is not changed. Errors, with nothing submitted: as quern_graph_run. Threads: any, also from inside jobs.
+ */
 QUERN_API quern_result quern_graph_submit(quern_graph *graph, quern_jobs *jobs,
                                           const quern_graph_run_def *def);
 
-/** Returns how the last run ended: OK (also when there was none); CANCELLED, when there were nodes or items
- * that were left out because that was requested; LIMIT, as quern_graph_run. Errors: NULL_ARGUMENT,
- * POOL_BUSY (it is running). Threads: any. */
+/** Returns the result of the last run: OK (also before the first run); CANCELLED (nodes or items were left
+ * out because of a cancellation request); LIMIT, as for quern_graph_run. Errors: NULL_ARGUMENT, POOL_BUSY
+ * (the graph is running). Threads: any. */
 QUERN_API quern_result quern_graph_result(const quern_graph *graph);
 
 #ifdef __cplusplus

@@ -4,11 +4,11 @@
 #define QUERN_HARDWARE_H
 
 /** @file
- * Counts of processors: cycles, instructions, cache misses.
+ * Hardware counters: cycles, instructions, cache misses.
  *
- * Profiles (quern_schedule_set_counting in <quern/profile.h>) and the benchmark harness read them from a
- * source: that of the operating system, or one of your own where Quern does not know the system's
- * counters. */
+ * Profiles (quern_schedule_set_counting in <quern/profile.h>) and the benchmark harness read hardware
+ * counters from a source: that of the operating system, or one of the program if Quern does not support
+ * the system's counters. */
 
 #include <quern/base.h>
 
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/** What a processor counts. */
+/** An event that hardware counters count. */
 typedef enum quern_hardware_event {
     QUERN_HARDWARE_CYCLES,       /**< Clock cycles. */
     QUERN_HARDWARE_INSTRUCTIONS, /**< Completed instructions. */
@@ -24,50 +24,53 @@ typedef enum quern_hardware_event {
     QUERN_HARDWARE_L2_MISSES,    /**< Reads that reach the last-level cache. */
     QUERN_HARDWARE_LLC_MISSES,   /**< Reads that miss the last-level cache. */
     QUERN_HARDWARE_TLB_MISSES,   /**< Reads that miss the data TLB. */
-    QUERN_HARDWARE_EVENT_COUNT   /**< The number of events. */
+    QUERN_HARDWARE_EVENT_COUNT   /**< Number of enumerators above. */
 } quern_hardware_event;
 
-/** Returns the event in words, such as "L1 misses". Never NULL. Threads: any. */
+/** Returns a description of the event, such as "L1 misses". Never NULL. Threads: any. */
 QUERN_API const char *quern_hardware_event_string(quern_hardware_event event);
 
-/** Whose events are counted. */
+/** The threads whose events are counted. */
 typedef enum quern_hardware_scope {
     QUERN_HARDWARE_THREAD, /**< The thread that opens the counters. */
-    QUERN_HARDWARE_PROCESS /**< That thread, and all threads that it or one of them starts afterwards. */
+    /** The thread that opens the counters, and all threads that it and its descendants start afterwards. */
+    QUERN_HARDWARE_PROCESS
 } quern_hardware_scope;
 
-/** What counters show at one moment.
+/** Values of hardware counters at one moment.
  *
- * Processors have fewer counters than there are events. The system may let events take turns, so each has
- * two times: how long it was to be counted, and how long it was. */
+ * Processors have fewer counters than there are events. The system may therefore alternate between events,
+ * so each event has two times: since when it should be counted, and for how long it was. */
 typedef struct quern_hardware_reading {
-    uint64_t counts[QUERN_HARDWARE_EVENT_COUNT]; /**< Events while the counter ran. */
+    uint64_t counts[QUERN_HARDWARE_EVENT_COUNT]; /**< Number of events while the counter ran. */
     uint64_t
-        enabled_ns[QUERN_HARDWARE_EVENT_COUNT]; /**< Time since opening; 0: the event is not available. */
-    uint64_t running_ns[QUERN_HARDWARE_EVENT_COUNT]; /**< Time in which the counter ran. */
+        /** Time since opening; 0 if the event is not available. */
+        enabled_ns[QUERN_HARDWARE_EVENT_COUNT];
+    uint64_t running_ns[QUERN_HARDWARE_EVENT_COUNT]; /**< Time during which the counter ran. */
 } quern_hardware_reading;
 
-/** Returns the events between two readings, scaled up to the whole time. NAN for an event that was not
- * counted between them; NAN, with a message, for NULL and for an unknown event. Threads: any. */
+/** Returns the number of events between two readings, extrapolated to the whole time. NAN if the event was
+ * not counted between them, and with a message if a reading is NULL or the event unknown. Threads: any. */
 QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
                                            const quern_hardware_reading *to, quern_hardware_event event);
 
-/** Where counts come from. All functions are required. Several threads may call them at once, each with its
- * own counters. */
+/** A source of hardware counters. All functions are required. Several threads may call them at the same
+ * time, each with its own counters. */
 typedef struct quern_hardware_source {
-    /** Starts to count. A profile opens counters once for each worker, and again when another thread
-     * becomes that worker. Errors: UNAVAILABLE, or any other; then nothing is open. */
+    /** Starts counting. A profile opens counters once per worker, and again when another thread becomes
+     * that worker. Errors, with nothing opened: UNAVAILABLE, or any other. */
     quern_result (*open)(void *user_data, quern_hardware_scope scope, void **out_counters);
-    /** Reads the counters, on the thread that opened them. Returns false when they cannot be read. */
+    /** Reads the counters, on the thread that opened them. Returns false if they cannot be read. */
     bool (*read)(void *counters, quern_hardware_reading *out_reading);
     /** Closes the counters. Threads: any. */
     void (*close)(void *counters);
     void *user_data; /**< Passed to open. */
 } quern_hardware_source;
 
-/** Returns the system's counters: on Linux those of perf_event_open, in user mode only, since that is all
- * an unprivileged user may count. An event that the processor lacks does not affect the others. When no
- * event is available, open fails with UNAVAILABLE and the message says why. Threads: any. */
+/** Returns the operating system's hardware counters. On Linux, these are perf_event_open counters in user
+ * mode, because unprivileged users may not count more. An event that the processor lacks does not affect
+ * the others. If no event is available, open fails with UNAVAILABLE, and the message gives the reason.
+ * Threads: any. */
 QUERN_API quern_hardware_source quern_hardware_source_default(void);
 
 #ifdef __cplusplus

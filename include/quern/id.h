@@ -4,10 +4,10 @@
 #define QUERN_ID_H
 
 /** @file
- * Handles: small values, passed by copy.
+ * Handles: small values that are passed by copy.
  *
- * For each kind, all zero is null. Handles of a world carry its tag, so using one with another world is
- * refused instead of reaching a stranger. */
+ * A handle whose bits are all zero is null. Handles of a world contain the world's tag, so that using one
+ * with another world is an error and never affects an unrelated object. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,20 +16,21 @@
 extern "C" {
 #endif
 
-/** An entity of one world. Bits, from the lowest: 32 index, 24 generation (never 0), 8 world tag (1 to
- * 255).
+/** An entity of one world. Bits, from the lowest: 32 index of its slot, 24 generation (never 0), 8 world
+ * tag (1 to 255).
  *
- * The index follows only from what is done with the world. Tag and generation do not: when worlds of one
- * process have the same tag one after another, the generations of their slots begin at different
- * numbers. A generation goes up by one (from 16,777,215 to 1) each time another entity takes the slot,
- * and by more where quern_world_trim has given back what was known of the slot. quern_entity_life returns
- * which life of its slot an entity is, from 1; that too follows only from what is done with the world, and
- * quern_world_hash looks at index and life. A handle that you kept is not valid in any of the next million
- * worlds, as long as none of their slots comes to more than 4096 lives.
+ * Each slot counts its entities: the first has use count 1 (quern_entity_life), the next 2, and so on up
+ * to 16,777,215. Index and use count depend only on the operations applied to the world, so they are the
+ * same in every process; quern_world_hash contains them. Tag and generation depend on the process: the
+ * generation is the use count plus an offset of the world, wrapping around from 16,777,215 to 1. Later
+ * worlds with the same tag have other offsets. quern_world_trim may skip some use counts.
  *
- * A tag of 0 with a generation marks a *provisional* handle, made by quern_commands_create. It is valid
- * in later commands of the same stream, and inside described fields of their values, until the next sync
- * point turns it into a real one. */
+ * A stale handle is therefore not valid in any of the next million worlds either, as long as no slot of
+ * these worlds exceeds a use count of 4096.
+ *
+ * A handle with a generation and tag 0 is *provisional*: quern_commands_create has returned it. It is
+ * valid in later commands of the same stream, and inside described fields of their values, until the next
+ * sync point replaces it by a final handle. */
 typedef struct quern_entity {
     uint64_t bits; /**< Index, generation and tag; 0: null. */
 } quern_entity;
@@ -39,8 +40,8 @@ typedef struct quern_component {
     uint32_t bits; /**< 0: null. */
 } quern_component;
 
-/** A relation of one world: a source entity points at a target entity; see <quern/relation.h>. Bits: those of
- * the relation's component, whose value is the target. */
+/** A relation of one world, from source entities to target entities; see <quern/relation.h>. Bits: those
+ * of the relation's component, whose value is the target. */
 typedef struct quern_relation {
     uint32_t bits; /**< 0: null. */
 } quern_relation;
@@ -55,7 +56,7 @@ typedef struct quern_event {
     uint32_t bits; /**< 0: null. */
 } quern_event;
 
-/** A system of one schedule. The handle does not know which schedule. */
+/** A system of one schedule. The handle does not identify the schedule. */
 typedef struct quern_system {
     uint32_t bits; /**< Index + 1; 0: null. */
 } quern_system;
@@ -85,7 +86,8 @@ static inline uint32_t quern_entity_index(quern_entity entity)
     return (uint32_t)entity.bits;
 }
 
-/** Returns the generation: which use of its slot the handle belongs to. */
+/** Returns the generation of the handle: a number that distinguishes the entities of one slot. It depends
+ * on the process; see quern_entity_life. */
 static inline uint32_t quern_entity_generation(quern_entity entity)
 {
     return (uint32_t)(entity.bits >> 32) & 0xFFFFFFu;

@@ -4,15 +4,17 @@
 #define QUERN_NAME_H
 
 /** @file
- * Names of entities, and finding entities by path.
+ * Names of entities, and searching for entities by path.
  *
- * A name is 1 to QUERN_MAX_ENTITY_NAME_BYTES bytes of UTF-8 without '/'. Names are unique among siblings
- * under quern_world_parent; entities without parent are siblings of each other. So a path, the names from a
- * root down, separated by '/', leads to one entity at most: "arena/tower/gun". Names lie beside the
- * components, and cost nothing where there are none. They stay when an entity moves or gets another parent,
- * which is refused where a new sibling has its name (NAME_TAKEN), and go when it is destroyed.
+ * A name consists of 1 to QUERN_MAX_ENTITY_NAME_BYTES bytes of UTF-8 without '/'. Names are unique among
+ * siblings in quern_world_parent; entities without parent count as siblings of each other. A path consists
+ * of the names from a root down, separated by '/', and identifies at most one entity: "arena/tower/gun".
  *
- * Finding takes one look into a hash table for each name of the path, however many siblings there are. */
+ * Names are stored outside of the components, and cost nothing for entities without a name. An entity
+ * keeps its name when it moves or gets another parent; getting a parent fails if a new sibling has the
+ * name (NAME_TAKEN). Destroying an entity removes its name.
+ *
+ * A search costs one hash table look-up per name of the path, regardless of the number of siblings. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -23,32 +25,32 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_ENTITY_NAME_BYTES 63 /**< Bytes in the name of an entity. */
+#define QUERN_MAX_ENTITY_NAME_BYTES 63 /**< Maximum size of an entity's name in bytes. */
 
-/** Gives an entity a name, instead of the one that it may have; NULL or "" takes its name away. The name is
- * copied; it may be one that the world has lent. Errors: NULL_ARGUMENT, WORLD_LOCKED, those of a wrong
- * handle, INVALID_ARGUMENT (too long, not UTF-8, or with '/'), NAME_TAKEN (by a sibling, which the message
- * names), OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
+/** Sets the name of an entity, replacing its current name; NULL or "" removes it. The name is copied, and
+ * may be a pointer from quern_entity_name. Errors: NULL_ARGUMENT, WORLD_LOCKED, those of a wrong handle,
+ * INVALID_ARGUMENT (too long, not UTF-8, or contains '/'), NAME_TAKEN (a sibling has the name; the message
+ * identifies it), OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_entity_set_name(quern_world *world, quern_entity entity, const char *name);
 
-/** Returns the name of an entity, or NULL if it has none; also NULL, with a message, for a wrong handle.
- * Valid until the entity gets another name or dies. Threads: any, also in frames, where names change at
- * sync points alone. */
+/** Returns the name of an entity, or NULL if it has none; also NULL, with a message, if the handle is
+ * wrong. Valid until the entity's name changes or the entity is destroyed. Threads: any, also in frames,
+ * in which names change at sync points only. */
 QUERN_API const char *quern_entity_name(const quern_world *world, quern_entity entity);
 
-/** Returns the entity at the end of a path that begins at a root, or null if there is none. Also null, with
- * a message, when an argument is NULL. Threads: as quern_entity_name. */
+/** Returns the entity with the given path from a root, or null if there is none; also null, with a
+ * message, if an argument is NULL. Threads: as quern_entity_name. */
 QUERN_API quern_entity quern_entity_find(const quern_world *world, const char *path);
 
-/** Returns the entity at the end of a path that begins at a child of the parent, or null if there is none:
- * for a path of one name, the child of that name. Also null, with a message, for a wrong handle and when an
+/** Returns the entity with the given path from a child of the parent, or null if there is none. A path of
+ * one name finds the child with that name. Also null, with a message, if the handle is wrong or an
  * argument is NULL. Threads: as quern_entity_name. */
 QUERN_API quern_entity quern_entity_find_child(const quern_world *world, quern_entity parent,
                                                const char *path);
 
-/** Writes the path of an entity from its root down. For an entity on the way that has no name, '#' and the
- * index of its slot stand there; such a path cannot be found. Errors: NULL_ARGUMENT, those of a wrong
- * handle, OUT_OF_MEMORY (only below more than 64 ancestors), FILE. Threads: as quern_entity_name. */
+/** Writes the path of an entity from its root. An ancestor without a name is written as '#' and the index
+ * of its slot; such a path cannot be searched for. Errors: NULL_ARGUMENT, those of a wrong handle,
+ * OUT_OF_MEMORY (only with more than 64 ancestors), FILE. Threads: as quern_entity_name. */
 QUERN_API quern_result quern_entity_get_path(const quern_world *world, quern_entity entity,
                                              quern_sink sink);
 

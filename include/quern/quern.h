@@ -4,36 +4,37 @@
 #define QUERN_QUERN_H
 
 /** @file
- * Quern, a multithreaded, job-scheduled ECS runtime: all headers but bench.h. Table of contents:
+ * Quern, a multithreaded, job-scheduled ECS runtime: all headers except bench.h. Table of contents:
  *
- *   base.h       results and their messages, log and assert handlers, allocator
- *   id.h         entity, component, resource and system handles
- *   component.h  registering component types and resources
- *   type.h       C types: their names, sizes and fields
- *   world.h      the world: entities, and the calls that change them immediately
- *   active.h     entities that queries and systems leave out
- *   relation.h   entities that belong to other entities: hierarchies
- *   bulk.h       the same for many entities in one call
- *   getter.h     values of entities by handle, again and again
- *   query.h      finding entities, and views of their components
- *   context.h    what kernels can reach besides their view
- *   commands.h   structural changes from inside systems, applied at sync points
- *   schedule.h   systems, phases, frames
- *   event.h      values that systems emit and others read
- *   prefab.h     trees of entities, captured and spawned again and again
- *   name.h       names of entities, and finding them by path
- *   parallel.h   a query on the threads of a pool, outside of frames
- *   reflect.h    what a world has, by name and as text, for tools
- *   jobs.h       the job pool, usable on its own
- *   graph.h      graphs of loops on a job pool
- *   profile.h    profiles, traces, and forecasts for more threads
- *   archive.h    worlds and entities as bytes, for files and other processes
- *   sink.h       where the library writes
- *   source.h     where the library reads from
- *   replay.h     frames recorded, and run again
- *   hardware.h   what processors count
+ *     base.h       results and their messages, log and assert handlers, allocator
+ *     id.h         entity, component, resource and system handles
+ *     component.h  registration of component types and resources
+ *     type.h       descriptions of C types: their names, sizes and fields
+ *     world.h      the world: entities, and functions that change them immediately
+ *     active.h     disabled entities, which queries and systems leave out
+ *     relation.h   relations between entities: hierarchies
+ *     bulk.h       functions on many entities in one call
+ *     getter.h     repeated random access to values of entities
+ *     query.h      queries, and views of the components that they find
+ *     context.h    what callbacks can access in addition to their view
+ *     commands.h   structural changes from inside systems, applied at sync points
+ *     schedule.h   systems, phases, frames
+ *     event.h      values that systems emit and others read
+ *     prefab.h     trees of entities, captured once and spawned any number of times
+ *     name.h       names of entities, and searching by path
+ *     parallel.h   parallel queries, outside of frames
+ *     reflect.h    inspection of a world by name and as text, for tools
+ *     jobs.h       the job pool, usable on its own
+ *     graph.h      graphs of loops on a job pool
+ *     profile.h    profiles, traces, and forecasts for more threads
+ *     archive.h    worlds and entities as bytes, for files and other processes
+ *     sink.h       destinations to which the library writes
+ *     source.h     origins from which the library reads
+ *     history.h    saving and restoring the last frames of a world
+ *     replay.h     recording frames and running them again
+ *     hardware.h   hardware counters
  *
- * Not included here: bench.h, a harness for benchmarks, which is a library by itself. */
+ * bench.h is not included here: it is a harness for benchmarks, in a library of its own. */
 
 #include <quern/active.h>    /* IWYU pragma: export */
 #include <quern/archive.h>   /* IWYU pragma: export */

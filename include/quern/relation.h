@@ -4,29 +4,30 @@
 #define QUERN_RELATION_H
 
 /** @file
- * Relations: entities that belong to other entities. See docs/relations.md.
+ * Relations between entities. See docs/relations.md.
  *
- * A relation ties sources to targets: each source has one target at most, a target any number of sources,
- * its children. The children of one target are siblings, and have an order. A world may have many relations;
- * quern_world_parent is the one that names and prefabs know, too.
+ * A relation connects sources to targets: each source has at most one target, and a target has any number
+ * of sources. The sources of one target are siblings of each other, and are ordered. (Function names call
+ * them children.) A world may have many relations. The built-in hierarchy, quern_world_parent, is the one
+ * that names and prefabs use.
  *
- * The target is the value of a component of the source (quern_relation_component), so queries match sources
- * by it and kernels read it. Never write that value through a pointer: it would no longer be what the links
- * between siblings say, and quern_world_validate reports it.
+ * The target is the value of a component of the source (quern_relation_component), so queries can match
+ * sources by it, and callbacks can read it. Never write that value through a pointer: it would contradict
+ * the links between siblings, which quern_world_validate reports.
  *
- * A relation with levels is a forest: who would become his own ancestor is refused. Each archetype, and so
- * each chunk, holds entities of one level: 0 without target, 1 for children of those, up to
- * QUERN_MAX_RELATION_LEVEL, which holds everything that is deeper, too. Relating an entity takes the time
- * of a change of archetype, for it and for all those below it whose level changes.
+ * A relation with levels is a forest: an entity cannot become its own ancestor. Each archetype, and so each
+ * chunk, contains entities of one level: 0 for entities without target, 1 for their sources, and so on up
+ * to QUERN_MAX_RELATION_LEVEL, which also contains all deeper entities. Relating an entity costs a move to
+ * another archetype for this entity, and for each entity below it whose level changes.
  *
- * When the target is destroyed, the policy of the relation decides about its children. A call that destroys
- * does all of it or nothing: children end before their parents, in the reverse of the order in which a walk
- * from what was named, level by level, comes to them.
+ * When a target is destroyed, the policy of the relation decides what happens to its sources. A call that
+ * destroys entities either does all of it or nothing. Sources are destroyed before their targets: in the
+ * reverse order of a breadth-first traversal from the entities that the call names.
  *
- * Errors of the calls that change something: as those of <quern/world.h>, INVALID_ARGUMENT for a relation
- * that the world does not have and for a source that is its own target. The calls that look return null or 0
- * where there is nothing, and say so in a message where the call is wrong. Threads: main, between frames
- * and in exclusive systems. In other systems: quern_context_target and its neighbours in
+ * Errors of the functions that change something: those of <quern/world.h>, and INVALID_ARGUMENT (a relation
+ * of another world, or a source that is its own target). The functions that query return null or 0 if there
+ * is nothing to return, and also, with a message, if the call is wrong. Threads: main, between frames and
+ * in exclusive systems. Other systems use quern_context_target and the functions after it in
  * <quern/context.h>, and commands. */
 
 #include <quern/base.h>
@@ -37,48 +38,53 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_RELATION_LEVEL 15         /**< The level of entities with 15 ancestors and more. */
-#define QUERN_NO_SIBLING_INDEX   UINT32_MAX /**< quern_entity_sibling_index of an entity without target. */
+#define QUERN_MAX_RELATION_LEVEL 15 /**< Level of entities with 15 or more ancestors. */
+/** Result of quern_entity_sibling_index for an entity without target. */
+#define QUERN_NO_SIBLING_INDEX   UINT32_MAX
 
-/** What becomes of a source when its target is destroyed. */
+/** What happens to a source when its target is destroyed. */
 typedef enum quern_target_policy {
-    QUERN_TARGET_DESTROYS_SOURCE = 0, /**< It is destroyed, too, and all that follows from that. */
-    QUERN_TARGET_UNRELATES,           /**< It lives on without a target. */
+    QUERN_TARGET_DESTROYS_SOURCE = 0, /**< The source is destroyed, too, with all consequences. */
+    QUERN_TARGET_UNRELATES,           /**< The source loses its target. */
     /** The target cannot be destroyed (TARGET_IN_USE), unless the same call destroys all its sources. */
     QUERN_TARGET_REFUSES
 } quern_target_policy;
 
-/** Describes a relation. */
+/** Definition of a relation. */
 typedef struct quern_relation_def {
-    /** 1 to QUERN_MAX_NAME_BYTES bytes; also the name of its component, so no other component has it. */
+    /** Name of 1 to QUERN_MAX_NAME_BYTES bytes. The relation's component has this name, so no other
+     * component may. */
     const char *name QUERN__ZERO;
-    quern_target_policy on_target_destroyed QUERN__ZERO; /**< Default: the source is destroyed. */
-    bool levels QUERN__ZERO; /**< A forest, whose entities lie level by level. Takes 15 more components. */
-    /** A new child becomes the last of its siblings, and quern_entity_place moves it among them. Otherwise it
-     * becomes the first. */
+    /** What happens to a source when its target is destroyed. Default: the source is destroyed. */
+    quern_target_policy on_target_destroyed QUERN__ZERO;
+    /** Whether the relation is a forest with levels. Registers 15 more components. */
+    bool levels QUERN__ZERO;
+    /** Whether the order of siblings is significant: a new source becomes the last one, and
+     * quern_entity_place moves it. Otherwise a new source becomes the first one. */
     bool ordered QUERN__ZERO;
 } quern_relation_def;
 
-/** Registers a relation, and its component with it. The same name with the same definition gives the same
- * relation again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, DUPLICATE_NAME (a component or another relation
- * has the name), LIMIT (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
+/** Registers a relation and its component. Registering the same name with the same definition again returns
+ * the same relation. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, DUPLICATE_NAME (a component or another
+ * relation has the name), LIMIT (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
  * frames. */
 QUERN_API quern_result quern_relation_register(quern_world *world, const quern_relation_def *def,
                                                quern_relation *out_relation);
 
-/** Returns the relation of that name, or null. Threads: any, while nobody registers. */
+/** Returns the relation with the given name, or null if there is none. Threads: any, while no thread
+ * registers. */
 QUERN_API quern_relation quern_relation_find(const quern_world *world, const char *name);
 
-/** Returns the hierarchy of the world: the relation "parent", with levels, ordered, whose sources are
- * destroyed with their target. It is registered when it is first asked for. Null, with a message, when that
- * fails: there is no memory, or a component has the name. Threads: main, between frames; once it is
- * registered any, while nobody registers. */
+/** Returns the world's hierarchy: the relation "parent", with levels, ordered, in which children are
+ * destroyed with their parent. The first call registers it. Returns null, with a message, if that fails:
+ * memory is exhausted, or a component has the name. Threads: main, between frames; any once it is
+ * registered, while no thread registers. */
 QUERN_API quern_relation quern_world_parent(quern_world *world);
 
-/** Returns the component whose value is the target, a quern_entity. Terms may read it and ask for it; its
- * value changes by relating alone. As far as a call takes any component, setting or adding this one
- * relates, and removing it unrelates: quern_entity_set, _add, _remove, _create_with and their commands.
- * Where that is not so the call is refused. */
+/** Returns the component whose value is the target, a quern_entity. Terms may match and read it. Functions
+ * that set, add or create any component also accept this one, and then relate the entity: quern_entity_set,
+ * quern_entity_add, quern_entity_create_with and their commands. Removing it unrelates the entity. Any
+ * other way to write it is an error. */
 static inline quern_component quern_relation_component(quern_relation relation)
 {
     quern_component component = {relation.bits};
@@ -99,31 +105,32 @@ static inline bool quern_relation_equal(quern_relation a, quern_relation b)
 
 /* ------------------------------------------------------------------------------------------ changing */
 
-/** Gives the source a target, instead of the one that it may have. It becomes the last of its siblings, or
- * the first where the relation is not ordered; if the target is its target already, nothing changes.
- * Further errors: CYCLE (only with levels), NAME_TAKEN (a sibling under quern_world_parent would have the
- * name of the source), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+/** Sets the target of the source, replacing its current target. The source becomes the last of its
+ * siblings, or the first if the relation is not ordered. If it has this target already, nothing changes.
+ * Further errors: CYCLE (only with levels), NAME_TAKEN (in quern_world_parent: a sibling has the source's
+ * name), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
                                            quern_entity target);
 
-/** Relates count sources, the i-th to the i-th target, as quern_entity_relate would one after the other: a
- * source may come more than once, and a pair finds what those before it have left. Links change first, and
- * then the row of each entity whose level changes moves once, so the order of rows is another than after
- * single calls. Memory is asked for ahead, which pays where they are many and lie anywhere.
+/** Relates sources[i] to targets[i] for i from 0 to count - 1, as calls of quern_entity_relate would in
+ * this order: a source may occur more than once, and each pair sees the result of the pairs before it. All
+ * links change first; then the row of each entity whose level has changed moves once, so the row order
+ * differs from that after single calls. The entities' memory is prefetched, which is fast for many entities
+ * in random order.
  *
- * All is done or nothing. Errors: as quern_entity_relate, about the first pair that cannot be; NULL_ARGUMENT
- * where a list is NULL and count is not 0. */
+ * Relates all or none. Errors: as quern_entity_relate, for the first pair that fails; NULL_ARGUMENT (a list
+ * is NULL and count is not 0). */
 QUERN_API quern_result quern_entity_relate_many(quern_world *world, const quern_entity *sources,
                                                 quern_relation relation, const quern_entity *targets,
                                                 uint32_t count);
 
-/** Takes the target from the source. Further errors: COMPONENT_ABSENT (it has none), NAME_TAKEN (by an entity
- * without parent). */
+/** Removes the target of the source. Further errors: COMPONENT_ABSENT (the source has no target),
+ * NAME_TAKEN (in quern_world_parent: another root has its name). */
 QUERN_API quern_result quern_entity_unrelate(quern_world *world, quern_entity source,
                                              quern_relation relation);
 
-/** Moves the source among its siblings, before the one given, or to the end where that is null. Further
- * errors: INVALID_ARGUMENT (the relation is not ordered, or the other is no sibling), COMPONENT_ABSENT (the
+/** Moves the source among its siblings: before the sibling `before`, or to the end if that is null. Further
+ * errors: INVALID_ARGUMENT (the relation is not ordered, or `before` is no sibling), COMPONENT_ABSENT (the
  * source has no target). */
 QUERN_API quern_result quern_entity_place(quern_world *world, quern_entity source, quern_relation relation,
                                           quern_entity before);
@@ -134,7 +141,7 @@ QUERN_API quern_result quern_entity_place(quern_world *world, quern_entity sourc
 QUERN_API quern_entity quern_entity_target(const quern_world *world, quern_entity source,
                                            quern_relation relation);
 
-/** Returns the first child of the target; null if it has none. */
+/** Returns the first source of the target; null if it has none. */
 QUERN_API quern_entity quern_entity_first_child(const quern_world *world, quern_entity target,
                                                 quern_relation relation);
 
@@ -146,29 +153,30 @@ QUERN_API quern_entity quern_entity_next_sibling(const quern_world *world, quern
 QUERN_API quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entity source,
                                                      quern_relation relation);
 
-/** Returns how many children the target has. Takes no walk. */
+/** Returns the number of sources of the target. O(1). */
 QUERN_API uint32_t quern_entity_child_count(const quern_world *world, quern_entity target,
                                             quern_relation relation);
 
-/** Writes the children of the target in their order, at most capacity of them, and returns how many it has.
- * out_children may be NULL when capacity is 0. */
+/** Stores up to `capacity` sources of the target, in their order, and returns how many it has. out_children
+ * may be NULL if capacity is 0. */
 QUERN_API uint32_t quern_entity_get_children(const quern_world *world, quern_entity target,
                                              quern_relation relation, quern_entity *out_children,
                                              uint32_t capacity);
 
-/** Writes the children of count targets, one list after the other in the order of the targets, at most
- * capacity children in all, and returns how many there are. out_counts is NULL or gets how many each target
- * has. A target that is null or not alive has none. out_children may be NULL when capacity is 0.
+/** Stores up to `capacity` sources of count targets, one list after the other in the order of the targets,
+ * and returns how many sources there are in all. out_counts is NULL or receives the number of sources of
+ * each target. A target that is null or not alive has no sources. out_children may be NULL if capacity is
+ * 0.
  *
- * Asks for the memory of the next targets while it looks at one; for walks that go down trees level by level.
- * Returns 0 with a message when the call is wrong. Threads: any that no change of the world runs beside. */
+ * The function prefetches the memory of the next targets. Use it to traverse trees level by level. Returns
+ * 0, with a message, if the call is wrong. Thread-safe as long as no thread modifies the world. */
 QUERN_API uint64_t quern_entity_get_children_many(const quern_world *world, const quern_entity *targets,
                                                   uint32_t count, quern_relation relation,
                                                   quern_entity *out_children, uint32_t capacity,
                                                   uint32_t *out_counts);
 
-/** Returns how many siblings are before the source, in a walk over them; QUERN_NO_SIBLING_INDEX if it has no
- * target. */
+/** Returns the number of siblings before the source; QUERN_NO_SIBLING_INDEX if it has no target. O(number
+ * of siblings). */
 QUERN_API uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source,
                                               quern_relation relation);
 

@@ -4,7 +4,7 @@
 #define QUERN_SOURCE_H
 
 /** @file
- * Sources: where the library reads from. The counterpart of sinks (sink.h).
+ * Sources: origins from which the library reads; the counterpart of sinks (sink.h).
  *
  *     quern_world_load(world, quern_source_file(file), NULL, NULL);
  *     quern_world_load(world, quern_source_memory(bytes, size_bytes), NULL, NULL); */
@@ -17,23 +17,24 @@
 extern "C" {
 #endif
 
-/** Gives bytes, piece by piece, or has them in memory. */
+/** Provides bytes, either through a function or in memory. */
 typedef struct quern_source {
-    /** Writes the next bytes, at most capacity_bytes (> 0), to bytes, and returns how many they are; fewer
-     * than were asked for is fine. Returns 0 at the end, and when they could not be read. Runs on the
-     * thread of the call that reads. Not used where memory is set. */
+    /** Stores the next bytes, at most capacity_bytes (> 0), in `bytes`, and returns their number, which
+     * may be less than capacity_bytes. Returns 0 at the end, and if reading fails. Called on the thread of
+     * the library function. Not called if `memory` is set. */
     size_t (*read)(void *user_data, void *bytes, size_t capacity_bytes);
     void *user_data;     /**< Passed to read. */
-    const void *memory;  /**< The bytes, where they are in memory; NULL: read gives them. */
-    size_t memory_bytes; /**< Of memory. */
+    const void *memory;  /**< Address of the bytes, if they are in memory; NULL to call read. */
+    size_t memory_bytes; /**< Number of bytes at `memory`. */
 } quern_source;
 
-/** Returns a source that reads a file from where it stands. The file stays open, and stands behind what was
- * read. For NULL it returns a source that every call refuses (NULL_ARGUMENT). */
+/** Returns a source that reads a file from its current position. The file remains open, positioned after
+ * the bytes that were read. For NULL it returns a source with which every function fails (NULL_ARGUMENT).
+ */
 QUERN_API quern_source quern_source_file(FILE *file);
 
-/** Returns a source that reads bytes in memory, which must stay as they are meanwhile. For NULL it returns
- * a source that every call refuses (NULL_ARGUMENT). */
+/** Returns a source that reads bytes in memory, which must not change while the source is used. For NULL
+ * it returns a source with which every function fails (NULL_ARGUMENT). */
 QUERN_API quern_source quern_source_memory(const void *bytes, size_t size_bytes);
 
 #ifdef __cplusplus

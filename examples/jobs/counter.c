@@ -25,7 +25,7 @@ static void check(quern_result result)
 
 static void load_piece(void *user_data, uint32_t worker_index)
 {
-    const piece *loaded = user_data; /* a copy of what was submitted, inside the job */
+    const piece *loaded = user_data; /* the job's copy of the payload */
     (void)worker_index;
     loaded->of->piece_sizes[loaded->number] = 100 + loaded->number;
 }
@@ -65,7 +65,7 @@ int main(void)
     quern_job_def last = {.function = show,
                           .payload = &whole,
                           .payload_bytes = sizeof whole,
-                          .caller_only = true, /* windows and graphics often want one thread */
+                          .caller_only = true, /* windows and graphics often need one thread */
                           .counter = &shown};
     check(quern_jobs_submit_after(loaded.jobs, &last, &joined));
     check(quern_jobs_wait(loaded.jobs, &shown)); /* a game would go on with its frames and ask

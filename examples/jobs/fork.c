@@ -45,9 +45,9 @@ static void sort(void *user_data, uint32_t worker_index)
     uint32_t *middle = partition(whole);
     part left = {whole->jobs, whole->begin, middle}, right = {whole->jobs, middle, whole->end};
     quern_fork fork;
-    quern_jobs_fork(whole->jobs, &fork, sort, &left); /* another thread may take it ... */
+    quern_jobs_fork(whole->jobs, &fork, sort, &left); /* another worker may run it ... */
     sort(&right, worker_index);
-    quern_jobs_join(whole->jobs, &fork); /* ... or else it is done here */
+    quern_jobs_join(whole->jobs, &fork); /* ... otherwise this call runs it */
 }
 
 int main(void)

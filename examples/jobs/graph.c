@@ -7,10 +7,10 @@
 
 enum { COUNT = 4096 };
 
-/* Values move toward their neighbours' mean until they hardly move any more. */
+/* Each value moves toward the mean of its two neighbours until all moves are small. */
 typedef struct cloth {
     float now[COUNT], next[COUNT];
-    float moves[QUERN_MAX_THREADS]; /* the greatest, by worker */
+    float moves[QUERN_MAX_THREADS]; /* greatest move, per worker */
     uint32_t step_count;
 } cloth;
 
@@ -41,7 +41,7 @@ static void take_over(void *user_data, uint32_t begin, uint32_t end, uint32_t wo
         of->now[i] = of->next[i];
 }
 
-/* The first edge leads back, the second on. */
+/* Returns which edge to follow: 0 leads back, 1 to the end. */
 static uint32_t is_at_rest(void *user_data, uint32_t worker_index)
 {
     cloth *of = user_data;
@@ -89,7 +89,7 @@ int main(void)
     quern_graph_run_def run = {.counter = &counter};
     check(quern_graph_submit(graph, jobs, &run)); /* quern_graph_run would wait */
     check(quern_jobs_wait(jobs, &counter));
-    check(quern_graph_result(graph)); /* LIMIT, if it had never come to rest */
+    check(quern_graph_result(graph)); /* LIMIT if it never came to rest */
     quern_graph_destroy(graph);
     quern_jobs_destroy(jobs);
     return 0;

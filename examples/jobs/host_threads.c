@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The least job system there is: every call gets a thread. Yours has a queue. */
+/* The smallest possible job system: one thread per call. Yours has a queue. */
 typedef struct own_call {
     void (*function)(void *data);
     void *data;
@@ -49,11 +49,11 @@ int main(void)
     static own_system system = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     uint32_t counts[3] = {0};
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = 3, /* at most two calls at a time, and the caller */
+    quern_jobs_def def = {.thread_count = 3, /* at most two calls at a time, plus the caller */
                           .host_threads = {submit, &system}};
     if (quern_jobs_create(&def, &jobs) != QUERN_OK) return 1;
     quern_jobs_parallel_for(jobs, 1000, 1, count, counts);
-    quern_jobs_destroy(jobs); /* waits for the calls that are under way */
+    quern_jobs_destroy(jobs); /* waits for the calls in progress */
     for (uint32_t i = 0; i < 64; i++)
         if (system.calls[i].is_used) pthread_join(system.calls[i].thread, NULL);
     printf("%u items\n", counts[0] + counts[1] + counts[2]);

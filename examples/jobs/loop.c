@@ -7,7 +7,7 @@
 enum { COUNT = 1000000 };
 
 static float values[COUNT];
-static double sums[QUERN_MAX_THREADS]; /* one for each worker: no two run with the same index at a time */
+static double sums[QUERN_MAX_THREADS]; /* one per worker index; calls at one time never share an index */
 
 static void halve(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {

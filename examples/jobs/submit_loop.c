@@ -10,7 +10,7 @@ enum { CELLS = 1000000, ENOUGH = 100 };
 static float heights[CELLS], slopes[CELLS];
 
 typedef struct search {
-    uint32_t found_counts[QUERN_MAX_THREADS]; /* one for each worker */
+    uint32_t found_counts[QUERN_MAX_THREADS]; /* one per worker */
     quern_cancel enough;
 } search;
 

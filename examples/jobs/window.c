@@ -9,9 +9,9 @@
 
 typedef struct window {
     quern_jobs *jobs;
-    uint32_t worker; /* that the thread with the window is */
+    uint32_t worker; /* worker index of the window's thread */
     _Atomic int state;
-    uint32_t picture_count; /* plain: one thread alone touches it */
+    uint32_t picture_count; /* not atomic: only one thread accesses it */
 } window;
 
 enum { CLOSED, OPEN, CLOSING };
@@ -29,8 +29,8 @@ static void *run_window(void *data)
     check(quern_jobs_register_thread(own->jobs, &own->worker));
     atomic_store(&own->state, OPEN);
     while (atomic_load(&own->state) == OPEN)
-        check(quern_jobs_run_caller_jobs(own->jobs, NULL)); /* between two looks at events */
-    check(quern_jobs_unregister_thread(own->jobs));         /* runs what is left */
+        check(quern_jobs_run_caller_jobs(own->jobs, NULL)); /* between two polls for events */
+    check(quern_jobs_unregister_thread(own->jobs));         /* runs the remaining jobs */
     return NULL;
 }
 
@@ -46,7 +46,7 @@ int main(void)
     window own = {0};
     window *address = &own;
     quern_counter uploaded = {0};
-    quern_jobs_def def = {.guest_count = 2}; /* the thread with the window, and this one */
+    quern_jobs_def def = {.guest_count = 2}; /* the window's thread, and this one */
     check(quern_jobs_create(&def, &own.jobs));
     if (pthread_create(&thread, NULL, run_window, &own) != 0) return 1;
     while (atomic_load(&own.state) != OPEN) {

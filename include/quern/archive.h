@@ -106,9 +106,9 @@ QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
  * NULL for the defaults.
  *
  * References between entities of the list are kept: targets, the order of siblings, and handles in
- * described fields. References to other entities are not: such a target is removed, together with the level
- * that resulted from it, and such a handle becomes null. An entity whose parent is not in the list becomes
- * a root. If two roots then have the same name, loading needs drop_taken_names.
+ * described fields. References to other entities are not: such a target is removed, together with the
+ * level that resulted from it, and such a handle becomes null. An entity with a parent outside of the list
+ * becomes a root. If two roots then have the same name, loading needs drop_taken_names.
  *
  * Errors: as quern_world_save, and STALE_ENTITY (an entity of the list has been destroyed). Threads: main,
  * between frames. */
@@ -127,9 +127,9 @@ typedef void quern_migrate_function(void *user_data, void *targets, const void *
 /** Defines how one component or relation of an archive is loaded.
  *
  * A relation can become another relation (quern_relation_component), with a different policy or order, and
- * with levels only if the old one had levels. It can also become a component whose entity field "target"
- * receives the target. If the built-in hierarchy is left out, all entities are roots, and entities that
- * were disabled through their parents are disabled by themselves. */
+ * with levels only if the old one had levels. It can also become a component; the component's entity field
+ * "target" then receives the target. If the built-in hierarchy is left out, all entities are roots, and
+ * entities that were disabled through their parents are disabled by themselves. */
 typedef struct quern_migration {
     const char *name QUERN__ZERO; /**< Name in the archive. Required; at most one migration per name. */
     /** Component of the world that receives the values; null leaves the component out. */
@@ -164,7 +164,7 @@ typedef struct quern_load_report {
     /** Whether the entities have their saved handles (index and use count, see quern_entity). */
     bool keeps_handles;
     uint32_t missing_count;   /**< Components, relations and resources that the world does not have. */
-    uint32_t converted_count; /**< Components and resources whose values were converted or migrated. */
+    uint32_t converted_count; /**< Components and resources with values that were converted or migrated. */
     /** Fields of converted components and resources that exist in the archive, but not in the world. */
     uint32_t dropped_field_count;
     uint32_t dropped_name_count; /**< Names dropped because they were taken. */

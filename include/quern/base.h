@@ -17,7 +17,7 @@
  * Threads: comments state which threads may call a function. "Any" means any thread, at any time. "Main"
  * means the one thread that uses the world at that time, whichever it is.
  *
- * Definitions: objects are created and registered from a struct whose name ends in _def. Zero is the
+ * Definitions: objects are created and registered from structs with names that end in _def. Zero is the
  * default of every member that has one, so designated initialisers name only what differs:
  *
  *     quern_schedule_add_system(schedule, &(quern_system_def){.name = "move", .run = move,

@@ -147,13 +147,12 @@ QUERN_API struct quern_trace *quern_bench_trace(void);
 
 struct quern_schedule;
 
-/** Sets the schedule whose frames are the passes of a subject, for --profile. Call it in `open`. The
- * frames are profiled after all measurements, in the last placement of each case. No effect without the
- * option. */
+/** Sets the schedule that runs the passes of a subject, for --profile. Call it in `open`. The frames are
+ * profiled after all measurements, in the last placement of each case. No effect without the option. */
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
 
 /** Makes the compiler assume that the memory at pointer is read and modified here, so that it cannot
- * remove work whose results are not used otherwise. Costs no instruction. Store a value that is only in a
+ * remove work with otherwise unused results. Costs no instruction. Store a value that is only in a
  * register to a variable first. Threads: any. */
 static inline void quern_bench_keep(const void *pointer)
 {

@@ -51,8 +51,9 @@ QUERN_API quern_result quern_entity_destroy_many(quern_world *world, const quern
 
 /** Destroys every entity that matches a query, and before it the sources that its destruction destroys by
  * the policies of relations. In this function and those below, change filters have no effect, and queries
- * with a target term, or whose up-terms leave rows out, are an error (INVALID_ARGUMENT). out_count, which
- * may be NULL, receives the number of destroyed entities. Further errors: TARGET_IN_USE. */
+ * that leave out single rows are an error (INVALID_ARGUMENT): those with a target term, with an up-term
+ * that is not optional, or with a term that requires a component to be enabled or disabled. out_count,
+ * which may be NULL, receives the number of destroyed entities. Further errors: TARGET_IN_USE. */
 QUERN_API quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count);
 
 /** Enables or disables a component of all entities of a list. An entity may be listed more than once, and

@@ -202,16 +202,16 @@ QUERN_API quern_result quern_combine_register(quern_world *world, const quern_co
 
 /** Combines a value with the value that the entity has after all other commands of the sync point. For
  * example, a turret lowers the health of its target. value is copied now. The entity may be provisional.
- * Unlike other commands, this one does not check that the entity is alive, because that read would stall on
- * entities in random order. So for a stale handle the call succeeds, and the command is dropped at the sync
- * point.
+ * Unlike other commands, this one does not check that the entity is alive, because that read would be a
+ * cache miss for each entity. The call therefore succeeds for a stale handle, and the command is dropped
+ * at the sync point.
  *
  * Values for one entity are combined in the order of commands, so that even sums of floats are the same at
- * every number of threads. QUERN_SUM, QUERN_MIN and QUERN_MAX need components whose bytes are all described
- * as numbers (QUERN_FIELD_I8 to QUERN_FIELD_F64). The command is dropped if, at that point, the entity was
- * destroyed or lacks the component. For change filters and reactions, it sets the component. Further
- * errors: INVALID_ARGUMENT (unknown combine; or the component has bytes that are not described as numbers,
- * is a tag, or is maintained by Quern itself). */
+ * every number of threads. QUERN_SUM, QUERN_MIN and QUERN_MAX need components with all bytes described as
+ * numbers (QUERN_FIELD_I8 to QUERN_FIELD_F64). The command is dropped if, at that point, the entity was
+ * destroyed or lacks the component. Change filters and reactions treat it like setting the component.
+ * Further errors: INVALID_ARGUMENT (unknown combine; or the component has bytes that are not described as
+ * numbers, is a tag, or is maintained by Quern itself). */
 QUERN_API quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
                                                  quern_component component, const void *value,
                                                  quern_combine combine);

@@ -45,11 +45,12 @@ typedef struct quern_jobs quern_jobs;
  * queries. In a fill, the call is refused and returns NULL. */
 QUERN_API quern_commands *quern_context_commands(quern_context *context);
 
-/** Returns the address of a component of any living entity, to read, valid while the callback runs.
- * Returns NULL without a message if the entity lacks the component, is not alive, or is outside of the
- * limits of the lookup (quern_lookup). Refused if the component is declared neither in `lookups` nor in
- * `write_lookups`, and for a tag, which has no value (use quern_context_has). Refused lookups of one
- * callback return the same scratch value, zeroed each time. */
+/** Returns the address of a component of any living entity, to read. It is valid until the callback
+ * returns; in an exclusive system, only until the next structural change. Returns NULL without a message
+ * if the entity lacks the component, is not alive, or is outside of the limits of the lookup
+ * (quern_lookup). Refused if the component is declared neither in `lookups` nor in `write_lookups`, and
+ * for a tag, which has no value (use quern_context_has). Refused lookups of one callback return the same
+ * scratch value, zeroed each time. */
 QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
                                            quern_component component);
 

@@ -101,7 +101,7 @@ QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const
 /** Maximum number of columns in one call of quern_getter_get_children_many. */
 #define QUERN_MAX_GETTER_COLUMNS 8
 
-/** One of the components whose values quern_getter_get_children_many finds. */
+/** One of the components that quern_getter_get_children_many finds. */
 typedef struct quern_getter_column {
     const quern_getter *getter; /**< Getter of the component. */
     /** Receives one address per entity; NULL if the entity lacks the component. */
@@ -137,7 +137,7 @@ QUERN_API uint64_t quern_getter_get_children_many(const quern_getter_column *col
  * Do not store refs in components: they contain addresses, which differ from run to run, and
  * quern_world_hash and described fields support handles only. Store refs outside of the world. */
 typedef struct quern_ref {
-    quern_entity entity QUERN__ZERO; /**< The entity whose value is found. */
+    quern_entity entity QUERN__ZERO; /**< The entity. */
     void *value QUERN__ZERO;         /**< Internal: address of the value. */
     /** Internal: the chunk's entry in `departures` when the value was found. */
     uint64_t departures QUERN__ZERO;

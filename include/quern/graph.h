@@ -48,8 +48,8 @@ typedef struct quern_graph_node_def {
     /** Maximum number of choices that the node makes in one run; 0 means 2^31. If it would exceed the
      * maximum, the run ends: no more nodes begin, and the result is LIMIT. */
     uint32_t choice_limit QUERN__ZERO;
-    /** Graph whose run is the work of the node. It must outlive this graph and belong to no other node.
-     * While the outer graph runs, this one counts as running: it cannot be changed, or run on its own. */
+    /** Graph to run as the work of the node. It must outlive this graph and belong to no other node. While
+     * the outer graph runs, this one counts as running: it cannot be changed, or run on its own. */
     quern_graph *graph QUERN__ZERO;
     /** Order among nodes that are ready at the same time: higher priority begins first; 0 means
      * QUERN_PRIORITY_NORMAL. If any node has another priority, each node of the run costs a lock. */
@@ -107,8 +107,8 @@ QUERN_API quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs);
 typedef struct quern_graph_run_def {
     /** Counts the run from the submitting call until it has finished; may be NULL. */
     quern_counter *counter QUERN__ZERO;
-    /** Counters that must have reached zero, once each, during or after the submitting call, before the
-     * run begins. The list is only read by the call. It must not contain `counter`. */
+    /** Counters that the run waits for. It begins when each of them has been zero, at the submitting call
+     * or later. The list is only read by the call. It must not contain `counter`. */
     quern_counter *const *after QUERN__ZERO;
     uint32_t after_count QUERN__ZERO; /**< Length of `after`, as in quern_job_def. */
     /** A cancellation request; may be NULL. After the request, nodes that have not begun do not begin, and

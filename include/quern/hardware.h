@@ -30,7 +30,7 @@ typedef enum quern_hardware_event {
 /** Returns a description of the event, such as "L1 misses". Never NULL. Threads: any. */
 QUERN_API const char *quern_hardware_event_string(quern_hardware_event event);
 
-/** The threads whose events are counted. */
+/** The threads that are counted. */
 typedef enum quern_hardware_scope {
     QUERN_HARDWARE_THREAD, /**< The thread that opens the counters. */
     /** The thread that opens the counters, and all threads that it and its descendants start afterwards. */

@@ -6,10 +6,10 @@
 /** @file
  * A history keeps the last frames of a world and can restore each of them.
  *
- * A history saves a world and its schedules between frames, under numbers that the program chooses.
- * Restoring a frame restores everything: the same entities with the same handles, values, row order,
- * targets, names, resources and waiting events. The frames that run next then compute the same results
- * again, bit for bit, on any number of threads.
+ * A history saves a world and its schedules between frames, under numbers that the program chooses. After
+ * a frame is restored, the world has the same entities with the same handles, values, row order, targets,
+ * names, resources and waiting events as when the frame was saved. The frames that run next then compute
+ * the same results again, bit for bit, on any number of threads.
  *
  *     quern_history *history;
  *     quern_history_create(world, &(quern_history_def){.schedules = {schedule}}, &history);
@@ -86,7 +86,7 @@ typedef struct quern_history_stats {
     uint32_t frame_count; /**< Number of frames kept. */
     /** Number of memory pages in use. A page that several frames share counts once. */
     uint64_t page_count;
-    uint64_t used_bytes; /**< Bytes of these pages. */
+    uint64_t used_bytes; /**< Bytes of the pages in use. */
     /** Bytes of all memory allocated for pages, freed when the history is destroyed. */
     uint64_t held_bytes;
     uint64_t copied_bytes; /**< Bytes of columns that the last save or restore copied. */
@@ -145,12 +145,12 @@ QUERN_API quern_result quern_history_get_stats(const quern_history *history,
 typedef enum quern_delta_kind {
     /** The entities exist only in `to`. ADDED batches with their components follow. */
     QUERN_DELTA_CREATED = 1,
-    /** The entities have the component only in `to`. For a relation, a batch may also follow a REMOVED
-     * batch of the same entity, with its new target. */
+    /** The entities have the component only in `to`. For a relation, they may also have another target in
+     * `from`, which a REMOVED batch has removed before. */
     QUERN_DELTA_ADDED,
     QUERN_DELTA_CHANGED, /**< The entities have the component in both, with different values. */
-    /** The entities have the component only in `from`. For a relation, a batch may also precede an ADDED
-     * batch of the same entity, with its old target. */
+    /** The entities have the component only in `from`. For a relation, they may also have another target
+     * in `to`, which an ADDED batch adds later. */
     QUERN_DELTA_REMOVED,
     QUERN_DELTA_ENABLED,  /**< The component is disabled in `from`, but in `to` it is enabled or absent. */
     QUERN_DELTA_DISABLED, /**< The component is disabled in `to`, but not in `from`. */
@@ -182,7 +182,7 @@ typedef struct quern_delta quern_delta;
 /** Cost of a delta. */
 typedef struct quern_delta_stats {
     uint64_t compared_count; /**< Columns of chunks and arrays of handles that were compared. */
-    uint64_t compared_bytes; /**< Bytes of these, in one of the frames. */
+    uint64_t compared_bytes; /**< Bytes that were compared, counted in one of the two frames. */
 } quern_delta_stats;
 
 /** Computes the differences between two kept frames, from `from`, which may be the later one, to `to`.

@@ -6,8 +6,8 @@
 /** @file
  * Handles: small values that are passed by copy.
  *
- * A handle whose bits are all zero is null. Handles of a world contain the world's tag, so that using one
- * with another world is an error and never affects an unrelated object. */
+ * All bits zero is the null handle of each kind. Handles of a world contain the world's tag, so that using
+ * one with another world is an error and never affects an unrelated object. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,8 +25,8 @@ extern "C" {
  * generation is the use count plus an offset of the world, wrapping around from 16,777,215 to 1. Later
  * worlds with the same tag have other offsets. quern_world_trim may skip some use counts.
  *
- * A stale handle is therefore not valid in any of the next million worlds either, as long as no slot of
- * these worlds exceeds a use count of 4096.
+ * Because of the offsets, a handle kept from a destroyed world is not valid in any of the next million
+ * worlds, as long as no slot of them exceeds a use count of 4096.
  *
  * A handle with a generation and tag 0 is *provisional*: quern_commands_create has returned it. It is
  * valid in later commands of the same stream, and inside described fields of their values, until the next

@@ -55,8 +55,9 @@ typedef struct quern_jobs quern_jobs;
 typedef struct quern_host_threads {
     /** Must arrange for function(data) to be called once, soon, on a thread other than the caller's, and
      * never inside submit. The called function works for the pool until it finds no more work, then
-     * returns; it may sleep inside while a job of the pool waits for another. At most thread_count - 1 such
-     * calls are in progress at a time. Threads: submit is called from any thread, also from inside jobs. */
+     * returns; it may sleep while a job of the pool waits for another job. At most thread_count - 1 such
+     * calls are in progress at a time. Threads: submit is called from any thread, also from inside jobs.
+     */
     void (*submit)(void *user_data, void (*function)(void *data), void *data) QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to submit. */
 } quern_host_threads;
@@ -83,11 +84,11 @@ typedef struct quern_jobs_def {
     /** Maximum number of external threads at the same time, 1 to QUERN_MAX_GUESTS; 0 means 1. A pool has
      * thread_count - 1 threads of its own plus these, at most QUERN_MAX_THREADS workers in all. */
     uint32_t guest_count QUERN__ZERO;
-    /** Time that an idle worker searches for work before it sleeps, in nanoseconds; 0 means 200,000. If the
-     * pool has more threads than processors, workers search once only. A searching worker that runs on the
-     * same processor as a worker with a job yields it: it moves to another processor or sleeps. To do so,
-     * the pool may move its own threads unless they are pinned, but only among processors that they were
-     * allowed to run on before. */
+    /** Time that an idle worker searches for work before it sleeps, in nanoseconds; 0 means 200,000. If
+     * the pool has more threads than processors, workers search once only. A searching worker that runs on
+     * the same processor as a worker with a job yields the processor: it moves to another one or sleeps.
+     * To do so, the pool may move its own threads unless they are pinned, but only among processors that
+     * they were allowed to run on before. */
     uint32_t spin_ns QUERN__ZERO;
     /** Whether idle workers search once and then sleep. If set, spin_ns must be 0. */
     bool no_spin QUERN__ZERO;
@@ -325,9 +326,9 @@ typedef struct quern_job_def {
     bool caller_only QUERN__ZERO;
     /** Counts the job from the submitting call until it has finished; may be NULL. */
     quern_counter *counter QUERN__ZERO;
-    /** Counters that must have reached zero, once each, during or after the submitting call, before the job
-     * begins; that they are used again later makes no difference. The list is only read by the call. It
-     * must not contain `counter`. */
+    /** Counters that the job waits for. It begins when each of them has been zero, at the submitting call
+     * or later, even if one has been used again since. The list is only read by the call. It must not
+     * contain `counter`. */
     quern_counter *const *after QUERN__ZERO;
     uint32_t after_count QUERN__ZERO; /**< Length of `after`, 0 to QUERN_MAX_AFTER. */
     /** A cancellation request; may be NULL. If it is made before the job begins, the job does not run, but
@@ -438,7 +439,7 @@ typedef struct quern_loop_def {
      * QUERN_PRIORITY_NORMAL. */
     quern_priority priority QUERN__ZERO;
     quern_counter *counter QUERN__ZERO; /**< Counts the whole loop as one; may be NULL. */
-    /** Counters that must have reached zero before the loop begins, as in quern_job_def. */
+    /** Counters that the loop waits for, as in quern_job_def. */
     quern_counter *const *after QUERN__ZERO;
     uint32_t after_count QUERN__ZERO; /**< Length of `after`, as in quern_job_def. */
     /** A cancellation request; may be NULL. After the request, no further calls are made; calls in progress

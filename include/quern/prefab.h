@@ -91,7 +91,7 @@ typedef struct quern_spawn_def {
      * meanwhile, and commands are not available, as in quern_entity_create_filled. Must be NULL in
      * quern_commands_spawn. */
     quern_kernel *fill QUERN__ZERO;
-    uint32_t fill_member QUERN__ZERO; /**< Index of the member whose rows the views cover. */
+    uint32_t fill_member QUERN__ZERO; /**< Index of the member to write. */
     /** Components that fill writes: term i of the views is fill_components[i]. No relations. */
     quern_component fill_components[QUERN_MAX_SPAWN_OVERRIDES] QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Returned by quern_context_user_data in fill. */

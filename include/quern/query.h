@@ -64,7 +64,7 @@ typedef enum quern_term_enabled {
     QUERN_IF_EITHER /**< All rows that have the component; see quern_term_either. */
 } quern_term_enabled;
 
-/** Entity whose component a term reads, starting from the entity of the row. */
+/** Path from the entity of a row to the entity with the component that a term reads. */
 typedef enum quern_reach {
     QUERN_REACH_ROW,     /**< The entity of the row. The default. */
     QUERN_REACH_UP,      /**< The target of the row's entity; see quern_term_up. */
@@ -80,7 +80,7 @@ typedef struct quern_term {
     quern_access access;        /**< The access to the values. */
     bool changed;               /**< Whether the term is a change filter; see quern_term_changed. */
     quern_term_enabled enabled; /**< The rows that are selected, if the component can be disabled. */
-    quern_reach reach;          /**< The entity whose component is read. */
+    quern_reach reach;          /**< The path to the entity with the component. */
     /** The relation that leads from the row to that entity; null if reach is QUERN_REACH_ROW. */
     quern_relation relation;
     bool by_target; /**< Whether the rows are limited to the sources of `target`; see quern_term_target. */
@@ -233,11 +233,11 @@ static inline quern_term quern_term_up_make(quern_component component, quern_rel
 
 /** Makes an up-term: the row has a target in the relation, and the target's component is read.
  *
- * QUERN_UP returns the addresses of the values, one per row. They are found, and the values are prefetched,
- * before the callback is called. Consecutive rows with the same target share one search. Rows whose target
- * lacks the component are left out, so a chunk yields one view per range of remaining rows, or none. The
- * views of a chunk share one ordinal, one partial result and one command stream, so a callback must add to
- * its partial result instead of assigning it.
+ * QUERN_UP returns the addresses of the values, one per row. They are found, and the values are
+ * prefetched, before the callback is called. Consecutive rows with the same target share one search. Rows
+ * are left out if their target lacks the component, so a chunk yields one view per range of remaining
+ * rows, or none. The views of a chunk share one ordinal, one partial result and one command stream, so a
+ * callback must add to its partial result instead of assigning it.
  *
  * An up-term is read-only, cannot be a change filter, and cannot name a tag. In a system it is a lookup of
  * the component: the system runs before or after the systems that write the component, never at the same
@@ -709,7 +709,7 @@ static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
 typedef struct quern_query_def {
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< The terms; at least one. */
     /** Whether a chunk from which terms leave rows out yields one view with all its rows, in which
-     * quern_view_next_run returns the selected ranges. Otherwise it yields one view per range. */
+     * quern_view_next_run returns the selected ranges. If false, the chunk yields one view per range. */
     bool by_runs QUERN__ZERO;
 } quern_query_def;
 
@@ -736,7 +736,7 @@ QUERN_API uint64_t quern_query_count(quern_query *query);
 
 /* Internal: a chunk in the list of chunks that an iteration visits. */
 typedef struct quern__chunk_entry {
-    uint32_t count; /* this and the members up to `columns` are copied to the view */
+    uint32_t count; /* copied to the view, like the members up to `columns` */
     uint32_t ordinal;
     const quern_entity *entities;
     char *chunk;
@@ -783,15 +783,15 @@ typedef struct quern_query_iterator {
 
 /** Starts an iteration. If the call fails, `result` of the iterator is the error, and there are no views.
  *
- * A successful call counts for change filters as having seen all changes so far, even if the iteration ends
- * early.
+ * A successful call counts for change filters as having seen all changes so far, even if the iteration
+ * ends early.
  *
  * A query with up-terms supports eight iterations at a time. An iteration that was left early counts until
- * quern_query_end is called or the structure changes. A ninth iteration ends another one: first one whose
- * iterator object a later iteration has reused (an inner loop that is left early on each round of an outer
- * loop), otherwise the one that has not advanced for longest. The next quern_query_next of the ended
- * iteration returns false with result INVALID_ARGUMENT, which is also reported to the log and to the assert
- * handler; its addresses are invalid.
+ * quern_query_end is called or the structure changes. A ninth iteration ends one of the others: one with
+ * an iterator object that a later iteration has reused (an inner loop that is left early on each round of
+ * an outer loop), or if there is none, the one that has not advanced for the longest time. The next
+ * quern_query_next of the ended iteration returns false with result INVALID_ARGUMENT, which is also
+ * reported to the log and to the assert handler; its addresses are invalid.
  *
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive
  * systems. */

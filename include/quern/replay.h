@@ -85,8 +85,8 @@ QUERN_API quern_result quern_replay_recorder_create(quern_schedule *schedule, qu
  * frame, so that they are available even if the program crashes in it; the hashes are written after it.
  * The first call also records the hashes of the world before the frame.
  *
- * Other changes between frames are not recorded. Make them in systems that read inputs, or repeat them in
- * the callbacks of quern_replay_run.
+ * Changes that the program makes between frames are not recorded. Make them in systems that read inputs,
+ * or repeat them in the callbacks of quern_replay_run.
  *
  * Errors: those of quern_schedule_run. A frame that ran and returned an error is recorded with it; a frame
  * that did not begin is not recorded. If a frame succeeded but could not be recorded: FILE, OUT_OF_MEMORY,

@@ -79,7 +79,7 @@ typedef enum quern_system_flags {
      * immediately. */
     QUERN_SYSTEM_EXCLUSIVE = 4,
     /** A chunk from which terms leave rows out yields one view with all its rows, in which
-     * quern_view_next_run returns the selected ranges. Otherwise it yields one view per range. */
+     * quern_view_next_run returns the selected ranges. Without this flag, it yields one view per range. */
     QUERN_SYSTEM_RUNS = 8
 } quern_system_flags;
 
@@ -129,17 +129,18 @@ typedef struct quern_system_def {
      * list ends at its first zero element, so register components first: a component that was not
      * registered looks like the end of the list, and lookups of it are refused at run time.
      *
-     * A lookup orders the system against all systems whose views write the component. A limited lookup
-     * (with, without) finds only entities within its limits, and conflicts only with systems that write the
-     * component in archetypes within these limits. A system may look up a component that its own views
+     * A lookup orders the system against all systems with views that write the component. A limited lookup
+     * (with, without) finds only entities within its limits, and conflicts only with systems that write
+     * the component in archetypes within these limits. A system may look up a component that its own views
      * write only if its terms and the limits exclude each other (quern_term_without and `with`, or the
      * reverse), or if it is serial. */
     quern_lookup lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Components that the system writes of any entity, by handle, with quern_context_lookup_write. It may
      * read them, too, so list a component either here or in lookups. Limits work as in lookups. A write
-     * lookup implies QUERN_SYSTEM_SERIAL, and conflicts with every system whose views or lookups access the
-     * component, if both can reach the same entity. Tags and components that Quern maintains itself, such
-     * as relations, are not allowed. For change filters, each quern_context_lookup_write is a change. */
+     * lookup implies QUERN_SYSTEM_SERIAL, and conflicts with every system with views or lookups that
+     * access the component, if both can reach the same entity. Tags and components that Quern maintains
+     * itself, such as relations, are not allowed. For change filters, each quern_context_lookup_write is a
+     * change. */
     quern_lookup write_lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Relations that the system queries with quern_context_target, quern_context_first_child,
      * quern_context_next_sibling and quern_context_child_count. List each once; the list ends at its first
@@ -154,10 +155,10 @@ typedef struct quern_system_def {
     /** Events that the system reads with quern_context_events; each once. While the system is disabled or
      * skipped, events wait for it, up to their limit. */
     quern_event reads_events[QUERN_MAX_ACCESS] QUERN__ZERO;
-    /** An event whose blocks are the system's views. `run` is called, in parallel, with all events that the
-     * system has not seen yet, and reads them with QUERN_EVENTS. Such views have no entities, and the
-     * system has no terms. The event counts as one of reads_events and must not be listed there. Not for
-     * exclusive systems. */
+    /** An event to process: its blocks are the system's views. `run` is called, in parallel, with all
+     * events that the system has not seen yet, and reads them with QUERN_EVENTS. Such views have no
+     * entities, and the system has no terms. The event counts as one of reads_events and must not be
+     * listed there. Not for exclusive systems. */
     quern_event items QUERN__ZERO;
     /** Names of systems of the same phase that run after this one.
      *
@@ -331,16 +332,16 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * Threads: main. */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
 
-/** Runs the reactions of all schedules of the world to changes made between frames, as the next frame would
- * before its first system. Schedules run in the order of their creation, in rounds, until nothing is left
- * to react to. Uses the threads of `jobs`, or the calling thread only if `jobs` is NULL. If nothing
+/** Runs the reactions of all schedules of the world to changes made between frames, as the next frame
+ * would before its first system. Schedules run in the order of their creation, in rounds, until nothing is
+ * left to react to. Uses the threads of `jobs`, or the calling thread only if `jobs` is NULL. If nothing
  * happened, the call costs a check only.
  *
  * The work is added to the statistics of the schedules' last frames; profiles, traces and captures do not
- * contain it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (a frame of the world is running; see
- * quern_schedule_run), POOL_BUSY, THREAD, those of quern_schedule_run at sync points; LIMIT also if reactions of
- * several schedules cause each other for more rounds than any of the schedules allows. Threads: main,
- * between frames. */
+ * contain it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (a frame of the world is running;
+ * see quern_schedule_run), POOL_BUSY, THREAD, those of quern_schedule_run at sync points. Also LIMIT if
+ * reactions of several schedules cause each other for more rounds than any of the schedules allows.
+ * Threads: main, between frames. */
 QUERN_API quern_result quern_world_react(quern_world *world, quern_jobs *jobs);
 
 /* ------------------------------------------------------------------------------------- what it did */

@@ -67,7 +67,7 @@ typedef struct quern_field {
     quern_field_type type; /**< Type of the field or of an array's element. Required. */
     uint32_t offset_bytes; /**< Offset from the start of the value. */
     uint32_t count;        /**< Number of array elements; 0 means 1. */
-    /** Named values of an integer field that is an enum. The list ends with an element whose name is NULL,
+    /** Named values of an integer field that is an enum. The list ends with an element with the name NULL,
      * after at most QUERN_MAX_NAMED_VALUES elements. NULL: the values have no names. */
     const quern_named_value *values QUERN__ZERO;
     /** Unit, such as "m/s", up to QUERN_MAX_NAME_BYTES bytes; NULL for none. */

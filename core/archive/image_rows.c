@@ -257,10 +257,11 @@ quern_result quern__image_take_rows(quern__image *image, quern__byte_reader *pay
         if (values == NULL) return quern__image_fail("its rows are cut off");
         result = take_column(image, set, i, handles, values, count);
     }
-    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++)
-            if ((quern__image_type(image, set, i)->type.flags & flag->bit) != 0)
-                result = take_plane(image, quern__image_type(image, set, i), flag, payload, count);
+            if ((quern__image_type(image, set, i)->type.flags & 1u << flag) != 0)
+                result = take_plane(image, quern__image_type(image, set, i), &quern__column_flags[flag],
+                                    payload, count);
     if (result == QUERN_OK && !quern__is_read(payload))
         result = quern__image_fail("its rows have not the size that follows from their types");
     return result;

@@ -217,13 +217,13 @@ static void put_plane(const row_piece *piece, quern__plane which, const char *wo
 static void put_planes(const loading *load, const row_piece *piece, quern__byte_reader *planes)
 {
     const quern__archived_set *set = piece->set;
-    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->type_count; i++) {
             const quern__archived_type *type = quern__image_type(load->image, set, i);
-            if ((type->type.flags & flag->bit) == 0 || quern__read_u64(planes) == 0) continue;
+            if ((type->type.flags & 1u << flag) == 0 || quern__read_u64(planes) == 0) continue;
             const char *words = quern__read_in_place(planes, quern__archived_plane_bytes(piece->row_count));
             if (type->component_index != QUERN__NO_COMPONENT)
-                put_plane(piece, (quern__plane){flag->plane, type->component_index}, words);
+                put_plane(piece, (quern__plane){flag, type->component_index}, words);
         }
 }
 

@@ -307,11 +307,11 @@ static void save_rows(quern__saving *saving, const quern__saved_set *set, const 
         if (place.offset_bytes != 0)
             quern__write(writer, quern__place_value(place, location), (size_t)count * place.size_bytes);
     }
-    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
-            if (quern__components_has_flag(components, set->component_indices[i], flag->bit))
-                save_plane(writer, archetype, (quern__plane){flag->plane, set->component_indices[i]}, slot,
-                           first, count);
+            if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
+                save_plane(writer, archetype, (quern__plane){flag, set->component_indices[i]}, slot, first,
+                           count);
     quern__section_end(&saving->writer);
 }
 

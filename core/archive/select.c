@@ -330,11 +330,10 @@ static void save_rows(selecting *it, const quern__saved_set *set, const uint32_t
     }
     for (uint32_t i = 0; i < set->component_count; i++)
         save_column(it, writer, set->component_indices[i], places, count);
-    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
-            if (quern__components_has_flag(components, set->component_indices[i], flag->bit))
-                save_plane(it, writer, (quern__plane){flag->plane, set->component_indices[i]}, places,
-                           count);
+            if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
+                save_plane(it, writer, (quern__plane){flag, set->component_indices[i]}, places, count);
     quern__section_end(&it->saving.writer);
 }
 

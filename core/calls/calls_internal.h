@@ -54,4 +54,13 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
  * */
 void quern__world_remove_some_archetypes(quern_world *world);
 
+/* For each row flag (core/storage/column_flags.h), by the name of its member: whether the bit of a component is set for
+ * an entity, and recording the command that sets it; the functions of quern_flag_info. */
+#define QUERN__FLAG_FUNCTIONS(flag, member, ...)                                       \
+    bool quern__##member##_is_listed(const quern_world *world, quern_entity entity,    \
+                                     quern_component component);                       \
+    quern_result quern__##member##_list(quern_commands *commands, quern_entity entity, \
+                                        quern_component component);
+QUERN__ROW_FLAGS(QUERN__FLAG_FUNCTIONS)
+
 #endif

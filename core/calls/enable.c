@@ -229,3 +229,16 @@ quern_result quern_entity_enable_many(quern_world *world, const quern_entity *en
     if (!quern__world_enter(world, "quern_entity_enable_many")) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, enable_many(world, entities, count, component, enabled));
 }
+
+/* -------------------------------------------------------------------------------------- for the flag */
+
+bool quern__can_disable_is_listed(const quern_world *world, quern_entity entity, quern_component component)
+{
+    return !quern_entity_is_enabled(world, entity, component);
+}
+
+quern_result quern__can_disable_list(quern_commands *commands, quern_entity entity,
+                                     quern_component component)
+{
+    return quern_commands_enable(commands, entity, component, false);
+}

@@ -68,11 +68,11 @@ static quern_result validate_plane_list(const quern__storage *storage, const que
 {
     const quern__planes *planes = archetype->planes;
     uint32_t count = 0;
-    for (const quern__column_flag *flag = NULL; (flag = quern__column_flags_next_plane(flag)) != NULL;)
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < archetype->component_count; i++) {
             const uint32_t index = archetype->component_indices[i];
-            if (!quern__components_has_flag(&storage->components, index, flag->bit)) continue;
-            REQUIRE(quern__planes_find(planes, flag->plane, index) == count,
+            if (!quern__components_has_flag(&storage->components, index, 1u << flag)) continue;
+            REQUIRE(quern__planes_find(planes, flag, index) == count,
                     "the plane of component %u of archetype %u is not number %u", index, archetype->index,
                     count);
             count++;

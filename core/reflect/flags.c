@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The flags of component types, for tools: rows of QUERN__COLUMN_FLAGS, and the calls by which an entity's state of a
- * flag is read and changed. */
+/* The flags of component types, for tools. */
 
-#include "core/base/base_internal.h"
-#include "core/storage/column_flags.h"
+#include "core/calls/calls_internal.h"
 
 #include <quern/reflect.h>
 
-static bool is_disabled(const quern_world *world, quern_entity entity, quern_component component)
-{
-    return !quern_entity_is_enabled(world, entity, component);
-}
-
-static quern_result disable(quern_commands *commands, quern_entity entity, quern_component component)
-{
-    return quern_commands_enable(commands, entity, component, false);
-}
-
-typedef struct entity_state {
+typedef struct flag_functions {
     bool (*is_listed)(const quern_world *world, quern_entity entity, quern_component component);
     quern_result (*list)(quern_commands *commands, quern_entity entity, quern_component component);
-} entity_state;
+} flag_functions;
 
-/* For each flag with a plane. */
-static const entity_state entity_states[QUERN__COLUMN_FLAG_COUNT] = {
-    [QUERN__FLAG_NUMBER_CAN_DISABLE] = {is_disabled, disable},
-};
+#define FUNCTIONS(flag, member, ...) {quern__##member##_is_listed, quern__##member##_list},
+static const flag_functions functions_of[QUERN__ROW_FLAG_COUNT] = {QUERN__ROW_FLAGS(FUNCTIONS)};
 
 uint32_t quern_component_flag_count(void)
 {
@@ -45,8 +31,9 @@ quern_result quern_component_flag_get_info(uint32_t index, quern_flag_info *out_
                                   .with = flag->with,
                                   .without = flag->without,
                                   .info_offset_bytes = flag->info_offset_bytes,
-                                  .list_name = flag->list_name,
-                                  .is_listed = entity_states[index].is_listed,
-                                  .list = entity_states[index].list};
+                                  .list_name = flag->list_name};
+    if (index >= QUERN__ROW_FLAG_COUNT) return QUERN_OK;
+    out_info->is_listed = functions_of[index].is_listed;
+    out_info->list = functions_of[index].list;
     return QUERN_OK;
 }

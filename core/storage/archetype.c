@@ -137,14 +137,12 @@ static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_cou
 static quern_result add_planes(quern__archetype *archetype, const quern_allocator *allocator,
                                const quern__components *components)
 {
-    const quern__column_flag *flag = NULL;
     quern_result result = QUERN_OK;
-    while ((flag = quern__column_flags_next_plane(flag)) != NULL)
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++) {
             const uint32_t index = archetype->component_indices[i];
-            if (quern__components_has_flag(components, index, flag->bit))
-                result =
-                    quern__archetype_add_plane(archetype, allocator, (quern__plane){flag->plane, index});
+            if (quern__components_has_flag(components, index, 1u << flag))
+                result = quern__archetype_add_plane(archetype, allocator, (quern__plane){flag, index});
         }
     return result;
 }

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/column_flags.h"
 
-#include "core/storage/planes.h"
-
 #include <quern/component.h>
 #include <quern/reflect.h>
 
@@ -19,19 +17,6 @@ const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT] = {QUERN_
 _Static_assert(offsetof(quern_component_def, is_hidden) - offsetof(quern_component_def, can_disable) + 1 ==
                    QUERN__COLUMN_FLAG_COUNT * sizeof(bool),
                "every flag of quern_component_def has a row in QUERN__COLUMN_FLAGS");
-
-const quern__column_flag *quern__column_flags_next_plane(const quern__column_flag *flag)
-{
-    const quern__column_flag *const end = quern__column_flags + QUERN__COLUMN_FLAG_COUNT;
-    for (flag = flag != NULL ? flag + 1 : quern__column_flags; flag < end; flag++)
-        if (flag->archive_bit != 0) return flag;
-    return NULL;
-}
-
-uint32_t quern__column_flags_plane_count(uint32_t flags)
-{
-    return (uint32_t)__builtin_popcount(quern__column_flags_to_archive(flags));
-}
 
 uint32_t quern__column_flags_to_archive(uint32_t flags)
 {

@@ -24,13 +24,15 @@
  * and no longer after they were cleared. So who finds the count 0 has nothing to clear. */
 
 #include "core/storage/chunk.h"
+#include "core/storage/column_flags.h"
 
-/* What a bit says of a row. The kinds of components, one for each row of QUERN__COLUMN_FLAGS with a plane, are
- * before those of reactions. */
+/* What a bit says of a row. The first kinds are those of components: numbers of row flags (column_flags.h), with the
+ * component's index as id. */
 typedef enum quern__plane_kind {
-    QUERN__PLANE_DISABLED, /* the component is disabled; id: its index */
-    QUERN__PLANE_ADDED,    /* the entity has come to what a reaction matches; id: the reaction's index */
-    QUERN__PLANE_SET       /* values that a reaction looks at were given to the entity; id: as above */
+    QUERN__PLANE_DISABLED = QUERN__ROW_FLAG_NUMBER_CAN_DISABLE, /* the component is disabled */
+    QUERN__PLANE_ADDED =
+        QUERN__ROW_FLAG_COUNT, /* the entity has come to what a reaction matches; id: the reaction's index */
+    QUERN__PLANE_SET           /* values that a reaction looks at were given to the entity; id: as above */
 } quern__plane_kind;
 
 typedef struct quern__plane {

@@ -66,18 +66,26 @@ static uint64_t hash_column(const quern__archetype *archetype, const quern__colu
     return hash;
 }
 
-/* 0: of no entity. */
-static uint64_t hash_disabled(const quern__archetype *archetype, uint32_t component_index)
+/* Continues a hash with the rows that have the bit of a plane; no such row leaves it as it is. */
+static uint64_t hash_plane(const quern__archetype *archetype, quern__plane which, uint64_t hash)
 {
-    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, component_index);
-    uint64_t hash = 0;
+    const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
     for (uint32_t k = 0; plane != QUERN__NO_PLANE && k < archetype->chunk_count; k++) {
         if (quern__plane_count(archetype->planes, plane, k) == 0) continue;
         const uint64_t *words = quern__plane_words(archetype->planes, plane, k);
-        hash = quern__hash_word(hash, k);
+        hash = quern__hash_word(hash, (uint64_t)which.kind << 32 | k);
         for (uint32_t word = 0; word * 64 < archetype->slots[k].row_count; word++)
             hash = quern__hash_word(hash, words[word]);
     }
+    return hash;
+}
+
+/* Of the states that rows have of the component's flags. 0: no row has any. */
+static uint64_t hash_row_flags(const quern__archetype *archetype, uint32_t component_index)
+{
+    uint64_t hash = 0;
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
+        hash = hash_plane(archetype, (quern__plane){flag, component_index}, hash);
     return hash;
 }
 
@@ -93,7 +101,7 @@ static bool write_disabled(const quern__archetype *archetype, quern__byte_writer
     const size_t begin = bytes->count;
     bool is_some = false;
     for (uint32_t i = 0; archetype->planes != NULL && i < archetype->component_count; i++) {
-        const uint64_t hash = hash_disabled(archetype, archetype->component_indices[i]);
+        const uint64_t hash = hash_row_flags(archetype, archetype->component_indices[i]);
         is_some |= hash != 0;
         quern__write_u64(bytes, hash);
     }

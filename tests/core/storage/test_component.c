@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/archive_format.h"
-#include "core/storage/planes.h"
 #include "core/world/world_internal.h"
 #include "sched/replay/replay_format.h"
 #include "tests/support/failing_allocator.h"
@@ -165,22 +164,19 @@ Test(component, another_layout_under_the_same_name_is_refused)
 /* No two flags share a bit, in memory or in files, nor a flag and a role of a type. */
 Test(component, flags_have_bits_of_their_own)
 {
-    uint32_t bits = 0, planes = 0, replay_bits = QUERN__REPLAY_IS_RELATION;
+    uint32_t replay_bits = QUERN__REPLAY_IS_RELATION;
     uint32_t archive_bits =
         QUERN__ARCHIVED_HAS_LEVELS | QUERN__ARCHIVED_IS_ORDERED | QUERN__ARCHIVED_HAS_HOOKS;
     for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
         const quern__column_flag *flag = &quern__column_flags[i];
-        cr_assert((bits & flag->bit) == 0 && (archive_bits & flag->archive_bit) == 0 &&
-                      (replay_bits & flag->replay_bit) == 0,
-                  "%s", flag->name);
-        bits |= flag->bit;
+        const bool is_row_flag = i < QUERN__ROW_FLAG_COUNT;
+        cr_assert_eq(flag->bit, 1u << i);
+        cr_assert((archive_bits & flag->archive_bit) == 0 && (replay_bits & flag->replay_bit) == 0, "%s",
+                  flag->name);
+        cr_assert((flag->archive_bit != 0) == is_row_flag && (flag->list_name != NULL) == is_row_flag, "%s",
+                  flag->name);
         archive_bits |= flag->archive_bit;
         replay_bits |= flag->replay_bit;
-        cr_assert((flag->archive_bit != 0) == (flag->list_name != NULL), "%s", flag->name);
-        if (flag->archive_bit == 0) continue;
-        cr_assert(quern__plane_is_of_component(flag->plane) && (planes >> flag->plane & 1) == 0, "%s",
-                  flag->name);
-        planes |= 1u << flag->plane;
     }
 }
 

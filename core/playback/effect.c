@@ -33,32 +33,48 @@ void quern__effect_remove(quern__effect *effect, uint32_t component_index)
     decide(effect, component_index, false);
 }
 
-void quern__effect_toggle(quern__effect *effect, uint32_t component_index, bool disables)
-{
-    effect->has_toggles = true;
-    if (quern__bitset_has(effect->settled, component_index) ||
-        quern__bitset_has(effect->toggled, component_index))
-        return;
-    quern__bitset_add(effect->toggled, component_index);
-    if (disables) quern__bitset_add(effect->disables, component_index);
-}
-
 /* ---------------------------------------------------------------------------------------- the kinds */
 
-/* The component is there from here on, so a later command that disables it counts. */
-static void settle_toggle(quern__effect *it, const quern__operand *operand)
+/* The component is there from here on, so a later command that changes a bit of it counts. */
+static void settle_bits(quern__effect *it, const quern__operand *operand)
 {
-    if (!operand->can_disable) return;
+    const uint32_t index = operand->component_index;
+    for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
+        const uint32_t flag = (uint32_t)__builtin_ctz(left);
+        it->has_toggles = true;
+        if (quern__bitset_has(it->toggled[flag], index)) quern__bitset_add(it->settled[flag], index);
+    }
+}
+
+/* If the component comes back, its bits are clear. */
+static void clear_bits(quern__effect *it, const quern__operand *operand)
+{
+    const uint32_t index = operand->component_index;
+    for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
+        const uint32_t flag = (uint32_t)__builtin_ctz(left);
+        it->has_toggles = true;
+        if (quern__bitset_has(it->settled[flag], index)) continue;
+        quern__bitset_add(it->toggled[flag], index);
+        quern__bitset_remove(it->sets[flag], index);
+        quern__bitset_add(it->settled[flag], index);
+    }
+}
+
+/* The bit is so at the end, unless something later decides that. */
+static void change_bit(quern__effect *it, const quern__operand *operand, bool sets)
+{
+    const uint32_t index = operand->component_index, flag = operand->plane;
     it->has_toggles = true;
-    if (quern__bitset_has(it->toggled, operand->component_index))
-        quern__bitset_add(it->settled, operand->component_index);
+    if (quern__bitset_has(it->settled[flag], index) || quern__bitset_has(it->toggled[flag], index)) return;
+    quern__bitset_add(it->toggled[flag], index);
+    if (sets) quern__bitset_add(it->sets[flag], index);
 }
 
 void quern__read_add(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
     (void)hop;
-    settle_toggle(effect, operand);
+    settle_bits(effect, operand);
     if (!quern__bitset_has(effect->decided, operand->component_index))
         quern__bitset_add(effect->pending, operand->component_index);
 }
@@ -66,41 +82,34 @@ void quern__read_add(quern__effect *effect, const quern__operation *operation, u
 void quern__read_value(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
-    settle_toggle(effect, operand);
+    settle_bits(effect, operand);
     if (!quern__bitset_has(effect->decided, operand->component_index))
         quern__effect_give(effect, operation, i, hop);
 }
 
-/* A component that is removed is enabled if it comes back, and with an add after that comes back constructed. */
+/* After a remove, an add without a value makes the component come back constructed. */
 void quern__read_remove(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
-    const uint32_t index = operand->component_index;
-    if (operand->can_disable) {
-        effect->has_toggles = true;
-        if (!quern__bitset_has(effect->settled, index)) {
-            quern__bitset_add(effect->toggled, index);
-            quern__bitset_remove(effect->disables, index);
-            quern__bitset_add(effect->settled, index);
-        }
-    }
-    if (quern__bitset_has(effect->decided, index)) return;
-    if (quern__bitset_has(effect->pending, index))
+    clear_bits(effect, operand);
+    if (quern__bitset_has(effect->decided, operand->component_index)) return;
+    if (quern__bitset_has(effect->pending, operand->component_index))
         quern__effect_give(effect, operation, i, hop);
     else
-        quern__effect_remove(effect, index);
+        quern__effect_remove(effect, operand->component_index);
 }
 
-void quern__read_enable(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+void quern__read_clear_bit(quern__effect *effect, const quern__operation *operation, uint32_t i,
+                           uint32_t hop)
 {
     (void)hop;
-    quern__effect_toggle(effect, operation->operands[i].component_index, false);
+    change_bit(effect, &operation->operands[i], false);
 }
 
-void quern__read_disable(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+void quern__read_set_bit(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     (void)hop;
-    quern__effect_toggle(effect, operation->operands[i].component_index, true);
+    change_bit(effect, &operation->operands[i], true);
 }
 
 /* ----------------------------------------------------------------------------------------- the whole */

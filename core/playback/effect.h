@@ -18,11 +18,11 @@ typedef struct quern__effect {
     /* present because of an add without a value, which leaves the value that an earlier operation decides
      * on */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* The last command that enables or disables a component counts if the component was there then: so it is
-     * noted, and settled by what the command before it does to the component. */
-    uint64_t toggled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t disables[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those toggled */
-    uint64_t settled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* By row flag, such as CAN_DISABLE. The last command that changes the bit of a component counts if the component
+     * was there then: so it is noted, and settled by what the command before it does to the component. */
+    uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those toggled */
+    uint64_t settled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     bool has_toggles;
     uint32_t present_count;
     bool removes;                            /* a component that the source has */
@@ -43,10 +43,9 @@ void quern__effect_read(quern__effect *effect, const quern__storage *storage,
 void quern__effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop);
 void quern__effect_remove(quern__effect *effect, uint32_t component_index);
 
-/* For read functions: whether the component is enabled at the end, unless something later decides that. */
-void quern__effect_toggle(quern__effect *effect, uint32_t component_index, bool disables);
+quern__read_function quern__read_add, quern__read_value, quern__read_remove;
 
-quern__read_function quern__read_add, quern__read_value, quern__read_remove, quern__read_enable,
-    quern__read_disable;
+/* The bit of the row flag that the kind needs (needed_flag). */
+quern__read_function quern__read_clear_bit, quern__read_set_bit;
 
 #endif

@@ -22,28 +22,27 @@ static inline bool set_value(const quern__archetype *archetype, const quern__ite
     return true;
 }
 
-static inline bool toggle(const quern__archetype *archetype, uintptr_t location,
-                          const quern__operand *operand, bool enables, bool writes)
+static inline bool change_bit(const quern__archetype *archetype, uintptr_t location,
+                              const quern__operand *operand, bool sets, bool writes)
 {
-    const uint32_t plane =
-        quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, operand->component_index);
+    const uint32_t plane = quern__planes_find(archetype->planes, operand->plane, operand->component_index);
     if (plane == QUERN__NO_PLANE) return false;
-    if (writes) quern__row_enable(archetype, location, plane, enables);
+    if (writes) quern__row_enable(archetype, location, plane, !sets);
     return true;
 }
 
-static inline bool enable(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
-                          const quern__operand *operand, bool writes)
+static inline bool clear_bit(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+                             const quern__operand *operand, bool writes)
 {
     (void)item;
-    return toggle(archetype, location, operand, true, writes);
+    return change_bit(archetype, location, operand, false, writes);
 }
 
-static inline bool disable(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+static inline bool set_bit(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
                            const quern__operand *operand, bool writes)
 {
     (void)item;
-    return toggle(archetype, location, operand, false, writes);
+    return change_bit(archetype, location, operand, true, writes);
 }
 
 /* Inlined for each kind, so that the loop over the items of a run calls nothing. */
@@ -71,14 +70,14 @@ bool quern__set_values(const quern__storage *storage, quern__run *run, bool is_l
                   : walk_run(storage, run, is_located, set_value, false);
 }
 
-bool quern__set_enabled(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+bool quern__clear_bits(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
 {
-    return walk_run(storage, run, is_located, enable, writes);
+    return walk_run(storage, run, is_located, clear_bit, writes);
 }
 
-bool quern__set_disabled(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+bool quern__set_bits(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
 {
-    return walk_run(storage, run, is_located, disable, writes);
+    return walk_run(storage, run, is_located, set_bit, writes);
 }
 
 static inline bool walk_streams(const quern__gathered *gathered, const quern__storage *storage, bool writes)

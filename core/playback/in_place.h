@@ -21,6 +21,9 @@ void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern
 typedef bool quern__set_function(const quern__storage *storage, quern__run *run, bool is_located,
                                  bool writes);
 
-quern__set_function quern__set_values, quern__set_enabled, quern__set_disabled;
+quern__set_function quern__set_values;
+
+/* The bit of the row flag that the kind needs (needed_flag). */
+quern__set_function quern__clear_bits, quern__set_bits;
 
 #endif

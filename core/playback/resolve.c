@@ -75,8 +75,8 @@ static bool list_fills(const quern__effect *it, quern__sequences *sequences, que
     return true;
 }
 
-/* Where the source lacks the component, a toggle that nothing settled came too early. Rows that come have
- * what they lack enabled; so only what the source has needs to be enabled. */
+/* If the source lacks the component, a toggle that nothing settled came too early. Rows come with clear bits for the
+ * components that they lacked, so only the bits of components that the source has need to be cleared. */
 static bool list_toggles(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
     const quern__planes *planes = sequence->target->planes;
@@ -86,14 +86,14 @@ static bool list_toggles(const quern__effect *it, quern__sequences *sequences, q
     if (!quern__array_reserve(sequences->allocator, &sequences->toggles,
                               sequence->first_toggle + planes->count))
         return false;
-    for (uint32_t i = 0; i < planes->count && planes->list[i].kind == QUERN__PLANE_DISABLED; i++) {
-        const uint32_t index = planes->list[i].id;
+    for (uint32_t i = 0; i < planes->count && quern__plane_is_of_component(planes->list[i].kind); i++) {
+        const uint32_t index = planes->list[i].id, flag = planes->list[i].kind;
         const bool is_in_source = source != NULL && quern__archetype_has(source, index);
-        const bool enables = !quern__bitset_has(it->disables, index);
-        if (!quern__bitset_has(it->toggled, index)) continue;
-        if (is_in_source || (!enables && quern__bitset_has(it->settled, index)))
+        const bool clears = !quern__bitset_has(it->sets[flag], index);
+        if (!quern__bitset_has(it->toggled[flag], index)) continue;
+        if (is_in_source || (!clears && quern__bitset_has(it->settled[flag], index)))
             sequences->toggles.items[sequences->toggles.count++] =
-                (quern__toggle){.plane = i, .enables = enables};
+                (quern__toggle){.plane = i, .clears = clears};
     }
     sequence->toggle_count = sequences->toggles.count - sequence->first_toggle;
     return true;

@@ -41,10 +41,11 @@ typedef struct quern__fill {
     bool replaces; /* an old value stands there, to be destroyed */
 } quern__fill;
 
-/* A component that is disabled at the end of the sequence, or enabled and may come disabled. */
+/* The bit of a row flag that is set at the end of the sequence, or clear and may come set: of a component that is
+ * disabled, or enabled. */
 typedef struct quern__toggle {
     uint32_t plane; /* of the target */
-    bool enables;
+    bool clears;
 } quern__toggle;
 
 typedef struct quern__sequence {

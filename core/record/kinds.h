@@ -32,8 +32,8 @@ typedef enum quern__fold {
 typedef struct quern__command_kind {
     uint8_t traits; /* quern__trait, of each operation of the kind; layouts add NO_HANDLES, NO_OWNED */
     uint8_t fold;   /* quern__fold */
-    uint8_t plain_traits;  /* further traits of an operation whose types have no hooks */
-    uint8_t needed_flag;   /* QUERN__FLAG_...: the component must have it; 0: none */
+    uint8_t plain_traits; /* further traits of an operation whose types have no hooks */
+    uint8_t needed_flag; /* row flag that the component must have, whose bit the command changes; 0: none */
     uint8_t relation_kind; /* that the command has on the component of a relation; 0: it is refused there */
     bool gives_value;      /* of a single kind: a value follows the head of an item */
     bool replaces_itself;  /* doing it once more, with another value, makes the first time void */
@@ -55,17 +55,17 @@ typedef struct quern__command_kind {
  * (playback/kind_calls.c).
  *
  * The kinds on one component come first, since the operations on a component are numbered by them. */
-#define QUERN__SINGLE_KINDS(KIND)                                                                        \
-    KIND(ADD, QUERN__TRAITS_USUAL, quern__read_add, NULL, NULL, .fold = QUERN__FOLD_ROW)                 \
-    KIND(SET, QUERN__TRAITS_USUAL, quern__read_value, quern__set_values, NULL, .fold = QUERN__FOLD_ROW,  \
-         .plain_traits = QUERN__TRAIT_IN_PLACE, .gives_value = true, .replaces_itself = true,            \
-         .relation_kind = QUERN__OPERATION_RELATE)                                                       \
-    KIND(REMOVE, QUERN__TRAITS_USUAL, quern__read_remove, NULL, NULL, .fold = QUERN__FOLD_ROW,           \
-         .relation_kind = QUERN__OPERATION_UNRELATE)                                                     \
-    KIND(ENABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_enable, quern__set_enabled,    \
-         NULL, .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true) \
-    KIND(DISABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_disable, quern__set_disabled, \
-         NULL, .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)
+#define QUERN__SINGLE_KINDS(KIND)                                                                          \
+    KIND(ADD, QUERN__TRAITS_USUAL, quern__read_add, NULL, NULL, .fold = QUERN__FOLD_ROW)                   \
+    KIND(SET, QUERN__TRAITS_USUAL, quern__read_value, quern__set_values, NULL, .fold = QUERN__FOLD_ROW,    \
+         .plain_traits = QUERN__TRAIT_IN_PLACE, .gives_value = true, .replaces_itself = true,              \
+         .relation_kind = QUERN__OPERATION_RELATE)                                                         \
+    KIND(REMOVE, QUERN__TRAITS_USUAL, quern__read_remove, NULL, NULL, .fold = QUERN__FOLD_ROW,             \
+         .relation_kind = QUERN__OPERATION_UNRELATE)                                                       \
+    KIND(ENABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_clear_bit, quern__clear_bits,    \
+         NULL, .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)   \
+    KIND(DISABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_set_bit, quern__set_bits, NULL, \
+         .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)
 
 /* CREATE has any number of operands, with values or without; it is not UNRELATED if one is a relation's component.
  * The operand of RELATE and UNRELATE is the relation's component, and the target is its value. NAME has no operand:

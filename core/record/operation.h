@@ -19,7 +19,8 @@ typedef struct quern__operand {
     uint16_t offset_bytes; /* of the value in an item; 0: none is given */
     bool is_plain;         /* the type has no hooks */
     bool is_relation;      /* the component is a relation's */
-    bool can_disable;
+    uint8_t row_flags;     /* of the component: bits of QUERN__ROW_FLAGS */
+    uint8_t plane;         /* kind of the plane that a kind with needed_flag changes; others: 0 */
 } quern__operand;
 
 /* What an item begins with. */

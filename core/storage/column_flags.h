@@ -46,6 +46,7 @@ enum { QUERN__COLUMN_FLAGS(QUERN__FLAG_NUMBER) QUERN__COLUMN_FLAG_COUNT };
 
 #define QUERN__ROW_FLAG_NUMBER(flag, ...) QUERN__ROW_FLAG_NUMBER_##flag,
 enum { QUERN__ROW_FLAGS(QUERN__ROW_FLAG_NUMBER) QUERN__ROW_FLAG_COUNT };
+enum { QUERN__ROW_FLAG_BITS = (1 << QUERN__ROW_FLAG_COUNT) - 1 };
 
 #define QUERN__FLAG_BIT(flag, ...) QUERN__FLAG_##flag = 1 << QUERN__FLAG_NUMBER_##flag,
 enum { QUERN__COLUMN_FLAGS(QUERN__FLAG_BIT) QUERN__FLAG_NONE = 0 };
@@ -56,7 +57,7 @@ extern const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT];
 /* Number of planes that archetypes keep for a component with these flags. */
 static inline uint32_t quern__column_flags_plane_count(uint32_t flags)
 {
-    return (uint32_t)__builtin_popcount(flags & ((1u << QUERN__ROW_FLAG_COUNT) - 1));
+    return (uint32_t)__builtin_popcount(flags & QUERN__ROW_FLAG_BITS);
 }
 
 /* Translates the flags of a type to the bits that an archive or a replay has for them. */

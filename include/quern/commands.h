@@ -7,9 +7,9 @@
  * Commands are structural changes that a system records while it runs. The next sync point applies them.
  * There is a sync point at the end of each phase, and before each exclusive system of the phase.
  *
- * Each job (one system on one chunk) records into its own stream, without locks. The sync point applies the
- * streams in the order of system, chunk and recording. The order depends neither on which thread recorded a
- * command, nor on the number of threads that apply them:
+ * Each job (one system on one chunk) records into its own stream, without locks. The sync point applies
+ * the streams in the order of system, chunk and recording. The order depends neither on which thread
+ * recorded a command, nor on the number of threads that apply them:
  *
  *   1. Created entities get their handles, in the order of the streams. A slot freed at this sync point is
  *      not reused at it.
@@ -18,11 +18,11 @@
  *      is constructed anew. Commands on relations (<quern/relation.h>) involve several entities: each one
  *      sees the result of all earlier ones. A destroy also destroys other entities, or is dropped,
  *      according to the policies of relations.
- *   3. Rows move. In each archetype, entities from other archetypes are appended, in the order of their old
- *      archetype and row. New entities, in the order of their creation, fill the rows that became free, the
- *      first one first, and are appended after that. Next are the members of instances (<quern/prefab.h>)
- *      that are stored contiguously, in the order of instances. Finally the archetype's last rows fill the
- *      rows that are still free, first to first.
+ *   3. Rows move. In each archetype, entities from other archetypes are appended, in the order of their
+ *      old archetype and row. New entities, in the order of their creation, fill the rows that became
+ *      free, the first one first, and are appended after that. Next are the members of instances
+ *      (<quern/prefab.h>) that are stored contiguously, in the order of instances. Finally the archetype's
+ *      last rows fill the rows that are still free, first to first.
  *   4. Slots are freed in the order of archetype and row, then the slots of entities that were created and
  *      destroyed at the same sync point, in the order of their creation. The slot freed last is reused
  *      first.
@@ -35,8 +35,9 @@
  *
  * Commands on an entity that was destroyed are dropped; quern_schedule_get_drop returns which system
  * recorded them, how many, and why. An entity does not change if its commands add up to more components or
- * bytes than an entity can have, or to a component set for which the world has no archetype left. Its
- * commands are dropped, too, a new entity is not created, and the frame returns an error at its end.
+ * bytes than an entity can have. The same applies if the world has no archetype left for the resulting
+ * component set. Its commands are dropped, too, a new entity is not created, and the frame returns an
+ * error at its end.
  *
  * Nothing is lost if memory runs out: a sync point acquires all the memory that it needs before it changes
  * anything. If it fails, the frame returns an error, the world is as it was before the sync point, and the
@@ -53,8 +54,8 @@
  * quern_schedule_run also returns QUERN_ERROR_OUT_OF_MEMORY at the end of that frame. If the frame fails
  * for another reason, its message mentions both.
  *
- * Errors of all functions that record: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (destroyed at the last sync
- * point or before), FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with
+ * Errors of all functions that record: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (destroyed at the last
+ * sync point or before), FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with
  * QUERN_CHECKS passes the message to the assert handler), UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
 
 #include <quern/base.h>

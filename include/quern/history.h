@@ -111,11 +111,12 @@ QUERN_API void quern_history_destroy(quern_history *history);
  * nothing. jobs may be NULL.
  *
  * Errors, with world and history unchanged: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD, OUT_OF_MEMORY,
- * and INVALID_ARGUMENT. The last means that something cannot be copied, and the message names it: a type
- * with hooks but without a copy hook, instances of prefabs that waiting commands spawn, copies of removed
- * values with hooks for reactions, waiting commands of schedules that the history does not save, or events
- * that a failed frame could not publish. In a build with QUERN_CHECKS it can also mean that values were
- * written through a pointer from before the last save or restore. Threads: main, between frames. */
+ * and INVALID_ARGUMENT. The last means that something cannot be copied, and the message names it. It may
+ * be a type with hooks but no copy hook, or a removed value with hooks that reactions have not seen. It
+ * may be a waiting command that spawns a prefab, or that belongs to a schedule outside of the history. Or
+ * it may be an event that a failed frame could not publish. In a build with QUERN_CHECKS it can also mean
+ * that values were written through a pointer from before the last save or restore. Threads: main, between
+ * frames. */
 QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs);
 
 /** Restores the world and the schedules of the history to a kept frame, which may be earlier or later than
@@ -197,18 +198,18 @@ typedef struct quern_delta_stats {
  *      `from`
  *   3. DESTROYED, by archetype and row of `from`
  *   4. CREATED, by archetype and row of `to`
- *   5. per range of rows by component, by archetype and row of `to`; for one component in this order: ADDED
- *      or CHANGED, ENABLED, DISABLED
+ *   5. per range of rows by component, by archetype and row of `to`; for one component in this order:
+ *      ADDED or CHANGED, ENABLED, DISABLED
  *   6. NAMED, by index of the entity: names that are set
  *   7. RESOURCE, in the order of registration
  *
- * A world equal to `from` becomes equal to `to` if each batch is applied in this order by plain calls, in a
- * loop over its entities: quern_entity_create, _add, _set, _remove, _enable, _set_name and _destroy never
- * fail because of the state of the world. A world with other handles must translate the handles of the
- * entities and the handles inside values; an entity is created before any value refers to it. Everything is
- * removed before anything is added. Therefore names never collide, relations with levels never form a
- * cycle, no entity exceeds its maximum number of components, and a destroyed entity is no entity's target,
- * whatever the policy of the relation.
+ * A world equal to `from` becomes equal to `to` if each batch is applied in this order by plain calls, in
+ * a loop over its entities: quern_entity_create, _add, _set, _remove, _enable, _set_name and _destroy
+ * never fail because of the state of the world. A world with other handles must translate the handles of
+ * the entities and the handles inside values; an entity is created before any value refers to it.
+ * Everything is removed before anything is added. Therefore names never collide, relations with levels
+ * never form a cycle, and no entity exceeds its maximum number of components. A destroyed entity is no
+ * entity's target, so policies of relations have no effect.
  *
  * The target of a relation is the value of the relation's component (a quern_entity), so relating appears
  * as ADDED, CHANGED and REMOVED. A new target appears as CHANGED if the old target exists in `to`, and the
@@ -227,9 +228,9 @@ typedef struct quern_delta_stats {
  * parent (see <quern/active.h>; the tag quern_world_disabled is contained). Entities that move to another
  * archetype appear as ADDED and REMOVED.
  *
- * Two values differ if their described fields differ, or for types without described fields, if their bytes
- * differ. Values of types with hooks and without described fields cannot be compared: they count as CHANGED
- * if they may have been written, and resources of such types always do.
+ * Two values differ if their described fields differ, or for types without described fields, if their
+ * bytes differ. Values of types with hooks and without described fields cannot be compared: they count as
+ * CHANGED if they may have been written, and resources of such types always do.
  *
  * The delta owns the data that its batches point to, even after its frames are dropped and through saves
  * and restores, until quern_delta_destroy. It allocates nothing once a delta of this size was computed

@@ -107,9 +107,9 @@ typedef struct quern_jobs_def {
     /** Called by each of the pool's threads before its first job; may be NULL. Each thread_start has its
      * thread_stop, on the same thread with the same index, even if creating the pool fails.
      * quern_jobs_create does not wait for thread_start. quern_jobs_destroy and quern_jobs_resize, which
-     * replaces all threads, wait for thread_stop. With host_threads, both are called once per call that the
-     * host makes for the pool. They are not called for external threads. Neither function may call the
-     * pool. */
+     * replaces all threads, wait for thread_stop. With host_threads, thread_start is called each time that
+     * a thread of the host becomes a worker, and thread_stop each time that this worker becomes idle. They
+     * are not called for external threads. Neither function may call the pool. */
     void (*thread_start)(void *user_data, uint32_t worker_index) QUERN__ZERO;
     /** Called by each of the pool's threads after its last job; may be NULL. See thread_start. */
     void (*thread_stop)(void *user_data, uint32_t worker_index) QUERN__ZERO;

@@ -164,8 +164,8 @@ typedef struct quern_replay_run_def {
  * registered in the same order (others may follow), entities created by the same calls, and a schedule
  * that has run the same number of frames. The entities are compared before the first frame.
  *
- * A recording without its end, of a program that crashed, or a damaged recording, is run as far as it is
- * intact, including a last frame of which only the inputs were written. The result is then BAD_ARCHIVE.
+ * A damaged recording, or one of a program that crashed, is run as far as it is intact. This includes a
+ * last frame of which only the inputs were written. The result is then BAD_ARCHIVE.
  *
  * Errors: PARTED (the runs differ); LAYOUT_MISMATCH and UNKNOWN_RESOURCE (the message names the
  * difference) and INVALID_ARGUMENT (inputs with hooks), all before anything is changed; BAD_ARCHIVE;

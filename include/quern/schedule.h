@@ -71,12 +71,11 @@ typedef enum quern_system_flags {
     /** The system runs on the main thread, and nothing else runs meanwhile. quern_context_world lets it
      * change the world immediately. It has no terms, unless it is a reaction.
      *
-     * A sync point precedes the system and applies the commands and publishes the events recorded so far in
-     * the phase. That sync point is made in every frame, even if the system is disabled, or skipped because
-     * of its condition or interval, so that what other systems see does not depend on whether it runs. No
-     * sync point follows the system. Its commands are applied, and its events become readable, at the next
-     * sync point: that of the next exclusive system, or of the end of the phase. quern_world_emit publishes
-     * immediately. */
+     * A sync point precedes the system and applies the commands and publishes the events recorded so far
+     * in the phase. That sync point is made in every frame, even if the system is disabled or skipped.
+     * What other systems see therefore does not depend on whether it runs. No sync point follows the
+     * system. Its commands are applied, and its events become readable, at the next sync point: that of
+     * the next exclusive system, or of the end of the phase. quern_world_emit publishes immediately. */
     QUERN_SYSTEM_EXCLUSIVE = 4,
     /** A chunk from which terms leave rows out yields one view with all its rows, in which
      * quern_view_next_run returns the selected ranges. Without this flag, it yields one view per range. */
@@ -162,9 +161,10 @@ typedef struct quern_system_def {
     quern_event items QUERN__ZERO;
     /** Names of systems of the same phase that run after this one.
      *
-     * If the terms of both systems share a component that one of them writes, the earlier system has no end
-     * callback, and the later has neither begin nor condition, the order holds chunk by chunk, like the
-     * order of registration. Otherwise the whole earlier system runs before any part of the later one. */
+     * Normally the whole earlier system runs before any part of the later one. The order holds chunk by
+     * chunk instead, like the order of registration, if three conditions are met: the terms of both
+     * systems share a component that one of them writes, the earlier system has no end callback, and the
+     * later has neither begin nor condition. */
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems of the same phase that run before this one, in the same sense as `before`. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;

@@ -125,9 +125,9 @@ QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, ui
  * little memory for future rows, and all entity records (see docs/design.md).
  *
  * Freeing records changes which handles are given out next: the slots of a freed page are used after all
- * other free slots, in ascending order, and all continue with the highest use count of the page, so that no
- * old handle becomes valid again. This depends only on the world's state, but it changes that state: trim
- * worlds that must stay identical at the same point. As long as each page has a living entity,
+ * other free slots, in ascending order. All of them continue with the highest use count of the page, so
+ * that no old handle becomes valid again. This depends only on the world's state, but it changes that
+ * state: trim worlds that must stay identical at the same point. As long as each page has a living entity,
  * quern_world_hash does not change. Costs a pass over all slots. Errors: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_trim(quern_world *world);
 

@@ -33,8 +33,8 @@ void quern__jobs_drop_links(quern_jobs *jobs)
         }
 }
 
-quern_result quern__check_after(quern_counter *const *after, uint32_t count, const quern_counter *counter,
-                                const char *function)
+quern_result quern__check_after_list(quern_counter *const *after, uint32_t count,
+                                     const quern_counter *counter, const char *function)
 {
     if (count > QUERN_MAX_AFTER)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -70,7 +70,7 @@ static quern__link *more_of(quern__node *node)
 
 /* Relaxed: no other thread has the node before it has links, and afterwards no thread writes this member.
  * */
-bool quern__node_add_room(quern__node *node, uint32_t count)
+bool quern__node_reserve_links(quern__node *node, uint32_t count)
 {
     uint32_t more_count = count - own_count(count);
     node->link_count = (uint16_t)count;
@@ -91,7 +91,7 @@ static void give_room(quern__node *node)
     quern__node *list = atomic_load_explicit(&more_of(node)->node, memory_order_relaxed);
     for (quern__node *each = list; each != NULL; each = each->next)
         each->next = each->job.target;
-    quern__queues_give_nodes(&node->jobs->queues, list);
+    quern__queues_return_nodes(&node->jobs->queues, list);
 }
 
 /* Subtracts `count` counters and submits the job after the last one. Acquire and release: everything that

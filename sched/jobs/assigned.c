@@ -35,7 +35,7 @@ bool quern__node_assign(quern__node *node)
     if (index >= jobs->worker_count) return false;
     quern__worker *worker = &jobs->workers[index];
     if (!quern__queues_push_to(&jobs->queues, &worker->assigned, node)) return false;
-    quern__worker_call(worker);
+    quern__worker_wake(worker);
     return true;
 }
 
@@ -49,7 +49,7 @@ quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_work
                            "%s: on_worker %u is worker %u, and pool '%s' has workers 0 to %u", function,
                            (unsigned)on_worker, (unsigned)index, jobs->name, (unsigned)worker_count - 1);
     if (index != 0 && index < thread_count) return QUERN_OK;
-    if (quern__jobs_is_registered(jobs, index == 0 ? 0 : index + 1 - thread_count)) return QUERN_OK;
+    if (quern__jobs_is_slot_registered(jobs, index == 0 ? 0 : index + 1 - thread_count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: on_worker %u is worker %u of pool '%s', which is whatever thread comes from "
                        "outside; register one (quern_jobs_register_thread), or set caller_only for any",

@@ -72,7 +72,7 @@ static void fire_outside(quern__link *link, quern_jobs *jobs)
     atomic_store_explicit(&link->node, NULL, QUERN__HANDSHAKE_RELEASE);
     pthread_cond_broadcast(&jobs->outside_condition);
     if (quern__jobs_begin_visit(jobs)) {
-        quern__jobs_tell_guests(jobs);
+        quern__jobs_wake_external_workers(jobs);
         quern__jobs_end_visit(jobs);
     }
     pthread_mutex_unlock(&jobs->outside_mutex);
@@ -150,7 +150,7 @@ void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker
     if (take_off(counter, count)) finish_locked(counter, worker);
 }
 
-void quern__worker_settle_slowly(quern__worker *worker)
+void quern__worker_flush_finished_slow(quern__worker *worker)
 {
     /* Cast: the scope of a submitted job is its counter. */
     quern_counter *counter = (quern_counter *)(uintptr_t)worker->done_counter;
@@ -169,7 +169,7 @@ static bool lock_unless_zero(quern_counter *counter)
     uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_acquire);
     for (uint32_t look = 0; pending != 0;) {
         if ((pending & IS_LOCKED) != 0) {
-            quern__thread_wait_for_another(look++);
+            quern__thread_spin_wait(look++);
             pending = atomic_load_explicit(&counter->pending, memory_order_acquire);
         } else if (atomic_compare_exchange_weak_explicit(&counter->pending, &pending, pending | IS_LOCKED,
                                                          memory_order_acquire, memory_order_acquire)) {

@@ -143,13 +143,13 @@ static void fence_outside(void)
  * broadcast too many does no harm. */
 static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
-    atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
+    atomic_fetch_add_explicit(&jobs->outside_waiter_count, 1, QUERN__HANDSHAKE_RELEASE);
     fence_outside();
     pthread_mutex_lock(&jobs->outside_mutex);
-    while (!wait->is_done(wait) && !quern__jobs_has_place(jobs))
+    while (!wait->is_done(wait) && !quern__jobs_has_free_external_slot(jobs))
         quern__condition_wait(&jobs->outside_condition, &jobs->outside_mutex, wait->until_ns);
     pthread_mutex_unlock(&jobs->outside_mutex);
-    atomic_fetch_sub_explicit(&jobs->outside_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&jobs->outside_waiter_count, 1, memory_order_relaxed);
 }
 
 /* Waits while all external slots are in use: sleeps outside of the pool, or continues as a worker as soon
@@ -159,9 +159,9 @@ static void wait_outside(quern_jobs *jobs, counter_wait *waiting)
     quern__wait wait = make_wait(waiting);
     add_links(waiting, jobs, NULL);
     while (!wait.is_done(&wait)) {
-        quern__worker *guest = quern__jobs_try_enter(jobs);
-        if (guest != NULL) {
-            quern__worker_wait(guest, &wait);
+        quern__worker *worker = quern__jobs_try_enter(jobs);
+        if (worker != NULL) {
+            quern__worker_wait(worker, &wait);
             quern__jobs_leave(jobs);
         } else {
             sleep_outside(jobs, &wait);
@@ -178,9 +178,9 @@ static quern_result wait_from_outside(quern_jobs *jobs, counter_wait *waiting, c
 {
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
-    quern__worker *guest = quern__jobs_try_enter(jobs);
-    if (guest != NULL) {
-        wait_inside(guest, waiting);
+    quern__worker *worker = quern__jobs_try_enter(jobs);
+    if (worker != NULL) {
+        wait_inside(worker, waiting);
         quern__jobs_leave(jobs);
     } else {
         wait_outside(jobs, waiting);
@@ -230,7 +230,7 @@ static quern_result wait_for_any(quern_jobs *jobs, quern_counter *const *counter
     waiting.until_ns = 0;
     waiting.is_over = is_over;
     quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker != NULL) quern__worker_settle(worker);
+    if (worker != NULL) quern__worker_flush_finished(worker);
     *out_index = find_done(&waiting);
     if (*out_index != count || limit_ns == 0) return QUERN_OK;
     waiting.until_ns = end_of_limit(limit_ns);

@@ -26,12 +26,12 @@
 
 enum { FAR_FROM_OWNER = 8 };
 
-void quern__deque_init(quern__deque *deque, bool is_alone)
+void quern__deque_init(quern__deque *deque, bool has_no_thieves)
 {
     atomic_init(&deque->top, 0);
     atomic_init(&deque->bottom, 0);
     deque->known_top = 0;
-    deque->is_alone = is_alone;
+    deque->has_no_thieves = has_no_thieves;
     for (uint32_t index = 0; index < QUERN__DEQUE_CAPACITY; index++) {
         quern__deque_slot *slot = &deque->slots[index];
         atomic_init(&slot->run, NULL);
@@ -66,7 +66,7 @@ bool quern__deque_peek(quern__deque *deque, quern__job *out_job)
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job)
 {
     int64_t top;
-    return read_oldest(deque, &top, out_job) && quern__deque_swap_top(deque, top);
+    return read_oldest(deque, &top, out_job) && quern__deque_claim_top(deque, top);
 }
 
 /* What was read of the slot counts only when the swap succeeds: then it was this job's. */
@@ -75,6 +75,6 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
 {
     int64_t top;
     if (!read_oldest(deque, &top, out_job)) return false;
-    if (!quern__scope_is(out_job->scope, scope) && top < from_index) return false;
-    return quern__scope_allows(out_job->scope, awaited) && quern__deque_swap_top(deque, top);
+    if (!quern__scope_matches(out_job->scope, scope) && top < from_index) return false;
+    return quern__scope_allows(out_job->scope, awaited) && quern__deque_claim_top(deque, top);
 }

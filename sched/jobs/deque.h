@@ -59,7 +59,7 @@ static inline bool quern__scope_is_closed(const void *scope)
 }
 
 /* Whether it is the same, closed or not: who waits for a counter waits for a graph that it counts. */
-static inline bool quern__scope_is(const void *scope, const void *other)
+static inline bool quern__scope_matches(const void *scope, const void *other)
 {
     return (((uintptr_t)scope ^ (uintptr_t)other) & ~(uintptr_t)1) == 0;
 }
@@ -70,7 +70,8 @@ static inline bool quern__scope_is(const void *scope, const void *other)
 /* awaited: what the worker waits for that would run the job meanwhile. */
 static inline bool quern__scope_allows(const void *scope, const void *awaited)
 {
-    return !quern__scope_is_closed(scope) || quern__scope_is(scope, awaited) || awaited == QUERN__ANY_SCOPE;
+    return !quern__scope_is_closed(scope) || quern__scope_matches(scope, awaited) ||
+           awaited == QUERN__ANY_SCOPE;
 }
 
 #ifndef QUERN__DEQUE_CAPACITY
@@ -92,12 +93,12 @@ typedef struct quern__deque {
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t top;    /* only grows; moved by who takes the oldest job */
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t bottom; /* written by the owner alone */
     int64_t known_top;                                   /* the owner's last look at top; <= top */
-    bool is_alone;                                       /* there are no thieves */
+    bool has_no_thieves;                                 /* there are no thieves */
     _Alignas(QUERN__APART_BYTES) quern__deque_slot slots[QUERN__DEQUE_CAPACITY];
 } quern__deque;
 
-/* is_alone promises that nobody will ever steal: pop then needs no ordered store. */
-void quern__deque_init(quern__deque *deque, bool is_alone);
+/* has_no_thieves promises that nobody will ever steal: pop then needs no ordered store. */
+void quern__deque_init(quern__deque *deque, bool has_no_thieves);
 
 /* Any thread. The oldest job; false when empty or when somebody else was quicker. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
@@ -177,7 +178,7 @@ static inline void quern__deque_read_slot(const quern__deque_slot *slot, quern__
 /* Takes the oldest job unless somebody else does. seq_cst: in one order with the other takers' swaps and
  * the accesses of pop and steal. It releases, too: see is_full. Pairs with all other swaps, and as a
  * release with the acquire in is_full. */
-static inline bool quern__deque_swap_top(quern__deque *deque, int64_t top)
+static inline bool quern__deque_claim_top(quern__deque *deque, int64_t top)
 {
     return atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1, memory_order_seq_cst,
                                                    memory_order_relaxed);
@@ -196,7 +197,7 @@ static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)
  * store and load pair with the two loads in read_oldest (deque.c). */
 static inline quern__deque_slot *quern__deque_pop(quern__deque *deque)
 {
-    if (deque->is_alone) return quern__deque_pop_alone(deque);
+    if (deque->has_no_thieves) return quern__deque_pop_alone(deque);
     int64_t bottom = quern__deque_bottom(deque) - 1;
     /* The write and the read of the agreement with thieves, see deque.c. The store releases as well: a
      * thief that reads this value takes a job that an earlier push published, and a relaxed store of the
@@ -204,7 +205,8 @@ static inline quern__deque_slot *quern__deque_pop(quern__deque *deque)
     atomic_store_explicit(&deque->bottom, bottom, memory_order_seq_cst);
     int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
     if (top < bottom) return quern__deque_slot_of(deque, bottom);
-    bool taken = top == bottom && quern__deque_swap_top(deque, top); /* the last one: thieves may want it */
+    bool taken =
+        top == bottom && quern__deque_claim_top(deque, top); /* the last one: thieves may want it */
     /* The deque is empty. Relaxed: a thief that reads this bottom takes nothing, since top stands there, or
      * its swap fails. */
     atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_relaxed);

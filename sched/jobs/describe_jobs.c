@@ -6,26 +6,28 @@
 
 /* A picture of a pool in words, taken while it works: every read is relaxed, and shows about now. */
 
-static bool has_bit(const quern__mask *mask, uint32_t index)
+static bool has_bit(const quern__worker_mask *mask, uint32_t index)
 {
     return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
 }
 
-static bool is_inside(const quern_jobs *jobs, const quern__worker *guest)
+static bool is_inside(const quern_jobs *jobs, const quern__worker *worker)
 {
-    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> quern__guest_place(guest) & 1) !=
-           0;
+    return (atomic_load_explicit(&jobs->external_slots, memory_order_relaxed) >>
+                quern__worker_external_slot(worker) &
+            1) != 0;
 }
 
 static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
 {
-    if (quern__worker_is_guest(worker) && !is_inside(jobs, worker))
-        return quern__jobs_is_registered(jobs, quern__guest_place(worker)) ? "outside, registered"
-                                                                           : "outside";
+    if (quern__worker_is_external(worker) && !is_inside(jobs, worker))
+        return quern__jobs_is_slot_registered(jobs, quern__worker_external_slot(worker))
+                   ? "outside, registered"
+                   : "outside";
     if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
     if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
-    if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
-    if (atomic_load_explicit(&worker->serving, memory_order_relaxed) != NULL) return "in a job";
+    if (atomic_load_explicit(&worker->awaited_scope, memory_order_relaxed) != NULL) return "in a wait";
+    if (atomic_load_explicit(&worker->served_scope, memory_order_relaxed) != NULL) return "in a job";
     return "awake";
 }
 
@@ -36,13 +38,13 @@ static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
 
 static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
 {
-    const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     quern__print(
         printer,
         "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, "
         "%u for the caller\n",
         jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)__builtin_popcount(inside),
-        (unsigned)jobs->guest_count,
+        (unsigned)jobs->external_count,
         (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
         (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
         (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
@@ -52,14 +54,14 @@ static void describe_worker(quern__printer *printer, const quern_jobs *jobs, con
 {
     int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
     int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
-    const char *work = atomic_load_explicit(&worker->work, memory_order_relaxed);
+    const char *work = atomic_load_explicit(&worker->work_name, memory_order_relaxed);
     quern__print(printer,
                  "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; gave way %u times\n",
                  (unsigned)worker->index, state_of(jobs, worker), work != NULL ? ", in '" : "",
                  work != NULL ? work : "", work != NULL ? "'" : "", (long long)top, (long long)bottom,
                  (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),
                  (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed),
-                 (unsigned)atomic_load_explicit(&worker->place.given_way_count, memory_order_relaxed));
+                 (unsigned)atomic_load_explicit(&worker->cpu_slot.yield_count, memory_order_relaxed));
 }
 
 static void describe_workers(quern__printer *printer, quern_jobs *jobs)

@@ -28,7 +28,7 @@ static void run_fork(quern__job *job, quern__worker *worker)
 {
     quern_fork *fork = job->target;
     fork->function(fork->user_data, worker->index);
-    quern__worker_settle(worker);
+    quern__worker_flush_finished(worker);
     quern__worker *owner = fork->owner;
     uint32_t before = atomic_exchange_explicit(&fork->state, FORK_DONE, memory_order_acq_rel);
     if (before == FORK_SLEEPING) quern__parker_give(&owner->parker);
@@ -105,13 +105,13 @@ static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) return false;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == fork) {
-            quern__worker_settle(worker); /* subtract the jobs that ran above the fork */
+            quern__worker_flush_finished(worker); /* subtract the jobs that ran above the fork */
             call(fork, worker, quern__deque_bottom(&worker->deque));
             return true;
         }
         quern__job job;
         quern__deque_read_slot(slot, &job);
-        quern__worker_run_own(worker, &job);
+        quern__worker_run_own_job(worker, &job);
     }
     return false;
 }

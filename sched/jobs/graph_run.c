@@ -246,7 +246,7 @@ static bool has_finished_or_needs_caller(const quern__wait *wait)
 static void run_shared(quern_graph *graph, quern__worker *caller)
 {
     quern__wait wait = {.scope = graph->scope, .target = graph, .is_done = has_finished_or_needs_caller};
-    quern__worker_note_processor(caller);
+    quern__worker_publish_processor(caller);
     quern__graph_run_ready(graph, caller, quern__graph_reset(graph, caller, NULL));
     while (!has_finished(graph)) {
         quern__worker_wait(caller, &wait);
@@ -256,9 +256,9 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
 
 static void run_alone(quern_graph *graph, quern__worker *worker)
 {
-    quern__worker_close(worker, 1);
+    quern__worker_add_closed_depth(worker, 1);
     quern__graph_run_alone(graph, worker);
-    quern__worker_close(worker, (uint32_t)-1);
+    quern__worker_add_closed_depth(worker, (uint32_t)-1);
 }
 
 static void run_timed(quern_graph *graph, quern__worker *caller)
@@ -359,7 +359,7 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
 {
     if (is_for_one(graph, worker->jobs)) return QUERN__RUN_ALONE;
     const quern__run_mode mode = quern__graph_choose_mode(graph);
-    const bool can_alone = !graph->needs_guest || quern__worker_is_guest(worker);
+    const bool can_alone = !graph->needs_guest || quern__worker_is_external(worker);
     /* Always wake: an external worker may leave the pool with tasks in its deque for which no worker was
      * woken. */
     return mode == QUERN__RUN_ALONE && can_alone ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
@@ -404,7 +404,7 @@ static void run_submitted(quern__job *job, quern__worker *worker)
 {
     quern_graph *graph = job->target;
     if (graph->is_waiting) delist(graph);
-    if (graph->needs_guest && is_for_one(graph, worker->jobs) && !quern__worker_is_guest(worker)) {
+    if (graph->needs_guest && is_for_one(graph, worker->jobs) && !quern__worker_is_external(worker)) {
         graph->caller_node.job = *job; /* begin again, on an external worker */
         quern__node_submit(&graph->caller_node, worker);
         return;
@@ -420,7 +420,7 @@ static void run_submitted(quern__job *job, quern__worker *worker)
     }
     graph->start_ns = start_ns;
     graph->wake = mode == QUERN__RUN_WAKE;
-    quern__worker_note_processor(worker);
+    quern__worker_publish_processor(worker);
     quern__graph_task *list = quern__graph_reset(graph, worker, NULL);
     if (list != NULL) quern__graph_run_ready(graph, worker, list);
 }
@@ -445,12 +445,12 @@ static quern_result submit_claimed(quern_graph *graph, quern_jobs *jobs, const q
     graph->scope = quern__scope_close(def->counter != NULL ? (const void *)def->counter : graph);
     graph->caller_node.jobs = jobs;
     graph->caller_node.queue = QUERN__QUEUE_CALLER;
-    graph->caller_node.link_count = QUERN__KEPT_NODE;
+    graph->caller_node.link_count = QUERN__CALLER_OWNED_NODE;
     node->job = (quern__job){.run = run_submitted, .scope = graph->scope, .target = graph};
     node->queue = QUERN__QUEUE_NORMAL;
     node->jobs = jobs;
-    if (!quern__node_add_room(node, def->after_count)) {
-        quern__queues_give_node(&jobs->queues, node);
+    if (!quern__node_reserve_links(node, def->after_count)) {
+        quern__queues_return_node(&jobs->queues, node);
         return fail_memory();
     }
     graph->is_waiting = false;
@@ -470,7 +470,7 @@ quern_result quern_graph_submit(quern_graph *graph, quern_jobs *jobs, const quer
     if (jobs == NULL) return quern__fail_null("quern_graph_submit", "jobs");
     if (def == NULL) def = &plain;
     quern_result result =
-        quern__check_after(def->after, def->after_count, def->counter, "quern_graph_submit");
+        quern__check_after_list(def->after, def->after_count, def->counter, "quern_graph_submit");
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_graph_submit");
     if (result == QUERN_OK) result = claim_all(graph, sharers(jobs), NULL, "quern_graph_submit");
     if (result != QUERN_OK) return result;

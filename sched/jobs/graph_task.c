@@ -17,7 +17,7 @@
 
 /* --------------------------------------------------------------------- tasks that only the caller may run */
 
-static void run_called(quern__job *job, quern__worker *guest);
+static void run_called(quern__job *job, quern__worker *worker);
 
 /* Counts a task in caller_tasks, and calls an external worker if the task is the first that is counted. The
  * task is in the list before it is counted, so each counted task is found. The job caller_node is not in a
@@ -203,9 +203,9 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
                                    quern__graph_task *list)
 {
     const quern__named_work work = quern__worker_begin_named(worker, quern__task_node(shared)->name);
-    quern__worker_close(worker, 1);
+    quern__worker_add_closed_depth(worker, 1);
     uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
-    quern__worker_close(worker, (uint32_t)-1);
+    quern__worker_add_closed_depth(worker, (uint32_t)-1);
     quern__worker_end_named(worker, &work);
     /* Acquire and release: publishes what this worker wrote; the last participant acquires what all wrote.
      * Therefore the flag is read with relaxed order. */
@@ -241,7 +241,7 @@ static void start_loop(quern__graph_task *starting, const quern__range *range, c
     quern__loop_init(&starting->loop, run_task_offer, root->scope, range, slots,
                      root->caller != NULL ? root->caller : worker);
     starting->loop.range.cancel = root->cancel;
-    starting->loop.wake = root->wake && quern__jobs_has_processor(worker->jobs);
+    starting->loop.wake = root->wake && quern__jobs_has_spare_processor(worker->jobs);
     /* The starting worker's reference. Relaxed: no other thread knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
@@ -258,13 +258,13 @@ static plain_work begin_plain(quern__worker *worker, const quern__graph_node *no
     const plain_work plain = {.floor = worker->floor,
                               .work = quern__worker_begin_named(worker, node->name)};
     worker->floor = quern__deque_bottom(&worker->deque);
-    quern__worker_close(worker, 1);
+    quern__worker_add_closed_depth(worker, 1);
     return plain;
 }
 
 static void end_plain(quern__worker *worker, const plain_work *plain)
 {
-    quern__worker_close(worker, (uint32_t)-1);
+    quern__worker_add_closed_depth(worker, (uint32_t)-1);
     worker->floor = plain->floor;
     quern__worker_end_named(worker, &plain->work);
 }
@@ -358,7 +358,7 @@ static void run_start(quern__job *job, quern__worker *worker);
 /* Wakes another worker, if the run may, after tasks were pushed into the worker's deque. */
 static void tell_others(const quern_graph *root, quern__worker *worker)
 {
-    if (root->wake && quern__jobs_has_processor(worker->jobs))
+    if (root->wake && quern__jobs_has_spare_processor(worker->jobs))
         quern__jobs_notify(worker->jobs, worker, root->scope);
 }
 
@@ -389,18 +389,18 @@ static quern__graph_task *run_caller_tasks(quern_graph *root, quern__worker *cal
 /* Runs on an external worker that call_guest called. No second one is called as long as call_count is above
  * 0. Each counted task is unfinished, so the graph exists until that task has run. Acquire and release:
  * pairs with call_guest. */
-static void run_called(quern__job *job, quern__worker *guest)
+static void run_called(quern__job *job, quern__worker *worker)
 {
     quern_graph *root = job->target;
     quern__graph_task *list = NULL;
     bool is_last;
-    note_help(root, guest);
+    note_help(root, worker);
     do {
         quern__graph_task *task = take_caller_task(root);
         is_last = atomic_fetch_sub_explicit(&root->call_count, 1, memory_order_acq_rel) == 1;
-        list = run_task(task, guest, list);
+        list = run_task(task, worker, list);
     } while (!is_last);
-    if (list != NULL) quern__graph_run_ready(root, guest, list);
+    if (list != NULL) quern__graph_run_ready(root, worker, list);
 }
 
 /* ------------------------------------------------------------------------------------------ priorities */

@@ -81,7 +81,7 @@ void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__work
 {
     quern__graph_times *times = &graph->times;
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
-    if (!was_helped && took_ns >= 2 * (uint64_t)GRAPH_QUIET_NS) quern__worker_let_others_come(worker);
+    if (!was_helped && took_ns >= 2 * (uint64_t)GRAPH_QUIET_NS) quern__worker_yield_after_long_work(worker);
     const uint64_t most_ns = was_helped ? took_ns * worker->jobs->thread_count : took_ns;
     if (times->serial_ns > most_ns) times->serial_ns = most_ns;
     if (times->serial_ns < took_ns) times->serial_ns = took_ns;

@@ -3,8 +3,9 @@
 #ifndef QUERN_SCHED_JOBS_JOB_OBSERVER_H
 #define QUERN_SCHED_JOBS_JOB_OBSERVER_H
 
-/* Who looks on at a pool. The job system knows no more of it than this; a trace is one
- * (sched/observe/trace.h). While nobody wants to see anything, looking costs one branch. */
+/* Interfaces through which a pool reports what its workers do. The job system knows nothing else about an
+ * observer; the trace (sched/observe/trace.h) implements one. While no observer records, reporting costs one
+ * branch. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,41 +13,45 @@
 #include <stdint.h>
 
 typedef enum quern__job_event {
-    QUERN__JOB_STEAL, /* a search that found a job, or items of a loop */
-    QUERN__JOB_SLEEP,
-    QUERN__JOB_LOOP, /* help with a parallel loop that somebody else waits for */
-    QUERN__JOB_NAMED /* work that has a name */
+    QUERN__JOB_EVENT_STEAL, /* a search that found a job or loop items */
+    QUERN__JOB_EVENT_SLEEP, /* a sleep */
+    QUERN__JOB_EVENT_LOOP,  /* help with a parallel loop that another thread waits for */
+    QUERN__JOB_EVENT_NAMED  /* work with a name */
 } quern__job_event;
 
+/* Receiver of the events of pools and schedules. */
 typedef struct quern__observer {
-    _Atomic bool is_running;     /* events are wanted */
-    _Atomic uint32_t user_count; /* pools and schedules that hold on to it */
-    /* By the worker itself, of what ends now. name: of the work, which may end with this call, or NULL. */
-    void (*show)(struct quern__observer *observer, uint32_t worker_index, quern__job_event event,
-                 const char *name, uint64_t begin_ns, uint32_t count);
+    _Atomic bool is_recording;   /* whether events are wanted */
+    _Atomic uint32_t user_count; /* number of pools and schedules that hold a pointer to the observer */
+    /* Reports an event that ends now. Called by the worker on its own thread. name: of the work, or NULL; valid
+     * during the call. */
+    void (*report)(struct quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                   const char *name, uint64_t begin_ns, uint32_t count);
 } quern__observer;
 
-/* Who looks on at the loops that one worker runs and waits for, in pools of one thread; not at those inside
- * of them. By the worker itself, when such a loop has ended. piece_count: of at least `grain` items each.
- */
-typedef struct quern__loop_watch {
-    void (*tell)(struct quern__loop_watch *watch, uint32_t piece_count, uint64_t took_ns);
-} quern__loop_watch;
+/* Receiver of the durations of loops in a pool of one thread, attached to one worker. Loops inside of such a loop
+ * are not reported. */
+typedef struct quern__loop_observer {
+    /* Reports a loop that ended just now. Called by the worker on its own thread. piece_count: number of pieces
+     * of `grain` items that the loop had; the last one may be smaller. */
+    void (*report)(struct quern__loop_observer *observer, uint32_t piece_count, uint64_t took_ns);
+} quern__loop_observer;
 
-/* One relaxed load. It orders nothing, since an event too many or too few does no harm. */
-static inline bool quern__observer_wants(const quern__observer *observer)
+/* Returns whether events are wanted. Relaxed: an event too many or too few does no harm. */
+static inline bool quern__observer_is_recording(const quern__observer *observer)
 {
-    return observer != NULL && atomic_load_explicit(&observer->is_running, memory_order_relaxed);
+    return observer != NULL && atomic_load_explicit(&observer->is_recording, memory_order_relaxed);
 }
 
-/* A pool or schedule begins to hold on to it, and has ended. observer may be NULL. Relaxed: whoever gives
- * the observer to somebody does not destroy it meanwhile. */
+/* Registers a pool or schedule that keeps a pointer to the observer. observer may be NULL. Relaxed: the caller
+ * guarantees that the observer is not destroyed meanwhile. */
 static inline void quern__observer_add_user(quern__observer *observer)
 {
     if (observer != NULL) atomic_fetch_add_explicit(&observer->user_count, 1, memory_order_relaxed);
 }
 
-/* Release: pairs with the acquire in quern_trace_destroy, so that comes after all that was shown. */
+/* Ends quern__observer_add_user. Release: pairs with the acquire in quern_trace_destroy, which therefore happens
+ * after all reports. */
 static inline void quern__observer_remove_user(quern__observer *observer)
 {
     if (observer != NULL) atomic_fetch_sub_explicit(&observer->user_count, 1, memory_order_release);

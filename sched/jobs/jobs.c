@@ -28,8 +28,8 @@ static bool has_stopped(const quern_jobs *jobs)
 static bool can_find_job(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;
-    return !quern__queue_is_empty(&worker->assigned) || quern__jobs_any(jobs) ||
-           (quern__worker_is_guest(worker) &&
+    return !quern__queue_is_empty(&worker->assigned) || quern__jobs_has_any_job(jobs) ||
+           (quern__worker_is_external(worker) &&
             !quern__queue_looks_empty(&jobs->queues, QUERN__QUEUE_CALLER));
 }
 
@@ -66,7 +66,7 @@ static bool begin_rest(quern__worker *worker)
     bool stops = false;
     pthread_mutex_lock(&jobs->queues.mutex);
     bool can_rest = !can_find_job(worker);
-    if (can_rest && atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed) == 1)
+    if (can_rest && atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_relaxed) == 1)
         stops = stop_locked(jobs);
     pthread_mutex_unlock(&jobs->queues.mutex);
     if (stops) give_permits(jobs);
@@ -79,7 +79,7 @@ static bool end_rest(quern__worker *worker)
     quern_jobs *jobs = worker->jobs;
     pthread_mutex_lock(&jobs->queues.mutex);
     bool goes_on = !has_stopped(jobs) && can_find_job(worker);
-    if (goes_on) atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+    if (goes_on) atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&jobs->queues.mutex);
     return goes_on;
 }
@@ -114,11 +114,11 @@ static void *worker_main(void *argument)
     quern_jobs *jobs = worker->jobs;
     quern__job job;
     wait_for_the_others(jobs);
-    quern__worker_begin_thread(worker);
+    quern__worker_set_up_thread(worker);
     quern__current_worker = worker;
     for (;;) {
-        if (quern__worker_next(worker, &job))
-            quern__worker_run(worker, &job);
+        if (quern__worker_find_job(worker, &job))
+            quern__worker_run_job(worker, &job);
         else if (!is_stopping(jobs))
             quern__worker_sleep(worker);
         else if (!rest(worker))
@@ -135,20 +135,20 @@ static bool goes_idle(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     uint32_t index = worker->index;
-    quern__worker_fall_asleep(worker);
+    quern__worker_begin_sleep_time(worker);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
-    quern__mask_set(&jobs->idle, index);
+    quern__worker_mask_set(&jobs->idle, index);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    bool has_work = quern__jobs_any(jobs) || !quern__queue_is_empty(&worker->assigned);
-    if (!has_work || !quern__mask_clear(&jobs->idle, index)) return true;
+    bool has_work = quern__jobs_has_any_job(jobs) || !quern__queue_is_empty(&worker->assigned);
+    if (!has_work || !quern__worker_mask_clear(&jobs->idle, index)) return true;
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
-    (void)quern__worker_wake_up(worker);
+    (void)quern__worker_end_sleep_time(worker);
     return false;
 }
 
 /* Release at the end: pairs with the acquire in end_lent. Counting sleepers down is relaxed: a look at
  * them in vain does no harm. */
-void quern__jobs_lend(void *argument)
+void quern__jobs_run_on_host_thread(void *argument)
 {
     quern__worker *worker = argument;
     quern_jobs *jobs = worker->jobs;
@@ -156,53 +156,53 @@ void quern__jobs_lend(void *argument)
     worker->outer = quern__current_worker;
     quern__current_worker = worker;
     worker->has_slept = true;
-    (void)quern__worker_wake_up(worker);
+    (void)quern__worker_end_sleep_time(worker);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     if (quern__parker_has_permit(&worker->parker)) quern__parker_take(&worker->parker);
     quern__worker *outer = worker->outer;
     do {
         quern__worker_call_start(worker);
-        while (quern__worker_next(worker, &job))
-            quern__worker_run(worker, &job);
+        while (quern__worker_find_job(worker, &job))
+            quern__worker_run_job(worker, &job);
         quern__worker_call_stop(worker); /* another thread may be this worker as soon as it is idle */
     } while (!goes_idle(worker));
     quern__current_worker = outer;
     /* The mutex is the last that is touched of the pool; see end_lent. */
     pthread_mutex_lock(&jobs->outside_mutex);
-    atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_release);
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
 /* -------------------------------------------------------------------------------------------- lifetime */
 
-static quern_result check_thread_count(uint32_t thread_count, uint32_t guest_count, const char *function)
+static quern_result check_thread_count(uint32_t thread_count, uint32_t external_count, const char *function)
 {
-    if (guest_count > QUERN_MAX_GUESTS)
+    if (external_count > QUERN_MAX_GUESTS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: places for %u guests asked for; the limit is %d (QUERN_MAX_GUESTS)",
-                           function, (unsigned)guest_count, QUERN_MAX_GUESTS);
-    if (thread_count <= QUERN_MAX_THREADS + 1 - guest_count) return QUERN_OK;
+                           function, (unsigned)external_count, QUERN_MAX_GUESTS);
+    if (thread_count <= QUERN_MAX_THREADS + 1 - external_count) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: %u threads asked for, and places for %u guests; the limit is %d workers "
                        "(QUERN_MAX_THREADS), of which the first guest is one of the threads",
-                       function, (unsigned)thread_count, (unsigned)guest_count, QUERN_MAX_THREADS);
+                       function, (unsigned)thread_count, (unsigned)external_count, QUERN_MAX_THREADS);
 }
 
-static uint32_t choose_thread_count(uint32_t asked_count, uint32_t guest_count,
+static uint32_t choose_thread_count(uint32_t asked_count, uint32_t external_count,
                                     const quern_processors *processors)
 {
     if (asked_count != 0) return asked_count;
-    uint32_t processor_count = quern__processors_beside_caller(processors);
-    uint32_t most = QUERN_MAX_THREADS + 1 - guest_count;
+    uint32_t processor_count = quern__count_processors_with_caller(processors);
+    uint32_t most = QUERN_MAX_THREADS + 1 - external_count;
     return processor_count < most ? processor_count : most;
 }
 
 /* --------------------------------------------------------------------------------------------- workers */
 
 /* The first guest is one of the threads. */
-static uint32_t count_workers(uint32_t thread_count, uint32_t guest_count)
+static uint32_t count_workers(uint32_t thread_count, uint32_t external_count)
 {
-    return thread_count - 1 + guest_count;
+    return thread_count - 1 + external_count;
 }
 
 static void release_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count, uint32_t parker_count)
@@ -212,14 +212,14 @@ static void release_workers(quern_jobs *jobs, quern__worker *workers, uint32_t c
     quern__release(&jobs->allocator, workers, count * sizeof(quern__worker), _Alignof(quern__worker));
 }
 
-static bool init_worker(quern_jobs *jobs, quern__worker *worker, uint32_t index, bool is_alone)
+static bool init_worker(quern_jobs *jobs, quern__worker *worker, uint32_t index, bool has_no_thieves)
 {
     memset((void *)worker, 0, sizeof *worker);
-    quern__deque_init(&worker->deque, is_alone);
-    atomic_init(&worker->serving, NULL);
-    atomic_init(&worker->serving_from, 0);
-    atomic_init(&worker->waiting, NULL);
-    atomic_init(&worker->more_count, 0);
+    quern__deque_init(&worker->deque, has_no_thieves);
+    atomic_init(&worker->served_scope, NULL);
+    atomic_init(&worker->served_from_index, 0);
+    atomic_init(&worker->awaited_scope, NULL);
+    atomic_init(&worker->more_awaited_count, 0);
     worker->jobs = jobs;
     worker->index = index;
     worker->random = index;
@@ -250,9 +250,9 @@ static quern_result fail_workers(const char *function, const char *name, uint32_
 /* --------------------------------------------------------------------------------------- start and end */
 
 /* Relaxed: nobody else is in the pool yet. */
-static void clear_mask(quern__mask *mask)
+static void clear_mask(quern__worker_mask *mask)
 {
-    for (uint32_t word = 0; word < QUERN__MASK_WORDS; word++)
+    for (uint32_t word = 0; word < QUERN__WORKER_MASK_WORDS; word++)
         atomic_store_explicit(&mask->words[word], 0, memory_order_relaxed);
 }
 
@@ -260,7 +260,7 @@ static void clear_mask(quern__mask *mask)
 static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
 {
     jobs->thread_count = thread_count;
-    jobs->worker_count = count_workers(thread_count, jobs->guest_count);
+    jobs->worker_count = count_workers(thread_count, jobs->external_count);
     atomic_store_explicit(&jobs->public_thread_count, thread_count, memory_order_relaxed);
     atomic_store_explicit(&jobs->fork_count, jobs->worker_count > 1 ? quern__fork_count : QUERN__NO_THREADS,
                           memory_order_relaxed);
@@ -270,20 +270,21 @@ static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
  * the threads publishes them. */
 static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
 {
-    quern__watch_forks();
+    quern__count_forks();
     jobs->workers = workers;
     set_thread_count(jobs, thread_count);
     jobs->worker_capacity = jobs->worker_count;
     jobs->processor_count = quern_processor_count();
     jobs->spin_ns =
-        thread_count > quern__processors_beside_caller(&jobs->processors) ? 0 : jobs->asked_spin_ns;
-    jobs->is_asymmetric = (jobs->worker_count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
+        thread_count > quern__count_processors_with_caller(&jobs->processors) ? 0 : jobs->requested_spin_ns;
+    jobs->uses_asymmetric_fence =
+        (jobs->worker_count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
     clear_mask(&jobs->idle);
     clear_mask(&jobs->blocked);
     atomic_store_explicit(&jobs->sleeper_count, 0, memory_order_relaxed);
     atomic_store_explicit(&jobs->is_stopping, false, memory_order_relaxed);
     atomic_store_explicit(&jobs->has_stopped, false, memory_order_relaxed);
-    atomic_store_explicit(&jobs->lent_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&jobs->active_thread_count, 0, memory_order_relaxed);
 }
 
 /* Workers that run on the host's threads begin idle. Relaxed: no thread from outside knows the pool yet. */
@@ -292,9 +293,9 @@ static void offer_workers(quern_jobs *jobs)
     atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
         quern__queues_open(&jobs->queues, &jobs->workers[index].assigned);
-        quern__worker_run_dry(&jobs->workers[index], quern__clock_ns());
-        quern__worker_fall_asleep(&jobs->workers[index]);
-        quern__mask_set(&jobs->idle, index);
+        quern__worker_begin_idle_time(&jobs->workers[index], quern__clock_ns());
+        quern__worker_begin_sleep_time(&jobs->workers[index]);
+        quern__worker_mask_set(&jobs->idle, index);
     }
 }
 
@@ -304,11 +305,11 @@ static uint32_t start_threads(quern_jobs *jobs)
 {
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
         quern__worker *worker = &jobs->workers[index];
-        atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
         quern__queues_open(&jobs->queues, &worker->assigned);
-        quern__worker_run_dry(worker, quern__clock_ns()); /* until it comes */
+        quern__worker_begin_idle_time(worker, quern__clock_ns()); /* until it comes */
         if (quern__thread_start(&worker->thread, jobs->stack_bytes, worker_main, worker)) continue;
-        atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
         (void)quern__queues_close(&jobs->queues, &worker->assigned);
         return index;
     }
@@ -341,10 +342,10 @@ static bool drain(quern_jobs *jobs)
     quern__worker *caller = &jobs->workers[0];
     bool had_any = false;
     quern__job job;
-    while (quern__worker_take_any(caller, &job) ||
+    while (quern__worker_try_take_job(caller, &job) ||
            quern__queues_take(&jobs->queues, QUERN__QUEUE_CALLER, NULL, &job)) {
-        quern__worker_run(caller, &job);
-        quern__worker_settle(caller);
+        quern__worker_run_job(caller, &job);
+        quern__worker_flush_finished(caller);
         had_any = true;
     }
     return had_any;
@@ -354,7 +355,7 @@ static bool drain(quern_jobs *jobs)
  * acquire in is_stopping. The count is relaxed: no worker rests before is_stopping is set. */
 static void end_threads(quern_jobs *jobs)
 {
-    atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
     atomic_store_explicit(&jobs->is_stopping, true, memory_order_release);
     give_permits(jobs);
     do
@@ -373,14 +374,14 @@ static bool close_assigned(quern_jobs *jobs)
     for (uint32_t index = 0; index < jobs->worker_count; index++)
         while (!quern__queues_close(&jobs->queues, &jobs->workers[index].assigned))
             if (quern__worker_take_assigned(&jobs->workers[index], NULL, &job)) {
-                quern__worker_run(&jobs->workers[0], &job);
-                quern__worker_settle(&jobs->workers[0]);
+                quern__worker_run_job(&jobs->workers[0], &job);
+                quern__worker_flush_finished(&jobs->workers[0]);
                 had_any = true;
             }
     return had_any;
 }
 
-/* Until the last call of quern__jobs_lend is out of it. */
+/* Until the last call of quern__jobs_run_on_host_thread is out of it. */
 static void wait_for_outside_mutex(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->outside_mutex);
@@ -388,10 +389,10 @@ static void wait_for_outside_mutex(quern_jobs *jobs)
 }
 
 /* Calls end when there is nothing to do; how long that takes is up to the host. Acquire: pairs with the
- * release at the end of quern__jobs_lend. */
+ * release at the end of quern__jobs_run_on_host_thread. */
 static void end_lent(quern_jobs *jobs)
 {
-    while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0) {
+    while (atomic_load_explicit(&jobs->active_thread_count, memory_order_acquire) != 0) {
         (void)drain(jobs);
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
@@ -402,12 +403,12 @@ static void end_lent(quern_jobs *jobs)
  * pairs with the release in quern__jobs_end_outside_call. */
 static void wait_for_outside_calls(const quern_jobs *jobs)
 {
-    while (atomic_load_explicit(&jobs->outside_calls, memory_order_acquire) != 0)
+    while (atomic_load_explicit(&jobs->outside_call_count, memory_order_acquire) != 0)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
 /* The caller is alone inside. Afterwards all jobs that were submitted before have run, and no thread works for the
- * pool. Acquire: pairs with the release at the end of quern__jobs_lend. */
+ * pool. Acquire: pairs with the release at the end of quern__jobs_run_on_host_thread. */
 static void end_workers(quern_jobs *jobs)
 {
     if (jobs->host_threads.submit == NULL) {
@@ -418,24 +419,25 @@ static void end_workers(quern_jobs *jobs)
     do {
         end_lent(jobs);
         (void)drain(jobs);
-    } while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0 || close_assigned(jobs));
+    } while (atomic_load_explicit(&jobs->active_thread_count, memory_order_acquire) != 0 ||
+             close_assigned(jobs));
 }
 
 /* Enters alone, for a resize or the end of the pool. False if another thread is inside, other than for the time
  * of a submit: such a thread is waited for, and meanwhile others submit without entering. seq_cst: pairs with
- * quern__jobs_begin_outside_call: a call that submits sees wants_alone_count, or is counted before outside_calls
+ * quern__jobs_begin_outside_call: a call that submits sees exclusive_request_count, or is counted before outside_call_count
  * is read here. So if there was no call, a thread that is inside afterwards is there for something else. Relaxed
  * at the end: a call that still sees the wish only submits without entering. */
-static bool try_enter_alone(quern_jobs *jobs)
+static bool try_enter_exclusive(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;
-    atomic_fetch_add_explicit(&jobs->wants_alone_count, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&jobs->exclusive_request_count, 1, memory_order_seq_cst);
     for (;;) {
-        bool has_calls = atomic_load_explicit(&jobs->outside_calls, memory_order_seq_cst) != 0;
-        bool is_alone = quern__jobs_try_enter_alone(jobs);
-        if (is_alone || !has_calls) {
-            atomic_fetch_sub_explicit(&jobs->wants_alone_count, 1, memory_order_relaxed);
-            return is_alone;
+        bool has_calls = atomic_load_explicit(&jobs->outside_call_count, memory_order_seq_cst) != 0;
+        bool has_no_thieves = quern__jobs_try_enter_exclusive(jobs);
+        if (has_no_thieves || !has_calls) {
+            atomic_fetch_sub_explicit(&jobs->exclusive_request_count, 1, memory_order_relaxed);
+            return has_no_thieves;
         }
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
@@ -451,7 +453,7 @@ static void open_to_visitors(quern_jobs *jobs)
     atomic_store_explicit(&jobs->is_replacing_workers, false, memory_order_seq_cst);
     pthread_mutex_lock(&jobs->queues.mutex);
     pthread_mutex_unlock(&jobs->queues.mutex);
-    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
+    if (quern__jobs_has_any_job(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
 }
 
 /* From now on no thread outside touches the workers. False, with nothing done, if one has asked for the host's
@@ -461,8 +463,8 @@ static bool close_to_visitors(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->is_replacing_workers, true, memory_order_seq_cst);
     for (uint32_t look = 0; atomic_load_explicit(&jobs->visitor_count, memory_order_seq_cst) != 0; look++)
-        quern__thread_wait_for_another(look);
-    if (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) == 0) {
+        quern__thread_spin_wait(look);
+    if (atomic_load_explicit(&jobs->active_thread_count, memory_order_acquire) == 0) {
         wait_for_outside_mutex(jobs);
         return true;
     }
@@ -476,10 +478,10 @@ static quern_result start_with(quern_jobs *jobs, quern__worker *workers, uint32_
     quern__worker *before = jobs->workers;
     const uint32_t capacity = jobs->worker_capacity;
     for (uint32_t index = 0; index < jobs->worker_count; index++)
-        quern__worker_give_spare_nodes(&before[index]);
-    quern__jobs_release_loops(jobs); /* they have slots for as many workers as there were */
+        quern__worker_return_spare_nodes(&before[index]);
+    quern__jobs_free_submitted_loops(jobs); /* they have slots for as many workers as there were */
     set_workers(jobs, workers, thread_count);
-    quern__jobs_become_first(jobs, before);
+    quern__jobs_rebind_worker_0(jobs, before);
     release_workers(jobs, before, capacity, capacity);
     return start_workers(jobs, "quern_jobs_resize");
 }
@@ -487,7 +489,7 @@ static quern_result start_with(quern_jobs *jobs, quern__worker *workers, uint32_
 /* The caller is alone inside, and leaves. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
-    const uint32_t worker_count = count_workers(thread_count, jobs->guest_count);
+    const uint32_t worker_count = count_workers(thread_count, jobs->external_count);
     quern__worker *workers = make_workers(jobs, worker_count);
     quern_result result = QUERN_OK;
     if (workers != NULL) {
@@ -499,7 +501,7 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
     } else {
         result = fail_workers("quern_jobs_resize", jobs->name, worker_count);
     }
-    quern__jobs_leave_alone(jobs);
+    quern__jobs_leave_exclusive(jobs);
     return result;
 }
 
@@ -519,7 +521,7 @@ static bool init_locks(quern_jobs *jobs)
 static void release_memory(quern_jobs *jobs)
 {
     quern_allocator allocator = jobs->allocator;
-    quern__jobs_release_loops(jobs);
+    quern__jobs_free_submitted_loops(jobs);
     quern__release(&allocator, jobs->workers, jobs->worker_capacity * sizeof(quern__worker),
                    _Alignof(quern__worker));
     quern__queues_release(&jobs->queues);
@@ -547,14 +549,14 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     jobs->allocator = def->allocator;
     jobs->host_threads = def->host_threads;
     jobs->observer = (quern__observer *)(void *)def->trace; /* it begins with one: see trace.h */
-    jobs->asked_spin_ns = def->spin_ns;
+    jobs->requested_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;
     jobs->processors = def->processors;
     jobs->stack_bytes = def->stack_bytes;
     jobs->thread_start = def->thread_start;
     jobs->thread_stop = def->thread_stop;
     jobs->user_data = def->user_data;
-    jobs->guest_count = def->guest_count;
+    jobs->external_count = def->guest_count;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
     const uint32_t worker_count = count_workers(def->thread_count, def->guest_count);
     quern__worker *workers = make_workers(jobs, worker_count);
@@ -571,7 +573,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
 /* Nothing was submitted yet. */
 static void give_up(quern_jobs *jobs)
 {
-    if (quern__jobs_try_enter_alone(jobs)) {
+    if (quern__jobs_try_enter_exclusive(jobs)) {
         end_workers(jobs);
         quern__jobs_leave(jobs);
     }
@@ -646,7 +648,7 @@ void quern_jobs_destroy(quern_jobs *jobs)
         return;
     }
     if (quern__registration_of(jobs) != NULL) (void)quern_jobs_unregister_thread(jobs);
-    if (!try_enter_alone(jobs)) {
+    if (!try_enter_exclusive(jobs)) {
         quern__violation(QUERN_ERROR_POOL_BUSY, "quern_jobs_destroy: job pool '%s' %s; it is left as it is",
                          jobs->name, why_busy(jobs));
         return;
@@ -660,11 +662,11 @@ void quern_jobs_destroy(quern_jobs *jobs)
 quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_resize", "jobs");
-    quern_result result = check_thread_count(thread_count, jobs->guest_count, "quern_jobs_resize");
+    quern_result result = check_thread_count(thread_count, jobs->external_count, "quern_jobs_resize");
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_resize");
     if (result != QUERN_OK) return result;
-    thread_count = choose_thread_count(thread_count, jobs->guest_count, &jobs->processors);
-    if (!try_enter_alone(jobs))
+    thread_count = choose_thread_count(thread_count, jobs->external_count, &jobs->processors);
+    if (!try_enter_exclusive(jobs))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' %s", jobs->name,
                            why_busy(jobs));
     return replace_workers(jobs, thread_count);
@@ -678,5 +680,5 @@ uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
 
 uint32_t quern_jobs_worker_count(const quern_jobs *jobs)
 {
-    return jobs != NULL ? count_workers(quern_jobs_thread_count(jobs), jobs->guest_count) : 0;
+    return jobs != NULL ? count_workers(quern_jobs_thread_count(jobs), jobs->external_count) : 0;
 }

@@ -160,7 +160,7 @@ static bool steal_items(quern__loop *loop, quern__slot *victim, uint64_t *out_it
  * sufficient: the own slot is empty, and other workers never swap an empty slot. */
 static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_t *out_call)
 {
-    uint64_t start_ns = quern__worker_start_showing(worker);
+    uint64_t start_ns = quern__worker_event_start(worker);
     uint64_t items;
     uint32_t own = worker->index, victim = own;
     do {
@@ -168,7 +168,8 @@ static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_
         if (victim == own) return false;
     } while (!steal_items(loop, &loop->slots[victim], &items));
     if (start_ns != 0)
-        quern__worker_show(worker, QUERN__JOB_STEAL, start_ns, end_of(items) - begin_of(items));
+        quern__worker_report_event(worker, QUERN__JOB_EVENT_STEAL, start_ns,
+                                   end_of(items) - begin_of(items));
     uint32_t end = claim_end(loop, items);
     *out_call = pack(begin_of(items), end);
     atomic_store_explicit(&loop->slots[own].items, pack(end, end_of(items)), memory_order_relaxed);
@@ -229,7 +230,7 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     atomic_init(&loop->was_cut, false);
     for (uint32_t index = thread_count; index < loop->slot_count; index++)
         init_slot(&slots[index], 0, 0);
-    const uint32_t own = quern__worker_is_guest(caller) ? caller->index : 0;
+    const uint32_t own = quern__worker_is_external(caller) ? caller->index : 0;
     if (own != 0) init_slot(&slots[0], 0, 0);
     uint64_t begin = range->first;
     for (uint64_t share = 0; share < thread_count; share++) {
@@ -272,7 +273,7 @@ static uint32_t offer_in_deque(quern__loop *loop, quern__worker *worker, uint32_
 static void offer_in_queue(const quern__loop *loop, quern_jobs *jobs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        quern__node *node = quern__node_make(jobs, &loop->offer, loop->queue);
+        quern__node *node = quern__node_create(jobs, &loop->offer, loop->queue);
         if (node == NULL) return;
         quern__node_submit(node, NULL);
     }
@@ -314,9 +315,9 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
         }
         quern__job job;
         quern__deque_read_slot(slot, &job);
-        quern__worker_run_own(worker, &job);
+        quern__worker_run_own_job(worker, &job);
     }
-    quern__worker_settle(worker);
+    quern__worker_flush_finished(worker);
     return withdrawn_count;
 }
 
@@ -364,7 +365,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker)
 {
     uint64_t items;
     if (quern__cancel_is_requested(loop->range.cancel) || !claim(loop, worker, &items)) return false;
-    quern__worker_found_job(worker);
+    quern__worker_note_job_found(worker);
     work(loop, items, worker, NULL);
     return true;
 }

@@ -38,7 +38,7 @@ typedef struct trial {
 static void *try_processors(void *argument)
 {
     trial *of = argument;
-    of->may_use = quern__thread_confine(of->processors, &of->refused);
+    of->may_use = quern__thread_set_processors(of->processors, &of->refused);
     return NULL;
 }
 
@@ -77,7 +77,7 @@ static quern_result check_hosts(const quern_jobs_def *def)
 
 static quern_result check_stack(const quern_jobs_def *def)
 {
-    const size_t least_bytes = quern__thread_least_stack_bytes();
+    const size_t least_bytes = quern__thread_min_stack_bytes();
     if (def->stack_bytes == 0 || def->stack_bytes >= least_bytes) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
@@ -106,12 +106,12 @@ static void name_thread(const quern__worker *worker)
 }
 
 /* Processors that have been taken from the process since the pool was made are none of its business. */
-void quern__worker_begin_thread(const quern__worker *worker)
+void quern__worker_set_up_thread(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;
     uint32_t refused;
     name_thread(worker);
-    if (has_any(&jobs->processors)) (void)quern__thread_confine(&jobs->processors, &refused);
+    if (has_any(&jobs->processors)) (void)quern__thread_set_processors(&jobs->processors, &refused);
     if (jobs->pin_threads) quern__thread_pin(worker->index);
     quern__worker_call_start(worker);
 }

@@ -48,14 +48,14 @@ typedef struct awaited_loop {
 static void run_awaited_offer(quern__job *job, quern__worker *worker)
 {
     awaited_loop *awaited = job->target;
-    uint64_t start_ns = quern__worker_start_showing(worker);
+    uint64_t start_ns = quern__worker_event_start(worker);
     const bool is_closed = quern__scope_is_closed(job->scope);
-    quern__worker_close(worker, is_closed);
+    quern__worker_add_closed_depth(worker, is_closed);
     const quern__named_work work = quern__worker_begin_named(worker, awaited->loop.range.name);
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
     quern__worker_end_named(worker, &work);
-    quern__worker_close(worker, 0u - is_closed);
-    if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
+    quern__worker_add_closed_depth(worker, 0u - is_closed);
+    if (start_ns != 0) quern__worker_report_event(worker, QUERN__JOB_EVENT_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
     /* Release: pairs with the acquire in all_left. Afterwards the loop may be gone, except if the caller
      * sleeps. */
@@ -124,7 +124,7 @@ __attribute__((noinline)) static bool run_shared_many(quern__worker *caller, con
 
 bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake, quern__loop_share *own)
 {
-    quern__worker_note_processor(caller);
+    quern__worker_publish_processor(caller);
     if (caller->jobs->worker_count <= QUERN__FEW_WORKERS) return run_shared_few(caller, range, wake, own);
     return run_shared_many(caller, range, wake, own);
 }
@@ -133,13 +133,13 @@ bool quern__range_share(quern__worker *caller, const quern__range *range, bool w
 
 /* Returns the cost entry for the range's function and size class (power of two), because one function is
  * often used for loops of several kinds. A colliding loop replaces the entry. */
-static quern__cost *cost_of(quern__worker *worker, const quern__range *range)
+static quern__loop_cost *cost_of(quern__worker *worker, const quern__range *range)
 {
     uint32_t size_class = 32 - (uint32_t)__builtin_clz(range->count);
     uint64_t hash = ((uint64_t)(uintptr_t)range->function + size_class) * 0x9E3779B97F4A7C15u;
-    quern__cost *cost = &worker->costs[hash >> 32 & (QUERN__COST_COUNT - 1)];
+    quern__loop_cost *cost = &worker->loop_costs[hash >> 32 & (QUERN__LOOP_COST_COUNT - 1)];
     if (cost->function != range->function || cost->size_class != size_class)
-        *cost = (quern__cost){.function = range->function, .size_class = size_class};
+        *cost = (quern__loop_cost){.function = range->function, .size_class = size_class};
     return cost;
 }
 
@@ -152,12 +152,13 @@ static void mix(double *known_ns, double new_ns)
 }
 
 /* Whether to run a loop on one thread. A loop of unknown cost is shared. */
-static bool is_for_one(const quern__cost *cost, double count)
+static bool is_for_one(const quern__loop_cost *cost, double count)
 {
-    double alone_ns = cost->alone_ns * count;
+    double alone_ns = cost->unshared_item_ns * count;
     if (alone_ns == 0) return false;
     if (!cost->is_measured) return alone_ns < TRY_INLINE_NS;
-    return alone_ns < INLINE_NS || (alone_ns < TRY_INLINE_NS && cost->alone_ns <= cost->shared_ns);
+    return alone_ns < INLINE_NS ||
+           (alone_ns < TRY_INLINE_NS && cost->unshared_item_ns <= cost->shared_item_ns);
 }
 
 /* Whether to wake sleeping workers. Consecutive short loops with short gaps count as one long loop. */
@@ -183,7 +184,7 @@ static quern__range until(const quern__range *range, uint32_t count)
 static bool run_in_crowd(const quern__worker *worker, quern__range *rest)
 {
     const uint32_t grain = rest->grain != 0 ? rest->grain : 1;
-    while (rest->first < rest->count && !quern__jobs_has_processor(worker->jobs)) {
+    while (rest->first < rest->count && !quern__jobs_has_spare_processor(worker->jobs)) {
         uint32_t size = (rest->count - rest->first) / 8 / grain * grain;
         if (size < grain) size = grain;
         quern__range part = *rest;
@@ -194,29 +195,31 @@ static bool run_in_crowd(const quern__worker *worker, quern__range *rest)
     return true;
 }
 
-static bool run_shared_timed(quern__worker *worker, const quern__range *range, quern__cost *cost,
+static bool run_shared_timed(quern__worker *worker, const quern__range *range, quern__loop_cost *cost,
                              quern__sharing *sharing)
 {
     uint32_t count = range->count - range->first;
     uint64_t start_ns = quern__clock_ns();
     quern__loop_share own = {0};
-    bool wake = is_worth_waking(worker, cost->alone_ns * count, start_ns);
+    bool wake = is_worth_waking(worker, cost->unshared_item_ns * count, start_ns);
     bool is_whole = sharing->share(sharing, worker, range, wake, &own);
     worker->loop_end_ns = quern__clock_ns();
     double took_ns = (double)(worker->loop_end_ns - start_ns);
     if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
-    if (own.item_count == count && took_ns >= 2 * LOOP_QUIET_NS) quern__worker_let_others_come(worker);
+    if (own.item_count == count && took_ns >= 2 * LOOP_QUIET_NS)
+        quern__worker_yield_after_long_work(worker);
     if (cost->function != range->function || own.item_count == 0 || !is_whole) return is_whole;
-    mix(&cost->shared_ns, took_ns / count);
+    mix(&cost->shared_item_ns, took_ns / count);
     double own_ns = (double)own.time_ns / (double)own.item_count;
-    bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * LOOP_QUIET_NS || cost->alone_ns == 0;
-    if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
-    if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
+    bool is_better_guess =
+        own_ns < cost->unshared_item_ns || took_ns >= 2 * LOOP_QUIET_NS || cost->unshared_item_ns == 0;
+    if (!cost->is_measured && is_better_guess) cost->unshared_item_ns = own_ns;
+    if (cost->is_measured) cost->unshared_item_ns -= cost->unshared_item_ns / FORGET_SHARE;
     cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
     return true;
 }
 
-static bool run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost,
+static bool run_timed(quern__worker *worker, const quern__range *range, quern__loop_cost *cost,
                       quern__sharing *sharing)
 {
     quern__range rest = *range;
@@ -225,7 +228,7 @@ static bool run_timed(quern__worker *worker, const quern__range *range, quern__c
 }
 
 /* Runs a first part alone. If it takes longer than expected, the rest is shared. */
-static bool run_alone(quern__worker *worker, const quern__range *range, quern__cost *cost,
+static bool run_alone(quern__worker *worker, const quern__range *range, quern__loop_cost *cost,
                       quern__sharing *sharing)
 {
     uint32_t grain = range->grain != 0 ? range->grain : 1;
@@ -238,24 +241,24 @@ static bool run_alone(quern__worker *worker, const quern__range *range, quern__c
     quern__range rest = *range;
     rest.first = part.count;
     if (rest.first < rest.count && took_ns > TRY_INLINE_NS / 4) {
-        cost->alone_ns = (double)took_ns / part.count;
+        cost->unshared_item_ns = (double)took_ns / part.count;
         cost->is_measured = false;
         return run_timed(worker, &rest, cost, sharing);
     }
     if (!quern__range_run(&rest, worker->index)) return false;
     took_ns = quern__clock_ns() - start_ns;
     if (cost->function != range->function) return true; /* a nested loop has replaced the cost entry */
-    if (!cost->is_measured) cost->alone_ns = 0;
+    if (!cost->is_measured) cost->unshared_item_ns = 0;
     cost->is_measured = true;
-    mix(&cost->alone_ns, (double)took_ns / range->count);
-    cost->shared_ns -= cost->shared_ns / FORGET_SHARE;
+    mix(&cost->unshared_item_ns, (double)took_ns / range->count);
+    cost->shared_item_ns -= cost->shared_item_ns / FORGET_SHARE;
     return true;
 }
 
 bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing)
 {
     if (QUERN_CHECKS) return sharing->share(sharing, worker, range, true, NULL);
-    quern__cost *cost = cost_of(worker, range);
+    quern__loop_cost *cost = cost_of(worker, range);
     if (is_for_one(cost, range->count)) return run_alone(worker, range, cost, sharing);
     return run_timed(worker, range, cost, sharing);
 }
@@ -273,19 +276,19 @@ static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const
  * observer. Loops inside of it are not reported. */
 static bool run_watched(quern__worker *worker, const quern__range *range)
 {
-    quern__loop_watch *watch = worker->loop_watch;
+    quern__loop_observer *watch = worker->loop_observer;
     const uint32_t grain = range->grain != 0 ? range->grain : 1, count = range->count - range->first;
-    worker->loop_watch = NULL;
+    worker->loop_observer = NULL;
     const uint64_t start_ns = quern__clock_ns();
     const bool is_whole = quern__range_run(range, worker->index);
-    watch->tell(watch, count / grain + (count % grain != 0), quern__clock_ns() - start_ns);
-    worker->loop_watch = watch;
+    watch->report(watch, count / grain + (count % grain != 0), quern__clock_ns() - start_ns);
+    worker->loop_observer = watch;
     return is_whole;
 }
 
 static bool run_range(quern__worker *worker, const quern__range *range)
 {
-    if (QUERN__UNLIKELY(worker->loop_watch != NULL)) return run_watched(worker, range);
+    if (QUERN__UNLIKELY(worker->loop_observer != NULL)) return run_watched(worker, range);
     return quern__range_is_plain(range, worker->jobs->thread_count)
                ? quern__range_run(range, worker->index)
                : quern__range_run_or_share(worker, range, &(quern__sharing){share_and_wait});
@@ -298,11 +301,11 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     quern_result result = worker == NULL ? quern__jobs_enter(jobs, function) : QUERN_OK;
     if (result != QUERN_OK) return result;
     quern__worker *runner = worker != NULL ? worker : quern__current_worker;
-    quern__worker_close(runner, range->is_closed);
+    quern__worker_add_closed_depth(runner, range->is_closed);
     const quern__named_work work = quern__worker_begin_named(runner, range->name);
     const bool is_whole = run_range(runner, range);
     quern__worker_end_named(runner, &work);
-    quern__worker_close(runner, 0u - range->is_closed);
+    quern__worker_add_closed_depth(runner, 0u - range->is_closed);
     if (worker == NULL) quern__jobs_leave(jobs);
     if (QUERN__LIKELY(is_whole)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_CANCELLED, "%s: asked to stop; not all of %u items were run", function,

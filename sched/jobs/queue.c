@@ -79,7 +79,7 @@ quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count)
     return list;
 }
 
-quern__node *quern__queues_take_some(quern__queues *queues, uint32_t *count)
+quern__node *quern__queues_take_up_to(quern__queues *queues, uint32_t *count)
 {
     quern__node *list = NULL;
     uint32_t taken_count = 0;
@@ -101,17 +101,17 @@ quern__node *quern__queues_take_node(quern__queues *queues)
     return quern__queues_take_nodes(queues, 1);
 }
 
-void quern__queues_give_nodes(quern__queues *queues, quern__node *list)
+void quern__queues_return_nodes(quern__queues *queues, quern__node *list)
 {
     pthread_mutex_lock(&queues->mutex);
     free_list_locked(queues, list);
     pthread_mutex_unlock(&queues->mutex);
 }
 
-void quern__queues_give_node(quern__queues *queues, quern__node *node)
+void quern__queues_return_node(quern__queues *queues, quern__node *node)
 {
     node->next = NULL;
-    quern__queues_give_nodes(queues, node);
+    quern__queues_return_nodes(queues, node);
 }
 
 /* The store pairs with the looks of those who sleep (quern__queue_looks_empty). The load is relaxed: the
@@ -159,7 +159,7 @@ static void take_locked(quern__queues *queues, quern__queue *queue, quern__node 
 {
     unlink_locked(queue, node);
     quern__job_copy(out_job, &node->job);
-    if (node->link_count != QUERN__KEPT_NODE) free_locked(queues, node);
+    if (node->link_count != QUERN__CALLER_OWNED_NODE) free_locked(queues, node);
 }
 
 bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
@@ -168,7 +168,7 @@ bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const v
     if (quern__queue_is_empty(queue)) return false;
     pthread_mutex_lock(&queues->mutex);
     quern__node *node = queue->first;
-    while (node != NULL && scope != NULL && !quern__scope_is(node->job.scope, scope))
+    while (node != NULL && scope != NULL && !quern__scope_matches(node->job.scope, scope))
         node = node->next;
     if (node != NULL) take_locked(queues, queue, node, out_job);
     pthread_mutex_unlock(&queues->mutex);

@@ -35,7 +35,7 @@ enum { QUERN__OWN_LINKS = 3 }; /* a node has room for so many; see after.c for m
 
 /* In place of a count: the node belongs to who pushes it, not to the store, and he knows when it was taken
  * out. */
-#define QUERN__KEPT_NODE UINT16_MAX
+#define QUERN__CALLER_OWNED_NODE UINT16_MAX
 
 /* A job in a queue or, waiting for counters, in their lists; or a sleeper in such lists. */
 typedef struct quern__node {
@@ -44,7 +44,7 @@ typedef struct quern__node {
     quern_jobs *jobs;                    /* the pool of the job, or that an outside sleeper waits at */
     quern__queue_index queue;            /* where the job goes */
     _Atomic uint16_t waiting_count;      /* of a job: counters that it still waits for */
-    uint16_t link_count;                 /* those that it has waited for; or QUERN__KEPT_NODE */
+    uint16_t link_count;                 /* those that it has waited for; or QUERN__CALLER_OWNED_NODE */
     struct quern__node *next;            /* in a queue, or free */
     struct quern__node *before;          /* in a queue */
     uint64_t number;                     /* in a queue: how many were pushed before, into any */
@@ -86,15 +86,15 @@ void quern__queues_release(quern__queues *queues);
 
 /* NULL when there is no memory. */
 quern__node *quern__queues_take_node(quern__queues *queues);
-void quern__queues_give_node(quern__queues *queues, quern__node *node);
+void quern__queues_return_node(quern__queues *queues, quern__node *node);
 
 /* The same for so many at a time, in a list by next: all of them or none. */
 quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count);
-void quern__queues_give_nodes(quern__queues *queues, quern__node *list);
+void quern__queues_return_nodes(quern__queues *queues, quern__node *list);
 
 /* At least one, unless there is no memory, and for that no more memory than one needs; count says how many
  * it may be at most, and then how many it is. */
-quern__node *quern__queues_take_some(quern__queues *queues, uint32_t *count);
+quern__node *quern__queues_take_up_to(quern__queues *queues, uint32_t *count);
 
 /* At the end of the queue that the node names, which is one of the pool's. */
 void quern__queues_push(quern__queues *queues, quern__node *node);
@@ -127,7 +127,7 @@ bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index,
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 
 /* Where a job of this priority waits. */
-static inline quern__queue_index quern__queue_of(quern_priority priority)
+static inline quern__queue_index quern__queue_of_priority(quern_priority priority)
 {
     static const quern__queue_index queues[] = {
         [QUERN_PRIORITY_NORMAL] = QUERN__QUEUE_NORMAL,

@@ -18,15 +18,15 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* has a value in threads with entries */
 static bool has_key;
 
-static void give_back_all(void *value);
+static void unregister_at_thread_exit(void *value);
 
 static void make_key(void)
 {
-    has_key = pthread_key_create(&key, give_back_all) == 0;
+    has_key = pthread_key_create(&key, unregister_at_thread_exit) == 0;
 }
 
 /* For a thread with entries the key's value is not NULL. False when the system refuses. */
-static bool watch_end(void)
+static bool set_exit_key(void)
 {
     pthread_once(&key_once, make_key);
     return has_key && pthread_setspecific(key, &key) == 0;
@@ -67,22 +67,22 @@ static quern_result refuse_again(const quern_jobs *jobs)
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_jobs_register_thread: this thread is registered already, as worker %u of pool "
         "'%s'",
-        (unsigned)quern__jobs_guest(jobs, entry->place)->index, jobs->name);
+        (unsigned)quern__jobs_external_worker(jobs, entry->slot)->index, jobs->name);
 }
 
-static quern_result reserve_place(quern_jobs *jobs, quern__registration **out_entry)
+static quern_result reserve_slot(quern_jobs *jobs, quern__registration **out_entry)
 {
-    uint32_t place;
-    if (!quern__jobs_reserve(jobs, &place))
+    uint32_t slot;
+    if (!quern__jobs_reserve_external_slot(jobs, &slot))
         return quern__fail(
             QUERN_ERROR_POOL_BUSY,
             "quern_jobs_register_thread: no place for one more guest of pool '%s' is free; it "
             "has %u. Allow more with .guest_count",
-            jobs->name, (unsigned)jobs->guest_count);
-    quern__registration *entry = &jobs->registrations[place];
+            jobs->name, (unsigned)jobs->external_count);
+    quern__registration *entry = &jobs->registrations[slot];
     entry->next = quern__registrations;
     entry->jobs = jobs;
-    entry->place = place;
+    entry->slot = slot;
     quern__registrations = entry;
     *out_entry = entry;
     return QUERN_OK;
@@ -94,41 +94,41 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
     quern_result result = refuse_inside(jobs, "quern_jobs_register_thread");
     if (result == QUERN_OK) result = refuse_again(jobs);
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_register_thread");
-    if (result == QUERN_OK && !watch_end())
+    if (result == QUERN_OK && !set_exit_key())
         result = quern__fail(QUERN_ERROR_THREAD,
                              "quern_jobs_register_thread: the system has no key left that tells pool '%s' "
                              "when this thread ends",
                              jobs->name);
     quern__registration *entry = NULL;
-    if (result == QUERN_OK) result = reserve_place(jobs, &entry);
+    if (result == QUERN_OK) result = reserve_slot(jobs, &entry);
     if (result != QUERN_OK) return result;
-    quern__worker *guest = quern__jobs_guest(jobs, entry->place);
-    quern__queues_open(&jobs->queues, &guest->assigned);
-    if (out_worker_index != NULL) *out_worker_index = guest->index;
+    quern__worker *worker = quern__jobs_external_worker(jobs, entry->slot);
+    quern__queues_open(&jobs->queues, &worker->assigned);
+    if (out_worker_index != NULL) *out_worker_index = worker->index;
     return QUERN_OK;
 }
 
 /* --------------------------------------------------------------------------------------- giving it back */
 
-static void run_assigned(quern__worker *guest)
+static void run_assigned(quern__worker *worker)
 {
     quern__job job;
-    while (!quern__queues_close(&guest->jobs->queues, &guest->assigned))
-        if (quern__worker_take_assigned(guest, NULL, &job)) {
-            quern__worker_run(guest, &job);
-            quern__worker_settle(guest);
+    while (!quern__queues_close(&worker->jobs->queues, &worker->assigned))
+        if (quern__worker_take_assigned(worker, NULL, &job)) {
+            quern__worker_run_job(worker, &job);
+            quern__worker_flush_finished(worker);
         }
 }
 
 /* Inside, so that nobody else is this worker before all is done, and those who wait for a place are told by
  * leaving. */
-static void give_back(quern__registration *entry, void (*empty)(quern__worker *guest))
+static void end_registration(quern__registration *entry, void (*empty)(quern__worker *worker))
 {
     quern_jobs *jobs = entry->jobs;
-    quern__worker *guest = quern__jobs_try_enter(jobs);
-    empty(guest);
+    quern__worker *worker = quern__jobs_try_enter(jobs);
+    empty(worker);
     quern__registration_forget(jobs);
-    quern__jobs_cancel_reservation(jobs, guest);
+    quern__jobs_release_external_slot(jobs, worker);
     quern__jobs_leave(jobs);
 }
 
@@ -143,21 +143,21 @@ quern_result quern_jobs_unregister_thread(quern_jobs *jobs)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_jobs_unregister_thread: this thread is not registered with pool '%s'",
                            jobs->name);
-    give_back(entry, run_assigned);
+    end_registration(entry, run_assigned);
     return QUERN_OK;
 }
 
 /* Jobs of a thread that is about to be gone are not for it to run. */
-static void hand_on_assigned(quern__worker *guest)
+static void hand_over_assigned(quern__worker *worker)
 {
-    quern_jobs *jobs = guest->jobs;
+    quern_jobs *jobs = worker->jobs;
     const void *scope;
-    while (quern__queues_disown(&jobs->queues, &guest->assigned, &scope))
+    while (quern__queues_disown(&jobs->queues, &worker->assigned, &scope))
         quern__jobs_notify(jobs, NULL, scope);
 }
 
 /* In a forked process the pools belong to the parent. */
-static void give_back_all(void *value)
+static void unregister_at_thread_exit(void *value)
 {
     (void)value;
     while (quern__registrations != NULL) {
@@ -165,14 +165,14 @@ static void give_back_all(void *value)
         if (quern__jobs_has_threads_elsewhere(entry->jobs))
             quern__registration_forget(entry->jobs);
         else
-            give_back(entry, hand_on_assigned);
+            end_registration(entry, hand_over_assigned);
     }
 }
 
 /* --------------------------------------------------------------------------------------- for assigned.c */
 
 /* The look at the reserved half orders nothing, so it is relaxed. */
-bool quern__jobs_is_registered(const quern_jobs *jobs, uint32_t place)
+bool quern__jobs_is_slot_registered(const quern_jobs *jobs, uint32_t slot)
 {
-    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> (32 + place) & 1) != 0;
+    return (atomic_load_explicit(&jobs->external_slots, memory_order_relaxed) >> (32 + slot) & 1) != 0;
 }

@@ -45,15 +45,15 @@
 
 /* ----------------------------------------------------------------------------------------------- sleep */
 
-/* It pairs with quern__mask_clear. */
-void quern__mask_set(quern__mask *mask, uint32_t index)
+/* It pairs with quern__worker_mask_clear. */
+void quern__worker_mask_set(quern__worker_mask *mask, uint32_t index)
 {
     /* Release: a lent worker is handed over by its bit. Acquire: see assigned.c. */
     atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_acq_rel);
 }
 
-/* Acquire: pairs with the release in quern__mask_set; release, for the next one who sets it. */
-bool quern__mask_clear(quern__mask *mask, uint32_t index)
+/* Acquire: pairs with the release in quern__worker_mask_set; release, for the next one who sets it. */
+bool quern__worker_mask_clear(quern__worker_mask *mask, uint32_t index)
 {
     uint64_t bit = (uint64_t)1 << (index % 64);
     return (atomic_fetch_and_explicit(&mask->words[index / 64], ~bit, memory_order_acq_rel) & bit) != 0;
@@ -61,13 +61,13 @@ bool quern__mask_clear(quern__mask *mask, uint32_t index)
 
 void quern__jobs_sleeper_fence(const quern_jobs *jobs)
 {
-    if (jobs->is_asymmetric)
+    if (jobs->uses_asymmetric_fence)
         quern__fence_all_threads();
     else
         quern__handshake_fence();
 }
 
-bool quern__jobs_any(const quern_jobs *jobs)
+bool quern__jobs_has_any_job(const quern_jobs *jobs)
 {
     if (!quern__queues_look_empty(&jobs->queues)) return true;
     for (uint32_t index = 0; index < jobs->worker_count; index++)
@@ -85,11 +85,11 @@ static void rouse(quern_jobs *jobs, uint32_t index)
         quern__worker_end_waking(worker);
         return;
     }
-    atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
-    jobs->host_threads.submit(jobs->host_threads.user_data, quern__jobs_lend, worker);
+    atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
+    jobs->host_threads.submit(jobs->host_threads.user_data, quern__jobs_run_on_host_thread, worker);
 }
 
-/* Of several wakers, the one that clears the bit does it. The look pairs with quern__mask_set of one that
+/* Of several wakers, the one that clears the bit does it. The look pairs with quern__worker_mask_set of one that
  * falls asleep: see above, idle. */
 static bool wake_idle(quern_jobs *jobs)
 {
@@ -97,7 +97,7 @@ static bool wake_idle(quern_jobs *jobs)
         uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], QUERN__HANDSHAKE_RELAXED);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
-            if (!quern__mask_clear(&jobs->idle, index)) continue;
+            if (!quern__worker_mask_clear(&jobs->idle, index)) continue;
             rouse(jobs, index);
             return true;
         }
@@ -117,13 +117,13 @@ static bool all_are_blocked(const quern_jobs *jobs)
 /* Relaxed: a wrong answer wakes one too many, or leaves it to all_are_blocked. */
 static bool waits_for(const quern__worker *worker, const void *serving, const void *scope)
 {
-    const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
-    if (awaited != NULL && (quern__scope_is(serving, awaited) || quern__scope_is(scope, awaited)))
+    const void *awaited = atomic_load_explicit(&worker->awaited_scope, memory_order_relaxed);
+    if (awaited != NULL && (quern__scope_matches(serving, awaited) || quern__scope_matches(scope, awaited)))
         return true;
-    uint32_t more_count = atomic_load_explicit(&worker->more_count, memory_order_relaxed);
+    uint32_t more_count = atomic_load_explicit(&worker->more_awaited_count, memory_order_relaxed);
     for (uint32_t i = 0; i < more_count; i++) {
-        awaited = atomic_load_explicit(&worker->more_waiting[i], memory_order_relaxed);
-        if (quern__scope_is(serving, awaited) || quern__scope_is(scope, awaited)) return true;
+        awaited = atomic_load_explicit(&worker->more_awaited_scopes[i], memory_order_relaxed);
+        if (quern__scope_matches(serving, awaited) || quern__scope_matches(scope, awaited)) return true;
     }
     return false;
 }
@@ -139,10 +139,10 @@ static bool is_of_kind(const quern__worker *sleeper, sleeper_kind kind, const vo
                        const void *scope)
 {
     if (kind == WAITS_FOR_IT) return waits_for(sleeper, serving, scope);
-    return kind == ANY_SLEEPER || !quern__worker_is_closed(sleeper);
+    return kind == ANY_SLEEPER || !quern__worker_has_closed_job(sleeper);
 }
 
-/* The look pairs with quern__mask_set of one that falls asleep in a wait; acquire: what is read of that
+/* The look pairs with quern__worker_mask_set of one that falls asleep in a wait; acquire: what is read of that
  * one was written before. */
 static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *serving, const void *scope)
 {
@@ -152,7 +152,7 @@ static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *se
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
             quern__worker *worker = &jobs->workers[index];
             if (!is_of_kind(worker, kind, serving, scope)) continue;
-            if (!quern__mask_clear(&jobs->blocked, index)) continue;
+            if (!quern__worker_mask_clear(&jobs->blocked, index)) continue;
             quern__parker_give(&worker->parker);
             return true;
         }
@@ -178,14 +178,14 @@ void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const 
     if (wake_idle(jobs)) return;
     if (atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) == 0) return;
     const void *serving =
-        worker != NULL ? atomic_load_explicit(&worker->serving, memory_order_relaxed) : NULL;
+        worker != NULL ? atomic_load_explicit(&worker->served_scope, memory_order_relaxed) : NULL;
     wake_blocked(jobs, serving, scope);
 }
 
 /* One that sleeps in a wait has its bit in another mask, and needs no more than the permit. */
-void quern__worker_call(quern__worker *worker)
+void quern__worker_wake(quern__worker *worker)
 {
-    if (quern__mask_clear(&worker->jobs->idle, worker->index))
+    if (quern__worker_mask_clear(&worker->jobs->idle, worker->index))
         rouse(worker->jobs, worker->index);
     else
         quern__parker_give(&worker->parker);
@@ -200,7 +200,7 @@ void quern_jobs_wake(quern_jobs *jobs)
         uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], memory_order_relaxed);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
-            if (quern__mask_clear(&jobs->idle, index)) rouse(jobs, index);
+            if (quern__worker_mask_clear(&jobs->idle, index)) rouse(jobs, index);
         }
     }
     quern__jobs_end_visit(jobs);
@@ -211,16 +211,16 @@ void quern_jobs_wake(quern_jobs *jobs)
 void quern__worker_sleep(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
-    quern__mask_set(&jobs->idle, worker->index);
+    quern__worker_mask_set(&jobs->idle, worker->index);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    if (!quern__jobs_any(jobs) && quern__queue_is_empty(&worker->assigned)) {
-        quern__worker_begin_sleep(worker);
+    if (!quern__jobs_has_any_job(jobs) && quern__queue_is_empty(&worker->assigned)) {
+        quern__worker_prepare_sleep(worker);
         quern__worker_park(worker, 0);
-        quern__worker_arrive(worker);
+        quern__worker_leave_shared_processor(worker);
     }
     /* A waker has cleared it already, unless the permit came from somebody else. */
-    quern__mask_clear(&jobs->idle, worker->index);
+    quern__worker_mask_clear(&jobs->idle, worker->index);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     worker->has_slept = true;
 }
@@ -268,14 +268,14 @@ static bool look_everywhere(quern__worker *worker, quern__job *out_job)
     return look_around(worker, out_job) || take_queued(worker, QUERN__QUEUE_LOW, out_job);
 }
 
-bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
+bool quern__worker_try_take_job(quern__worker *worker, quern__job *out_job)
 {
     return quern__worker_take_assigned(worker, NULL, out_job) ||
            take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job) ||
            look_everywhere(worker, out_job);
 }
 
-bool quern__worker_peek(const quern__worker *worker, quern__job *out_job)
+bool quern__worker_peek_job(const quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
     quern__queues *queues = &jobs->queues;
@@ -292,14 +292,14 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
 {
     uint64_t spin_ns = worker->jobs->spin_ns;
     do {
-        for (uint32_t look = 0; look < QUERN__LOOKS_PER_CLOCK; look++) {
+        for (uint32_t look = 0; look < QUERN__SCANS_PER_CLOCK_READ; look++) {
             if (quern__worker_take_assigned(worker, NULL, out_job) || look_everywhere(worker, out_job))
                 return true;
             if (quern__parker_has_permit(&worker->parker)) return false;
             quern__relax();
         }
     } while (spin_ns != 0 && quern__clock_ns() - start_ns < spin_ns &&
-             !quern__worker_is_in_the_way(worker));
+             !quern__worker_should_stop_spinning(worker));
     return false;
 }
 
@@ -310,15 +310,16 @@ static bool search(quern__worker *worker, quern__job *out_job)
     quern_jobs *jobs = worker->jobs;
     atomic_fetch_add_explicit(&jobs->searching_count, 1, memory_order_relaxed);
     uint64_t start_ns = quern__clock_ns();
-    quern__worker_run_dry(worker, start_ns);
+    quern__worker_begin_idle_time(worker, start_ns);
     bool found = spin(worker, start_ns, out_job);
-    if (found && quern__observer_wants(jobs->observer))
-        quern__worker_show(worker, QUERN__JOB_STEAL, start_ns, 1);
+    if (found && quern__observer_is_recording(jobs->observer))
+        quern__worker_report_event(worker, QUERN__JOB_EVENT_STEAL, start_ns, 1);
     /* The write of a handshake with notify: the fence follows below, or in quern__worker_sleep. */
     uint32_t before = atomic_fetch_sub_explicit(&jobs->searching_count, 1, QUERN__HANDSHAKE_RELAXED);
     if (!found || before != 1) return found;
     quern__handshake_fence();
-    if (atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_RELAXED) != 0 && quern__jobs_any(jobs))
+    if (atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_RELAXED) != 0 &&
+        quern__jobs_has_any_job(jobs))
         quern__jobs_notify_sleepers(jobs, NULL, NULL);
     return true;
 }
@@ -327,13 +328,13 @@ static bool search(quern__worker *worker, quern__job *out_job)
 static bool take_continuation(quern__worker *worker, quern__job *out_job)
 {
     if (worker->done_count == 0) return false;
-    worker->takes_next = true;
-    quern__worker_settle_slowly(worker);
-    worker->takes_next = false;
+    worker->claims_next_job = true;
+    quern__worker_flush_finished_slow(worker);
+    worker->claims_next_job = false;
     return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job);
 }
 
-bool quern__worker_next(quern__worker *worker, quern__job *out_job)
+bool quern__worker_find_job(quern__worker *worker, quern__job *out_job)
 {
     if (!worker->has_slept) {
         if (quern__worker_take_assigned(worker, NULL, out_job)) return true;

@@ -6,8 +6,8 @@
  * matter of who submits it: a worker puts it into its own deque, all others into a queue. */
 
 enum {
-    FULL_FOR_JOBS = 32,    /* a deque that was full counts as full for so many more */
-    MAX_AT_ONCE_DEPTH = 64 /* jobs on one stack that ran in the call that submitted them */
+    FULL_FOR_JOBS = 32,   /* a deque that was full counts as full for so many more */
+    MAX_INLINE_DEPTH = 64 /* jobs on one stack that ran in the call that submitted them */
 };
 
 /* ---------------------------------------------------------------------------------- running a job here */
@@ -32,23 +32,23 @@ quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void
     quern_result result = quern__jobs_enter(jobs, "quern_jobs_run");
     if (result != QUERN_OK) return result;
     worker = quern__current_worker;
-    quern__worker_note_processor(worker);
+    quern__worker_publish_processor(worker);
     run_here(worker, function, user_data);
     quern__jobs_leave(jobs);
     return QUERN_OK;
 }
 
-static uint32_t run_caller_jobs(quern__worker *guest)
+static uint32_t run_caller_jobs(quern__worker *worker)
 {
     uint32_t count = 0;
     quern__job job;
-    const void *allowed = quern__worker_allows(guest, NULL);
-    while (quern__worker_take_assigned(guest, NULL, &job) ||
-           quern__queues_take_allowed(&guest->jobs->queues, QUERN__QUEUE_CALLER, allowed, &job)) {
-        quern__worker_run(guest, &job);
+    const void *allowed = quern__worker_awaited_scope(worker, NULL);
+    while (quern__worker_take_assigned(worker, NULL, &job) ||
+           quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER, allowed, &job)) {
+        quern__worker_run_job(worker, &job);
         count++;
     }
-    quern__worker_settle(guest);
+    quern__worker_flush_finished(worker);
     return count;
 }
 
@@ -61,7 +61,7 @@ quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count)
     if (is_outside) result = quern__jobs_enter(jobs, "quern_jobs_run_caller_jobs");
     if (result != QUERN_OK) return result;
     quern__worker *worker = quern__jobs_current_worker(jobs);
-    uint32_t count = quern__worker_is_guest(worker) ? run_caller_jobs(worker) : 0;
+    uint32_t count = quern__worker_is_external(worker) ? run_caller_jobs(worker) : 0;
     if (out_count != NULL) *out_count = count;
     if (is_outside) quern__jobs_leave(jobs);
     return QUERN_OK;
@@ -244,7 +244,7 @@ static void make_job(const quern_job_def *def, quern__job *job)
 static quern__queue_index queue_of(const quern_job_def *def)
 {
     if (def->on_worker != 0) return (quern__queue_index)(QUERN__QUEUE_WORKERS + def->on_worker - 1);
-    return def->caller_only ? QUERN__QUEUE_CALLER : quern__queue_of(def->priority);
+    return def->caller_only ? QUERN__QUEUE_CALLER : quern__queue_of_priority(def->priority);
 }
 
 /* ----------------------------------------------------------------------------------------------- nodes */
@@ -263,7 +263,7 @@ static quern__node *take_node(quern_jobs *jobs, quern__worker *worker)
     if (!is_of(worker, jobs)) return quern__queues_take_node(&jobs->queues);
     if (worker->spare_nodes == NULL) {
         worker->spare_count = FEW_NODES;
-        worker->spare_nodes = quern__queues_take_some(&jobs->queues, &worker->spare_count);
+        worker->spare_nodes = quern__queues_take_up_to(&jobs->queues, &worker->spare_count);
         if (worker->spare_nodes == NULL) return NULL;
     }
     quern__node *node = worker->spare_nodes;
@@ -280,7 +280,7 @@ static void give_few_nodes(quern__worker *worker)
     worker->spare_nodes = last->next;
     worker->spare_count -= FEW_NODES;
     last->next = NULL;
-    quern__queues_give_nodes(&worker->jobs->queues, list);
+    quern__queues_return_nodes(&worker->jobs->queues, list);
 }
 
 static void give_node(quern__worker *worker, quern__node *node)
@@ -290,9 +290,9 @@ static void give_node(quern__worker *worker, quern__node *node)
     if (++worker->spare_count == MOST_SPARE_NODES) give_few_nodes(worker);
 }
 
-void quern__worker_give_spare_nodes(quern__worker *worker)
+void quern__worker_return_spare_nodes(quern__worker *worker)
 {
-    quern__queues_give_nodes(&worker->jobs->queues, worker->spare_nodes);
+    quern__queues_return_nodes(&worker->jobs->queues, worker->spare_nodes);
     worker->spare_nodes = NULL;
     worker->spare_count = 0;
 }
@@ -302,8 +302,8 @@ void quern__worker_give_spare_nodes(quern__worker *worker)
 /* A worker that is looking for its next job takes the first one itself: nobody has to be woken for it. */
 static void tell(quern__worker *worker, const void *scope)
 {
-    if (worker->takes_next)
-        worker->takes_next = false;
+    if (worker->claims_next_job)
+        worker->claims_next_job = false;
     else
         quern__jobs_notify(worker->jobs, worker, scope);
 }
@@ -326,7 +326,7 @@ static void put_node(quern__node *node, quern__worker *worker)
     bool is_for_caller = node->queue == QUERN__QUEUE_CALLER;
     quern__queues_push(&jobs->queues, node);
     if (is_for_caller)
-        quern__jobs_tell_guests(jobs);
+        quern__jobs_wake_external_workers(jobs);
     else
         quern__jobs_notify(jobs, NULL, scope);
 }
@@ -353,7 +353,7 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
         put_node(node, worker);
 }
 
-quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)
+quern__node *quern__node_create(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)
 {
     quern__node *node = take_node(jobs, quern__jobs_current_worker(jobs));
     if (node == NULL) return NULL;
@@ -379,7 +379,7 @@ static void count_job(const quern__job *job)
 static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                     const char *function)
 {
-    quern__node *node = quern__node_make(jobs, job, queue);
+    quern__node *node = quern__node_create(jobs, job, queue);
     if (node == NULL) return fail_memory(function);
     count_job(job);
     quern__node_submit(node, NULL);
@@ -391,29 +391,29 @@ static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, que
 static bool has_room(quern__worker *worker)
 {
     if (!quern__deque_was_full(&worker->deque)) return true;
-    if (worker->full_count != 0) {
-        worker->full_count--;
+    if (worker->assumed_full_count != 0) {
+        worker->assumed_full_count--;
         return false;
     }
     if (!quern__deque_is_full(&worker->deque)) return true;
-    worker->full_count = FULL_FOR_JOBS;
+    worker->assumed_full_count = FULL_FOR_JOBS;
     return false;
 }
 
 /* Counted like any other, since it may add to its counter, or submit what has to wait for that. What this
  * worker keeps back is not settled before: it is counted by the counter of what this job was submitted by,
  * which cannot finish meanwhile. */
-static void run_at_once(quern__worker *worker, quern__job *job)
+static void run_inline(quern__worker *worker, quern__job *job)
 {
     const int64_t floor = worker->floor;
     count_job(job);
-    worker->at_once_depth++;
+    worker->inline_depth++;
     worker->floor = quern__deque_bottom(&worker->deque);
-    worker->run_count++;
+    worker->executed_job_count++;
     job->run(job, worker);
     worker->floor = floor;
-    worker->at_once_depth--;
-    quern__worker_settle(worker);
+    worker->inline_depth--;
+    quern__worker_flush_finished(worker);
 }
 
 /* A full deque means that there is enough for all to do, so this worker does the job itself; but jobs that
@@ -422,9 +422,9 @@ static inline quern_result submit_to(quern__worker *worker, quern__job *job, uin
                                      const char *function)
 {
     if (!has_room(worker)) {
-        if (worker->at_once_depth == MAX_AT_ONCE_DEPTH)
+        if (worker->inline_depth == MAX_INLINE_DEPTH)
             return submit_to_queue(worker->jobs, job, QUERN__QUEUE_NORMAL, function);
-        run_at_once(worker, job);
+        run_inline(worker, job);
         return QUERN_OK;
     }
     count_job(job);
@@ -439,13 +439,13 @@ static quern_result submit_outside(quern_jobs *jobs, quern__job *job, quern__que
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
     quern__jobs_begin_outside_call(jobs);
-    /* seq_cst: pairs with try_enter_alone in jobs.c. */
+    /* seq_cst: pairs with try_enter_exclusive in jobs.c. */
     bool may_enter = queue == QUERN__QUEUE_NORMAL &&
-                     atomic_load_explicit(&jobs->wants_alone_count, memory_order_seq_cst) == 0;
-    quern__worker *guest = may_enter ? quern__jobs_try_enter(jobs) : NULL;
-    result = guest != NULL ? submit_to(guest, job, QUERN__JOB_DATA_WORDS, function)
-                           : submit_to_queue(jobs, job, queue, function);
-    if (guest != NULL) quern__jobs_leave(jobs);
+                     atomic_load_explicit(&jobs->exclusive_request_count, memory_order_seq_cst) == 0;
+    quern__worker *worker = may_enter ? quern__jobs_try_enter(jobs) : NULL;
+    result = worker != NULL ? submit_to(worker, job, QUERN__JOB_DATA_WORDS, function)
+                            : submit_to_queue(jobs, job, queue, function);
+    if (worker != NULL) quern__jobs_leave(jobs);
     quern__jobs_end_outside_call(jobs);
     return result;
 }
@@ -468,10 +468,10 @@ quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, qu
 {
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
-    quern__node *node = quern__node_make(jobs, job, queue);
+    quern__node *node = quern__node_create(jobs, job, queue);
     if (node == NULL) return fail_memory(function);
-    if (!quern__node_add_room(node, after_count)) {
-        quern__queues_give_node(&jobs->queues, node);
+    if (!quern__node_reserve_links(node, after_count)) {
+        quern__queues_return_node(&jobs->queues, node);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "%s: no memory for a job that has to wait for %u counters", function,
                            (unsigned)after_count);
@@ -490,7 +490,7 @@ __attribute__((noinline)) static quern_result submit_special(quern_jobs *jobs, c
     if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
     quern_result result = check_worker(jobs, def, "quern_jobs_submit");
     if (result == QUERN_OK)
-        result = quern__check_after(def->after, def->after_count, def->counter, "quern_jobs_submit");
+        result = quern__check_after_list(def->after, def->after_count, def->counter, "quern_jobs_submit");
     if (result != QUERN_OK) return result;
     make_job(def, &job);
     if (def->after_count == 0) return quern__job_submit(jobs, &job, queue_of(def), "quern_jobs_submit");

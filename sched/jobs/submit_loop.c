@@ -37,24 +37,24 @@ enum { OFFERED_GENERATION, OFFERED_NAME };
 
 _Static_assert(OFFERED_NAME + 1 == QUERN__KEPT_OFFER_WORDS, "what is copied of an offer");
 
-typedef struct quern__kept_loop {
-    quern__loop loop;                   /* first member: offers point to it */
-    const void *scope;                  /* the loop's counter, or NULL */
-    struct quern__kept_loop *next;      /* list of all loops of the pool */
-    struct quern__kept_loop *next_free; /* list of the loops in the store */
+typedef struct quern__submitted_loop {
+    quern__loop loop;                        /* first member: offers point to it */
+    const void *scope;                       /* the loop's counter, or NULL */
+    struct quern__submitted_loop *next;      /* list of all loops of the pool */
+    struct quern__submitted_loop *next_free; /* list of the loops in the store */
     size_t bytes;
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint64_t state;
     quern__slot slots[]; /* [number of workers of the pool] */
-} quern__kept_loop;
+} quern__submitted_loop;
 
 enum { GENERATION_SHIFT = 32 };
 
 /* --------------------------------------------------------------------------------------------- the store */
 
-static quern__kept_loop *make_kept(quern_jobs *jobs)
+static quern__submitted_loop *make_kept(quern_jobs *jobs)
 {
-    size_t bytes = sizeof(quern__kept_loop) + jobs->worker_count * sizeof(quern__slot);
-    quern__kept_loop *made = quern__allocate(&jobs->allocator, bytes, _Alignof(quern__kept_loop));
+    size_t bytes = sizeof(quern__submitted_loop) + jobs->worker_count * sizeof(quern__slot);
+    quern__submitted_loop *made = quern__allocate(&jobs->allocator, bytes, _Alignof(quern__submitted_loop));
     if (made == NULL) return NULL;
     made->bytes = bytes;
     atomic_init(&made->state, 0);
@@ -64,10 +64,10 @@ static quern__kept_loop *make_kept(quern_jobs *jobs)
 }
 
 /* Returns NULL if there is no memory. */
-static quern__kept_loop *take_loop(quern_jobs *jobs)
+static quern__submitted_loop *take_loop(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->queues.mutex);
-    quern__kept_loop *taken = jobs->free_loops;
+    quern__submitted_loop *taken = jobs->free_loops;
     if (taken != NULL)
         jobs->free_loops = taken->next_free;
     else
@@ -76,7 +76,7 @@ static quern__kept_loop *take_loop(quern_jobs *jobs)
     return taken;
 }
 
-static void give_loop(quern_jobs *jobs, quern__kept_loop *given)
+static void give_loop(quern_jobs *jobs, quern__submitted_loop *given)
 {
     pthread_mutex_lock(&jobs->queues.mutex);
     given->next_free = jobs->free_loops;
@@ -84,12 +84,12 @@ static void give_loop(quern_jobs *jobs, quern__kept_loop *given)
     pthread_mutex_unlock(&jobs->queues.mutex);
 }
 
-void quern__jobs_release_loops(quern_jobs *jobs)
+void quern__jobs_free_submitted_loops(quern_jobs *jobs)
 {
     while (jobs->loops != NULL) {
-        quern__kept_loop *released = jobs->loops;
+        quern__submitted_loop *released = jobs->loops;
         jobs->loops = released->next;
-        quern__release(&jobs->allocator, released, released->bytes, _Alignof(quern__kept_loop));
+        quern__release(&jobs->allocator, released, released->bytes, _Alignof(quern__submitted_loop));
     }
     jobs->free_loops = NULL;
 }
@@ -99,7 +99,7 @@ void quern__jobs_release_loops(quern_jobs *jobs)
 /* Begins a new generation with one participant. Release: pairs with the acquire in try_enter. The load is
  * relaxed: no thread changes the state of a loop without participants, and the lock of the store orders
  * earlier changes. */
-static void open_loop(quern__kept_loop *kept, const char *name)
+static void open_loop(quern__submitted_loop *kept, const char *name)
 {
     uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
     uint32_t generation = (uint32_t)(state >> GENERATION_SHIFT) + 1;
@@ -110,7 +110,7 @@ static void open_loop(quern__kept_loop *kept, const char *name)
 
 /* Acquire: pairs with the release in open_loop. The first load is relaxed because the compare-and-swap
  * checks its value. */
-static bool try_enter(quern__kept_loop *kept, uint32_t generation)
+static bool try_enter(quern__submitted_loop *kept, uint32_t generation)
 {
     uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
     do
@@ -123,7 +123,7 @@ static bool try_enter(quern__kept_loop *kept, uint32_t generation)
 /* Takes part in a loop that the worker has entered, and leaves it. The subtraction releases what this
  * worker wrote; the last participant acquires what all wrote, and publishes it with the counter. `work` has
  * begun; it ends before the loop can end, because its name may be gone afterwards. */
-static void participate(quern__kept_loop *kept, quern__worker *worker, quern__loop_share *share,
+static void participate(quern__submitted_loop *kept, quern__worker *worker, quern__loop_share *share,
                         const quern__named_work *work)
 {
     (void)quern__loop_join(&kept->loop, worker, share);
@@ -137,12 +137,12 @@ static void participate(quern__kept_loop *kept, quern__worker *worker, quern__lo
 
 static void run_kept_offer(quern__job *job, quern__worker *worker)
 {
-    quern__kept_loop *kept = job->target;
+    quern__submitted_loop *kept = job->target;
     if (!try_enter(kept, (uint32_t)job->data[OFFERED_GENERATION])) return;
-    uint64_t start_ns = quern__worker_start_showing(worker);
+    uint64_t start_ns = quern__worker_event_start(worker);
     const quern__named_work work = quern__worker_begin_named(worker, kept->loop.range.name);
     participate(kept, worker, NULL, &work);
-    if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
+    if (start_ns != 0) quern__worker_report_event(worker, QUERN__JOB_EVENT_LOOP, start_ns, 0);
 }
 
 /* --------------------------------------------------------------------------------------------- beginning */
@@ -161,9 +161,9 @@ static bool share_kept(quern__sharing *sharing, quern__worker *worker, const que
                        quern__loop_share *own)
 {
     beginning *of = (beginning *)(void *)sharing;
-    quern__kept_loop *kept = take_loop(worker->jobs);
+    quern__submitted_loop *kept = take_loop(worker->jobs);
     if (kept == NULL) return quern__range_share(worker, range, wake, own);
-    quern__worker_note_processor(worker);
+    quern__worker_publish_processor(worker);
     quern__loop_init(&kept->loop, run_kept_offer, of->job->scope, range, kept->slots, worker);
     kept->loop.wake = wake;
     kept->loop.is_kept = true;
@@ -271,9 +271,9 @@ quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
     quern__job job;
     quern_result result = check_loop(jobs, def, function);
     if (result != QUERN_OK) return result;
-    result = quern__check_after(def->after, def->after_count, def->counter, function);
+    result = quern__check_after_list(def->after, def->after_count, def->counter, function);
     if (result != QUERN_OK) return result;
-    const quern__queue_index queue = quern__queue_of(def->priority);
+    const quern__queue_index queue = quern__queue_of_priority(def->priority);
     make_loop_job(def, &job);
     if (def->after_count == 0)
         return def->count == 0 ? QUERN_OK : quern__job_submit(jobs, &job, queue, function);

@@ -45,7 +45,7 @@ bool quern__thread_start(quern__thread *thread, size_t stack_bytes, void *(*entr
     return has_started;
 }
 
-size_t quern__thread_least_stack_bytes(void)
+size_t quern__thread_min_stack_bytes(void)
 {
     long bytes = -1;
 #if defined(_SC_THREAD_STACK_MIN)
@@ -93,7 +93,7 @@ static void list_processors(const quern_processors *processors, cpu_set_t *out_s
 }
 
 /* The system leaves out what it does not allow, and refuses when nothing is left. */
-bool quern__thread_confine(const quern_processors *processors, uint32_t *out_refused)
+bool quern__thread_set_processors(const quern_processors *processors, uint32_t *out_refused)
 {
     cpu_set_t wanted, got;
     list_processors(processors, &wanted);
@@ -104,7 +104,7 @@ bool quern__thread_confine(const quern_processors *processors, uint32_t *out_ref
     return true;
 }
 
-uint32_t quern__processors_beside_caller(const quern_processors *processors)
+uint32_t quern__count_processors_with_caller(const quern_processors *processors)
 {
     cpu_set_t own, callers, all;
     list_processors(processors, &own);
@@ -123,7 +123,7 @@ uint32_t quern__thread_processor(void)
 }
 
 /* The system moves a thread at once when it may not stay where it is. */
-bool quern__thread_leave(const uint32_t *processors, uint32_t count)
+bool quern__thread_move_off(const uint32_t *processors, uint32_t count)
 {
     cpu_set_t allowed, others;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
@@ -142,14 +142,14 @@ void quern__thread_pin(uint32_t index)
     (void)index;
 }
 
-bool quern__thread_confine(const quern_processors *processors, uint32_t *out_refused)
+bool quern__thread_set_processors(const quern_processors *processors, uint32_t *out_refused)
 {
     (void)processors;
     (void)out_refused;
     return true;
 }
 
-uint32_t quern__processors_beside_caller(const quern_processors *processors)
+uint32_t quern__count_processors_with_caller(const quern_processors *processors)
 {
     (void)processors;
     return quern_processor_count();
@@ -160,7 +160,7 @@ uint32_t quern__thread_processor(void)
     return 0;
 }
 
-bool quern__thread_leave(const uint32_t *processors, uint32_t count)
+bool quern__thread_move_off(const uint32_t *processors, uint32_t count)
 {
     (void)processors;
     (void)count;
@@ -169,12 +169,12 @@ bool quern__thread_leave(const uint32_t *processors, uint32_t count)
 
 #endif
 
-void quern__thread_give_way(void)
+void quern__thread_yield(void)
 {
     sched_yield();
 }
 
-void quern__thread_wait_for_another(uint32_t look)
+void quern__thread_spin_wait(uint32_t look)
 {
     quern__relax();
     if (look % LOOKS_BEFORE_YIELD == LOOKS_BEFORE_YIELD - 1) sched_yield();
@@ -192,7 +192,7 @@ static void watch(void)
     (void)pthread_atfork(NULL, NULL, count_fork);
 }
 
-void quern__watch_forks(void)
+void quern__count_forks(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch);

@@ -33,7 +33,7 @@ bool quern__thread_start(quern__thread *thread, size_t stack_bytes, void *(*entr
 void quern__thread_join(quern__thread *thread);
 
 /* The smallest stack that the system gives a thread. */
-size_t quern__thread_least_stack_bytes(void);
+size_t quern__thread_min_stack_bytes(void);
 
 /* Names the calling thread, for debuggers and profilers. */
 void quern__thread_set_name(const char *name);
@@ -47,27 +47,27 @@ void quern__thread_pin(uint32_t index);
 uint32_t quern__thread_processor(void);
 
 /* Lets others run first that wait for the calling thread's processor. */
-void quern__thread_give_way(void);
+void quern__thread_yield(void);
 
 /* Keeps the calling thread on these processors. False when the system refuses, or leaves some of them out;
  * then the first of those is in out_refused. True where the system cannot do it. */
-bool quern__thread_confine(const quern_processors *processors, uint32_t *out_refused);
+bool quern__thread_set_processors(const quern_processors *processors, uint32_t *out_refused);
 
 /* How many processors there are for threads that may run on these alone, beside a caller that runs where
  * the calling thread may. An empty set stands for all. */
-uint32_t quern__processors_beside_caller(const quern_processors *processors);
+uint32_t quern__count_processors_with_caller(const quern_processors *processors);
 
 /* Between two looks at something that another thread is about to do, within a few instructions. look counts
  * the looks from 0: when they become many the other thread does not run, and is let run. */
-void quern__thread_wait_for_another(uint32_t look);
+void quern__thread_spin_wait(uint32_t look);
 
 /* Moves the calling thread to a processor that is none of these, if it may use one. It may use all that it
  * might use before, then as well: it is not pinned. False when it stays. */
-bool quern__thread_leave(const uint32_t *processors, uint32_t count);
+bool quern__thread_move_off(const uint32_t *processors, uint32_t count);
 
 /* How many forks lie between this process and the one that began to watch them: a child has one thread
  * alone. */
-void quern__watch_forks(void);
+void quern__count_forks(void);
 extern uint32_t quern__fork_count;
 
 /* Makes every running thread of the process go through a seq_cst fence before it returns; the calling one,

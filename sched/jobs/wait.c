@@ -48,29 +48,29 @@ enum {
 
 /* --------------------------------------------------------------------------------------- running a job */
 
-void quern__worker_run_own(quern__worker *worker, quern__job *job)
+void quern__worker_run_own_job(quern__worker *worker, quern__job *job)
 {
     int64_t floor = worker->floor;
-    if (worker->done_counter != job->scope) quern__worker_settle(worker);
+    if (worker->done_counter != job->scope) quern__worker_flush_finished(worker);
     worker->floor = quern__deque_bottom(&worker->deque);
-    worker->run_count++;
-    quern__worker_found_job(worker);
+    worker->executed_job_count++;
+    quern__worker_note_job_found(worker);
     job->run(job, worker);
     worker->floor = floor;
 }
 
-void quern__worker_run(quern__worker *worker, quern__job *job)
+void quern__worker_run_job(quern__worker *worker, quern__job *job)
 {
     /* The worker's own words: relaxed loads see its last store. */
-    const void *serving = atomic_load_explicit(&worker->serving, memory_order_relaxed);
-    int64_t from = atomic_load_explicit(&worker->serving_from, memory_order_relaxed);
+    const void *serving = atomic_load_explicit(&worker->served_scope, memory_order_relaxed);
+    int64_t from = atomic_load_explicit(&worker->served_from_index, memory_order_relaxed);
     int64_t bottom = quern__deque_bottom(&worker->deque);
-    atomic_store_explicit(&worker->serving_from, bottom, memory_order_relaxed);
+    atomic_store_explicit(&worker->served_from_index, bottom, memory_order_relaxed);
     /* Release pairs with the acquire in take_part: who sees the scope sees where it begins. */
-    atomic_store_explicit(&worker->serving, job->scope, memory_order_release);
-    quern__worker_run_own(worker, job);
-    atomic_store_explicit(&worker->serving, serving, memory_order_relaxed);
-    atomic_store_explicit(&worker->serving_from, from, memory_order_relaxed);
+    atomic_store_explicit(&worker->served_scope, job->scope, memory_order_release);
+    quern__worker_run_own_job(worker, job);
+    atomic_store_explicit(&worker->served_scope, serving, memory_order_relaxed);
+    atomic_store_explicit(&worker->served_from_index, from, memory_order_relaxed);
 }
 
 /* -------------------------------------------------------------------------------------- finding a part */
@@ -111,7 +111,7 @@ static bool take_awaited(quern__worker *worker, const void *awaited, quern__job 
     const quern__deque_slot *newest =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
     /* Relaxed: the worker wrote it itself. */
-    if (!quern__scope_is(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited))
+    if (!quern__scope_matches(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited))
         return quern__deque_steal_for(&worker->deque, awaited, INT64_MAX, awaited, out_job);
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot == NULL) return false;
@@ -136,20 +136,20 @@ static void add_scope(scopes *set, const void *scope)
 /* Relaxed: as above, what is read may be changing. */
 static void add_more_scopes(scopes *set, const quern__worker *victim)
 {
-    uint32_t count = atomic_load_explicit(&victim->more_count, memory_order_relaxed);
+    uint32_t count = atomic_load_explicit(&victim->more_awaited_count, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++)
-        add_scope(set, atomic_load_explicit(&victim->more_waiting[i], memory_order_relaxed));
+        add_scope(set, atomic_load_explicit(&victim->more_awaited_scopes[i], memory_order_relaxed));
 }
 
-/* Acquire: pairs with the release in quern__worker_run. The rest is relaxed: see above, the pair is read
+/* Acquire: pairs with the release in quern__worker_run_job. The rest is relaxed: see above, the pair is read
  * while it may be changing. */
 static bool take_part(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
                       quern__job *out_job)
 {
     int64_t from = INT64_MAX;
-    if (quern__scope_is(atomic_load_explicit(&victim->serving, memory_order_acquire), scope)) {
-        from = atomic_load_explicit(&victim->serving_from, memory_order_relaxed);
-        add_scope(set, atomic_load_explicit(&victim->waiting, memory_order_relaxed));
+    if (quern__scope_matches(atomic_load_explicit(&victim->served_scope, memory_order_acquire), scope)) {
+        from = atomic_load_explicit(&victim->served_from_index, memory_order_relaxed);
+        add_scope(set, atomic_load_explicit(&victim->awaited_scope, memory_order_relaxed));
         add_more_scopes(set, victim);
     }
     return !quern__deque_looks_empty(&victim->deque) &&
@@ -188,9 +188,9 @@ static bool take_for_guests(quern__worker *worker, const quern__wait *wait, quer
 {
     quern__queues *queues = &worker->jobs->queues;
     if (QUERN__LIKELY(quern__queue_looks_empty(queues, QUERN__QUEUE_CALLER))) return false;
-    for (uint32_t i = 0; i <= wait->more_count && quern__worker_is_guest(worker); i++)
+    for (uint32_t i = 0; i <= wait->more_count && quern__worker_is_external(worker); i++)
         if (quern__queues_take_allowed(queues, QUERN__QUEUE_CALLER,
-                                       quern__worker_allows(worker, scope_of(wait, i)), out_job))
+                                       quern__worker_awaited_scope(worker, scope_of(wait, i)), out_job))
             return true;
     return false;
 }
@@ -227,12 +227,13 @@ static void tell_scopes(quern__worker *worker, const quern__wait *wait)
     if (QUERN__UNLIKELY(has_limit(worker->wait) != has_limit(wait)))
         count_blocked(worker->jobs, has_limit(wait));
     worker->wait = wait;
-    atomic_store_explicit(&worker->waiting, wait != NULL ? wait->scope : NULL, memory_order_relaxed);
-    if (QUERN__LIKELY((more_count | atomic_load_explicit(&worker->more_count, memory_order_relaxed)) == 0))
+    atomic_store_explicit(&worker->awaited_scope, wait != NULL ? wait->scope : NULL, memory_order_relaxed);
+    if (QUERN__LIKELY(
+            (more_count | atomic_load_explicit(&worker->more_awaited_count, memory_order_relaxed)) == 0))
         return;
     for (uint32_t i = 0; i < more_count; i++)
-        atomic_store_explicit(&worker->more_waiting[i], wait->more_scopes[i], memory_order_relaxed);
-    atomic_store_explicit(&worker->more_count, more_count, memory_order_relaxed);
+        atomic_store_explicit(&worker->more_awaited_scopes[i], wait->more_scopes[i], memory_order_relaxed);
+    atomic_store_explicit(&worker->more_awaited_count, more_count, memory_order_relaxed);
 }
 
 /* What the worker waits for is not what the job waits for that it runs meanwhile. */
@@ -240,7 +241,7 @@ static void run_meanwhile(quern__worker *worker, quern__job *job)
 {
     const quern__wait *wait = worker->wait;
     tell_scopes(worker, NULL);
-    quern__worker_run(worker, job);
+    quern__worker_run_job(worker, job);
     tell_scopes(worker, wait);
 }
 
@@ -248,14 +249,14 @@ static void run_meanwhile(quern__worker *worker, quern__job *job)
 static bool settle_some(quern__worker *worker)
 {
     bool has_some = worker->done_count != 0;
-    quern__worker_settle(worker);
+    quern__worker_flush_finished(worker);
     return has_some;
 }
 
 static bool help_with(const quern__wait *wait, quern__worker *worker)
 {
     if (wait->help == NULL) return false;
-    quern__worker_settle(worker);
+    quern__worker_flush_finished(worker);
     return wait->help(wait, worker);
 }
 
@@ -287,7 +288,7 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     if (has_own(worker)) {
         if (turns_to_another(worker) && settle_some(worker)) return true;
         if (pop_own(worker, &job)) {
-            quern__worker_run_own(worker, &job);
+            quern__worker_run_own_job(worker, &job);
             return true;
         }
     }
@@ -297,7 +298,7 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
         return true;
     }
     bool found = take_from_others(worker, wait, &job) ||
-                 (look % QUERN__LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait, &job));
+                 (look % QUERN__SCANS_PER_CLOCK_READ == 0 && take_from_queues(worker->jobs, wait, &job));
     if (!found) return settle_some(worker);
     run_meanwhile(worker, &job);
     return true;
@@ -341,7 +342,7 @@ static bool put_aside(quern__worker *worker)
     quern__node *node = quern__queues_take_node(&jobs->queues);
     if (node == NULL) return false;
     if (!steal_oldest(jobs, &node->job)) {
-        quern__queues_give_node(&jobs->queues, node);
+        quern__queues_return_node(&jobs->queues, node);
         return false;
     }
     node->queue = QUERN__QUEUE_NORMAL;
@@ -355,7 +356,8 @@ static bool put_aside(quern__worker *worker)
 static bool take_allowed_of_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     for (uint32_t i = 0; i <= wait->more_count; i++)
-        if (take_allowed(worker, quern__worker_allows(worker, scope_of(wait, i)), out_job)) return true;
+        if (take_allowed(worker, quern__worker_awaited_scope(worker, scope_of(wait, i)), out_job))
+            return true;
     return false;
 }
 
@@ -373,7 +375,7 @@ static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *o
 {
     if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
     if (find_any(worker, wait, out_job)) return true;
-    if (quern__worker_is_closed(worker) && quern__jobs_any(worker->jobs))
+    if (quern__worker_has_closed_job(worker) && quern__jobs_has_any_job(worker->jobs))
         quern__jobs_notify(worker->jobs, NULL, QUERN__ANY_SCOPE);
     return false;
 }
@@ -393,13 +395,13 @@ static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern
 static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
-    quern__mask_set(&jobs->blocked, worker->index);
+    quern__worker_mask_set(&jobs->blocked, worker->index);
     if (!has_limit(wait)) count_blocked(jobs, true);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
     if (!found && !wait->is_done(wait)) quern__worker_park(worker, wait->until_ns);
-    quern__mask_clear(&jobs->blocked, worker->index);
+    quern__worker_mask_clear(&jobs->blocked, worker->index);
     if (!has_limit(wait)) count_blocked(jobs, false);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     return found;
@@ -429,15 +431,15 @@ static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint
         *start_ns = now_ns;
         *yield_count = 0;
     }
-    quern__worker_run_dry(worker, *start_ns);
+    quern__worker_begin_idle_time(worker, *start_ns);
     uint64_t spun_ns = now_ns - *start_ns;
     if (wait->until_ns != 0 && spun_ns + now_ns >= wait->until_ns) return true;
-    if (quern__jobs_is_crowded(worker->jobs)) {
+    if (quern__jobs_is_oversubscribed(worker->jobs)) {
         if (++*yield_count > CROWDED_YIELDS) return true;
-        quern__thread_give_way();
+        quern__thread_yield();
         return false;
     }
-    return spun_ns >= worker->jobs->spin_ns || quern__worker_is_in_the_way(worker);
+    return spun_ns >= worker->jobs->spin_ns || quern__worker_should_stop_spinning(worker);
 }
 
 static void wait_until_done(quern__worker *worker, const quern__wait *wait)
@@ -452,7 +454,8 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
             continue;
         }
         quern__relax();
-        if (++look % QUERN__LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, wait, &start_ns, &yield_count))
+        if (++look % QUERN__SCANS_PER_CLOCK_READ != 0 ||
+            !has_spun_enough(worker, wait, &start_ns, &yield_count))
             continue;
         if (!is_announced) wait->announce(wait, worker);
         is_announced = true;
@@ -465,10 +468,10 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
 {
     const quern__wait *outer = worker->wait;
-    quern__worker_settle(worker);
+    quern__worker_flush_finished(worker);
     tell_scopes(worker, wait);
     wait_until_done(worker, wait);
-    quern__worker_found_job(worker);
+    quern__worker_note_job_found(worker);
     tell_scopes(worker, outer);
-    quern__worker_settle(worker);
+    quern__worker_flush_finished(worker);
 }

@@ -30,61 +30,61 @@ static uint64_t time_at(const _Atomic uint64_t *sum_ns, const _Atomic uint64_t *
 
 /* ----------------------------------------------------------------------------------------------- times */
 
-void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
+void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns)
 {
-    if (read_time(&worker->times.dry_since_ns) == 0) set_time(&worker->times.dry_since_ns, now_ns);
+    if (read_time(&worker->times.idle_since_ns) == 0) set_time(&worker->times.idle_since_ns, now_ns);
 }
 
 /* The clock is looked at only where somebody wants to know. */
-void quern__worker_end_dry(quern__worker *worker)
+void quern__worker_end_idle_time(quern__worker *worker)
 {
     quern__worker_times *times = &worker->times;
-    if (atomic_load_explicit(&worker->jobs->watcher, memory_order_relaxed) != NULL)
-        set_time(&times->dry_ns, time_at(&times->dry_ns, &times->dry_since_ns, quern__clock_ns()));
-    set_time(&times->dry_since_ns, 0);
-    quern__worker_note_processor(worker);
+    if (atomic_load_explicit(&worker->jobs->idle_time_reader, memory_order_relaxed) != NULL)
+        set_time(&times->idle_ns, time_at(&times->idle_ns, &times->idle_since_ns, quern__clock_ns()));
+    set_time(&times->idle_since_ns, 0);
+    quern__worker_publish_processor(worker);
 }
 
-uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns)
+uint64_t quern__worker_idle_ns(const quern__worker *worker, uint64_t now_ns)
 {
-    return time_at(&worker->times.dry_ns, &worker->times.dry_since_ns, now_ns);
+    return time_at(&worker->times.idle_ns, &worker->times.idle_since_ns, now_ns);
 }
 
-void quern__worker_fall_asleep(quern__worker *worker)
+void quern__worker_begin_sleep_time(quern__worker *worker)
 {
     set_time(&worker->times.asleep_since_ns, quern__clock_ns());
 }
 
-uint64_t quern__worker_wake_up(quern__worker *worker)
+uint64_t quern__worker_end_sleep_time(quern__worker *worker)
 {
     quern__worker_times *times = &worker->times;
     const uint64_t since_ns = read_time(&times->asleep_since_ns);
-    const uint64_t slept_ns = time_at(&times->slept_ns, &times->asleep_since_ns, quern__clock_ns());
+    const uint64_t slept_ns = time_at(&times->sleep_ns, &times->asleep_since_ns, quern__clock_ns());
     set_time(&times->asleep_since_ns, 0);
-    set_time(&times->slept_ns, slept_ns);
+    set_time(&times->sleep_ns, slept_ns);
     return since_ns;
 }
 
-uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns)
+uint64_t quern__worker_sleep_ns(const quern__worker *worker, uint64_t now_ns)
 {
-    return time_at(&worker->times.slept_ns, &worker->times.asleep_since_ns, now_ns);
+    return time_at(&worker->times.sleep_ns, &worker->times.asleep_since_ns, now_ns);
 }
 
 void quern__worker_park(quern__worker *worker, uint64_t until_ns)
 {
-    quern__worker_fall_asleep(worker);
+    quern__worker_begin_sleep_time(worker);
     quern__parker_take_until(&worker->parker, until_ns);
-    quern__worker_show(worker, QUERN__JOB_SLEEP, quern__worker_wake_up(worker), 0);
+    quern__worker_report_event(worker, QUERN__JOB_EVENT_SLEEP, quern__worker_end_sleep_time(worker), 0);
 }
 
 /* -------------------------------------------------------------------------------------------- observer */
 
-void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
-                        uint32_t count)
+void quern__worker_report_event(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
+                                uint32_t count)
 {
     quern__observer *observer = worker->jobs->observer;
-    if (quern__observer_wants(observer))
-        observer->show(observer, worker->index, event, NULL, start_ns, count);
+    if (quern__observer_is_recording(observer))
+        observer->report(observer, worker->index, event, NULL, start_ns, count);
 }
 
 /* -------------------------------------------------------------------------------------- named work */
@@ -93,9 +93,9 @@ void quern__worker_show(const quern__worker *worker, quern__job_event event, uin
 quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
 {
     const quern__named_work work = {.name = name,
-                                    .outer = atomic_load_explicit(&worker->work, memory_order_relaxed),
-                                    .start_ns = quern__worker_start_showing(worker)};
-    atomic_store_explicit(&worker->work, name, memory_order_relaxed);
+                                    .outer = atomic_load_explicit(&worker->work_name, memory_order_relaxed),
+                                    .start_ns = quern__worker_event_start(worker)};
+    atomic_store_explicit(&worker->work_name, name, memory_order_relaxed);
     return work;
 }
 
@@ -103,7 +103,7 @@ quern__named_work quern__worker_publish_name(quern__worker *worker, const char *
 void quern__worker_retract_name(quern__worker *worker, const quern__named_work *work)
 {
     quern__observer *observer = worker->jobs->observer;
-    atomic_store_explicit(&worker->work, work->outer, memory_order_relaxed);
-    if (work->start_ns != 0 && quern__observer_wants(observer))
-        observer->show(observer, worker->index, QUERN__JOB_NAMED, work->name, work->start_ns, 0);
+    atomic_store_explicit(&worker->work_name, work->outer, memory_order_relaxed);
+    if (work->start_ns != 0 && quern__observer_is_recording(observer))
+        observer->report(observer, worker->index, QUERN__JOB_EVENT_NAMED, work->name, work->start_ns, 0);
 }

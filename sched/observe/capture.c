@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-_Static_assert(offsetof(struct quern_capture, loop_watch) == 0, "what is told of loops is a capture");
+_Static_assert(offsetof(struct quern_capture, loop_observer) == 0, "what is told of loops is a capture");
 
-static void tell_loop(quern__loop_watch *watch, uint32_t piece_count, uint64_t took_ns)
+static void tell_loop(quern__loop_observer *watch, uint32_t piece_count, uint64_t took_ns)
 {
     quern_capture *capture = (quern_capture *)(void *)watch;
     if (capture->is_out_of_memory ||
@@ -29,7 +29,7 @@ quern_result quern_capture_create(const quern_allocator *allocator, quern_captur
     quern_capture *capture = quern__allocate(&chosen, sizeof *capture, _Alignof(quern_capture));
     if (capture == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_capture_create: no memory for a capture");
-    *capture = (quern_capture){.loop_watch.tell = tell_loop, .allocator = chosen};
+    *capture = (quern_capture){.loop_observer.report = tell_loop, .allocator = chosen};
     *out_capture = capture;
     return QUERN_OK;
 }

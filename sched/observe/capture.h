@@ -49,7 +49,7 @@ typedef struct quern__captured_segment {
 } quern__captured_segment;
 
 struct quern_capture {
-    quern__loop_watch loop_watch; /* first: who tells it of loops tells the capture */
+    quern__loop_observer loop_observer; /* first: who tells it of loops tells the capture */
     quern_allocator allocator;
     uint64_t frame_ns;
     uint64_t serial_ns; /* of it, outside the segments */

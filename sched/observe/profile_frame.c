@@ -39,7 +39,7 @@ static uint64_t slept_ns(const quern__profiler *profiler, uint32_t index, uint64
 {
     const quern_jobs *jobs = profiler->jobs;
     return jobs != NULL && index < jobs->worker_count
-               ? quern__worker_slept_ns(&jobs->workers[index], now_ns)
+               ? quern__worker_sleep_ns(&jobs->workers[index], now_ns)
                : 0;
 }
 
@@ -56,11 +56,11 @@ static void ask_workers(const quern__profiler *profiler)
 {
     quern_jobs *jobs = profiler->jobs;
     if (jobs == NULL) return;
-    const void *watcher = atomic_load_explicit(&jobs->watcher, memory_order_relaxed);
+    const void *watcher = atomic_load_explicit(&jobs->idle_time_reader, memory_order_relaxed);
     if (profiler->is_profiling && watcher == NULL)
-        atomic_store_explicit(&jobs->watcher, profiler, memory_order_relaxed);
+        atomic_store_explicit(&jobs->idle_time_reader, profiler, memory_order_relaxed);
     else if (!profiler->is_profiling && watcher == profiler)
-        atomic_store_explicit(&jobs->watcher, NULL, memory_order_relaxed);
+        atomic_store_explicit(&jobs->idle_time_reader, NULL, memory_order_relaxed);
 }
 
 static void start_workers(const quern__profiler *profiler, uint64_t start_ns)

@@ -254,7 +254,7 @@ static inline uint64_t quern__profile_dry_ns(const quern__profiler *profiler, ui
                                              uint64_t now_ns)
 {
     const quern_jobs *jobs = profiler->jobs;
-    return jobs != NULL && index < jobs->worker_count ? quern__worker_dry_ns(&jobs->workers[index], now_ns)
+    return jobs != NULL && index < jobs->worker_count ? quern__worker_idle_ns(&jobs->workers[index], now_ns)
                                                       : 0;
 }
 

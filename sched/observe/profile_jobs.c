@@ -151,7 +151,7 @@ void quern__profile_end_call(quern__frame_observer *observer, const quern__obser
 
 static uint32_t run_count_of(const quern__profiler *profiler, uint32_t worker_index)
 {
-    return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].run_count : 0;
+    return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].executed_job_count : 0;
 }
 
 /* Of what one thread runs alone, forecasts want to know the loops. Only in a frame on one thread: there,
@@ -172,12 +172,12 @@ static void watch_loops(const quern__profiler *profiler, const quern__observed_j
                                     QUERN__TASK_ITEM);
     else
         return;
-    profiler->jobs->workers[job->worker_index].loop_watch = &profiler->capture->loop_watch;
+    profiler->jobs->workers[job->worker_index].loop_observer = &profiler->capture->loop_observer;
 }
 
 static void unwatch_loops(const quern__profiler *profiler, const quern__observed_job *job)
 {
-    if (profiler->jobs != NULL) profiler->jobs->workers[job->worker_index].loop_watch = NULL;
+    if (profiler->jobs != NULL) profiler->jobs->workers[job->worker_index].loop_observer = NULL;
 }
 
 /* A span goes on while the worker runs one job of the pass after the other, for which it does not even look

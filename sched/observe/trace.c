@@ -99,7 +99,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
-    *trace = (quern_trace){.observer.show = quern__trace_show_job,
+    *trace = (quern_trace){.observer.report = quern__trace_show_job,
                            .track_count = filled.track_count,
                            .capacity = power_of_two_from(filled.events_per_track),
                            .allocator = filled.allocator};
@@ -249,13 +249,13 @@ void quern_trace_start(quern_trace *trace)
     }
     atomic_store_explicit(&trace->start_ns, quern__clock_ns(), memory_order_relaxed);
     atomic_store_explicit(&trace->told, 0, memory_order_relaxed);
-    atomic_store_explicit(&trace->observer.is_running, true, memory_order_relaxed);
+    atomic_store_explicit(&trace->observer.is_recording, true, memory_order_relaxed);
 }
 
 /* Relaxed: an event more or less does no harm. */
 void quern_trace_stop(quern_trace *trace)
 {
-    if (trace != NULL) atomic_store_explicit(&trace->observer.is_running, false, memory_order_relaxed);
+    if (trace != NULL) atomic_store_explicit(&trace->observer.is_recording, false, memory_order_relaxed);
 }
 
 bool quern_trace_is_running(const quern_trace *trace)

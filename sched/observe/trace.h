@@ -118,7 +118,7 @@ void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, que
 /* Whether events are wanted. */
 static inline bool quern__trace_wants(const quern_trace *trace)
 {
-    return trace != NULL && quern__observer_wants(&trace->observer);
+    return trace != NULL && quern__observer_is_recording(&trace->observer);
 }
 
 /* By the track's thread, for a trace that wants events. The track must exist. */

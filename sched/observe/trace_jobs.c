@@ -48,10 +48,10 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
 void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
                            const char *name, uint64_t begin_ns, uint32_t count)
 {
-    static const quern__trace_kind kinds[] = {[QUERN__JOB_STEAL] = QUERN__TRACE_STEAL,
-                                              [QUERN__JOB_SLEEP] = QUERN__TRACE_SLEEP,
-                                              [QUERN__JOB_LOOP] = QUERN__TRACE_LOOP,
-                                              [QUERN__JOB_NAMED] = QUERN__TRACE_JOB};
+    static const quern__trace_kind kinds[] = {[QUERN__JOB_EVENT_STEAL] = QUERN__TRACE_STEAL,
+                                              [QUERN__JOB_EVENT_SLEEP] = QUERN__TRACE_SLEEP,
+                                              [QUERN__JOB_EVENT_LOOP] = QUERN__TRACE_LOOP,
+                                              [QUERN__JOB_EVENT_NAMED] = QUERN__TRACE_JOB};
     quern_trace *trace = (quern_trace *)(void *)observer;
     quern__trace_event shown = {.begin_ns = begin_ns,
                                 .duration_ns = quern__clock_ns() - begin_ns,

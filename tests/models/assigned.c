@@ -42,8 +42,8 @@ static void *work_until_run(void *argument)
     asker = worker->index;
     quern__current_worker = worker;
     for (int round = 0; round < 2; round++) {
-        if (quern__worker_next(worker, &job)) {
-            quern__worker_run(worker, &job);
+        if (quern__worker_find_job(worker, &job)) {
+            quern__worker_run_job(worker, &job);
             return NULL;
         }
         quern__worker_sleep(worker);
@@ -68,7 +68,7 @@ static void *work_once(void *argument)
     quern__job job;
     asker = worker->index;
     for (int round = 0; round < 2; round++) {
-        if (quern__worker_next(worker, &job)) {
+        if (quern__worker_find_job(worker, &job)) {
             is_busy = true;
             return NULL;
         }
@@ -83,7 +83,7 @@ void assigned_two_jobs(void)
     const quern__job plain = {.run = run_one};
     set_up(3);
     sleep_is_the_end = true;
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     workers[1].has_slept = true;
     is_asleep[2] = true;
     atomic_store_explicit(&pool.idle.words[0], 4, memory_order_relaxed);
@@ -97,7 +97,7 @@ void assigned_two_jobs(void)
     for (uint32_t index = 1; index < 3; index++)
         is_coming[index] = is_asleep[index] && quern__parker_has_permit(&workers[index].parker);
     assert(quern__queue_is_empty(&workers[1].assigned) || is_busy || is_coming[1]);
-    assert(!quern__jobs_any(&pool) || is_coming[1] || is_coming[2]);
+    assert(!quern__jobs_has_any_job(&pool) || is_coming[1] || is_coming[2]);
 }
 
 static void *wait_for_end(void *argument)
@@ -126,7 +126,7 @@ static void *call_lent(void *argument)
     quern__worker *worker = argument;
     quern__current_worker = NULL;
     asker = worker->index;
-    quern__jobs_lend(worker);
+    quern__jobs_run_on_host_thread(worker);
     return NULL;
 }
 
@@ -141,23 +141,23 @@ static void assign_to_lent(int count)
 {
     set_up(2);
     pool.host_threads.submit = submit;
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     offer_workers(&pool);
     for (int i = 0; i < count; i++)
         assign(1, run_one);
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
-    AWAIT(atomic_load_explicit(&pool.lent_count, memory_order_acquire) == 0);
+    AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
     pthread_mutex_lock(&pool.outside_mutex); /* as end_lent does */
     pthread_mutex_unlock(&pool.outside_mutex);
     assert(quern__queue_is_empty(&workers[1].assigned));
 }
 
-void assigned_lent(void)
+void assigned_host(void)
 {
     assign_to_lent(1);
 }
 
-void assigned_lent_two_jobs(void)
+void assigned_host_two_jobs(void)
 {
     assign_to_lent(2);
 }
@@ -178,8 +178,8 @@ static void *work_from_rest(void *argument)
 void assigned_end(void)
 {
     set_up(2);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
-    atomic_store_explicit(&pool.lent_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.active_thread_count, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     pthread_create(&threads[1], NULL, work_from_rest, &workers[1]);
     assign(1, run_one);
@@ -195,9 +195,9 @@ static int visits[MAX_WORKERS]; /* plain: two threads that are one worker would 
 
 static void visit(void)
 {
-    quern__worker *guest = quern__jobs_try_enter(&pool);
-    if (guest == NULL) return;
-    visits[guest->index]++;
+    quern__worker *worker = quern__jobs_try_enter(&pool);
+    if (worker == NULL) return;
+    visits[worker->index]++;
     quern__jobs_leave(&pool);
 }
 
@@ -223,29 +223,29 @@ static void *register_and_come(void *argument)
     return argument;
 }
 
-static void run_guests(uint32_t guest_count, void *(*first)(void *argument),
-                       void *(*second)(void *argument))
+static void run_external(uint32_t external_count, void *(*first)(void *argument),
+                         void *(*second)(void *argument))
 {
-    set_up_guests(1, guest_count);
+    set_up_external(1, external_count);
     pthread_create(&threads[0], NULL, first, NULL);
     pthread_create(&threads[1], NULL, second, NULL);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    assert(atomic_load_explicit(&pool.guests, memory_order_relaxed) == 0);
+    assert(atomic_load_explicit(&pool.external_slots, memory_order_relaxed) == 0);
 }
 
 void assigned_register(void)
 {
-    run_guests(1, register_and_come, come_and_go);
+    run_external(1, register_and_come, come_and_go);
 }
 
 void assigned_register_two(void)
 {
-    run_guests(2, register_and_come, register_and_come);
+    run_external(2, register_and_come, register_and_come);
 }
 
 /* A job for the registered thread, which is about to be gone: it runs there, or else anywhere. */
-static void *assign_to_guest(void *argument)
+static void *assign_to_external(void *argument)
 {
     quern__node *node = quern__queues_take_node(&pool.queues);
     node->queue = QUERN__QUEUE_WORKERS;
@@ -257,14 +257,14 @@ static void *assign_to_guest(void *argument)
 
 void assigned_unregister(void)
 {
-    set_up_guests(1, 1);
+    set_up_external(1, 1);
     quern__current_worker = NULL;
     quern_result result = quern_jobs_register_thread(&pool, NULL);
     assert(result == QUERN_OK);
-    pthread_create(&threads[0], NULL, assign_to_guest, NULL);
+    pthread_create(&threads[0], NULL, assign_to_external, NULL);
     result = quern_jobs_unregister_thread(&pool);
     assert(result == QUERN_OK);
     pthread_join(threads[0], NULL);
     assert(quern__queue_is_empty(&workers[0].assigned));
-    assert(atomic_load_explicit(&run_count, memory_order_relaxed) + quern__jobs_any(&pool) == 1);
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) + quern__jobs_has_any_job(&pool) == 1);
 }

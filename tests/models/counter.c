@@ -192,7 +192,7 @@ void counter_freed_with_continuation(void)
 static void *wait_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
-    wait_without_place(counter);
+    wait_without_slot(counter);
     assert(written[0] == 1);
     return argument;
 }
@@ -200,7 +200,7 @@ static void *wait_outside_the_pool(void *argument)
 void counter_outside(void)
 {
     make_counter(1);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     start(wait_outside_the_pool, 0);
     start(release, 0);
     join_all();
@@ -222,7 +222,7 @@ static void *steal_and_run(void *argument)
     quern__worker *worker = &workers[(uintptr_t)argument];
     quern__job job;
     quern__current_worker = worker;
-    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run(worker, &job);
+    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run_job(worker, &job);
     return NULL;
 }
 
@@ -230,7 +230,7 @@ static void *steal_and_run(void *argument)
 void counter_fork(void)
 {
     set_up(2);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     quern_fork *fork = malloc(sizeof *fork);
     fork->owner = NULL;

@@ -20,7 +20,7 @@ static void *work_from_rest(void *argument)
     asker = worker->index;
     quern__current_worker = worker;
     for (bool goes_on = sleep_at_rest(worker); goes_on; goes_on = rest(worker))
-        if (quern__worker_take_any(worker, &job)) quern__worker_run(worker, &job);
+        if (quern__worker_try_take_job(worker, &job)) quern__worker_run_job(worker, &job);
     return NULL;
 }
 
@@ -28,9 +28,9 @@ static void *work_from_rest(void *argument)
 static void set_up_end(void)
 {
     set_up(2);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     atomic_store_explicit(&pool.is_stopping, true, memory_order_relaxed);
-    atomic_store_explicit(&pool.lent_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.active_thread_count, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     pthread_create(&threads[0], NULL, work_from_rest, &workers[1]);
 }
@@ -43,7 +43,7 @@ static void end_and_check(int expected_count)
     while (rest(&workers[0]));
     pthread_join(threads[0], NULL);
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == expected_count);
-    assert(!quern__jobs_any(&pool) && quern__queue_is_empty(&workers[1].assigned));
+    assert(!quern__jobs_has_any_job(&pool) && quern__queue_is_empty(&workers[1].assigned));
 }
 
 static void queue_job(void (*run)(quern__job *job, quern__worker *worker), quern__queue_index queue)
@@ -144,7 +144,7 @@ static void set_up_outside(quern__queue_index queue)
     outside_node.job.run = count_run;
     outside_node.queue = queue;
     outside_node.jobs = &pool;
-    outside_node.link_count = QUERN__KEPT_NODE;
+    outside_node.link_count = QUERN__CALLER_OWNED_NODE;
 }
 
 static void *submit_outside_node(void *argument)
@@ -164,7 +164,7 @@ static void submit_beside(quern__queue_index queue)
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
     assert(quern__queue_is_empty(&workers[1].assigned));
-    assert(atomic_load_explicit(&run_count, memory_order_relaxed) + quern__jobs_any(&pool) == 1);
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) + quern__jobs_has_any_job(&pool) == 1);
 }
 
 void end_submitted_outside(void)
@@ -186,7 +186,7 @@ static quern__worker new_workers[MAX_WORKERS];
 void end_replaced(void)
 {
     set_up(2);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     set_up_outside(QUERN__QUEUE_NORMAL);
     pthread_create(&threads[1], NULL, submit_outside_node, NULL);
     bool is_closed = close_to_visitors(&pool);
@@ -200,7 +200,7 @@ void end_replaced(void)
     atomic_store_explicit(&pool.idle.words[0], 2, memory_order_relaxed);
     open_to_visitors(&pool);
     pthread_join(threads[1], NULL);
-    assert(quern__jobs_any(&pool) && quern__parker_has_permit(&new_workers[1].parker));
+    assert(quern__jobs_has_any_job(&pool) && quern__parker_has_permit(&new_workers[1].parker));
 }
 
 /* ---------------------------------------------------------------------------------------------- dropped jobs */
@@ -217,7 +217,7 @@ static void *release_bell(void *argument)
 void end_dropped(void)
 {
     set_up(1);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     quern_counter_hold(&bell);
     quern__node *node = quern__queues_take_node(&pool.queues);
@@ -232,12 +232,12 @@ void end_dropped(void)
     pthread_create(&threads[1], NULL, release_bell, NULL);
     do {
         quern__jobs_drop_links(&pool);
-        AWAIT(atomic_load_explicit(&pool.outside_calls, memory_order_acquire) == 0);
+        AWAIT(atomic_load_explicit(&pool.outside_call_count, memory_order_acquire) == 0);
     } while (drain(&pool));
     /* Not atomic, like the write that frees the node: a race shows that another thread still has it. */
     node->link_count = 0;
     node->jobs = NULL;
     pthread_join(threads[1], NULL);
     assert(bell.links == NULL && quern_counter_is_done(&bell));
-    assert(atomic_load_explicit(&run_count, memory_order_relaxed) <= 1 && !quern__jobs_any(&pool));
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) <= 1 && !quern__jobs_has_any_job(&pool));
 }

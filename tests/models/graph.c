@@ -155,7 +155,7 @@ static void *take_one(void *argument)
     quern__worker *worker = argument;
     quern__job job;
     quern__current_worker = worker;
-    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run(worker, &job);
+    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run_job(worker, &job);
     return NULL;
 }
 
@@ -164,7 +164,7 @@ static void *take_one(void *argument)
 static void run_with_thief(void)
 {
     set_up(2);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     pthread_create(&thread, NULL, take_one, &workers[1]);
     quern_result result = quern_graph_run(graph, &pool);
@@ -325,9 +325,9 @@ static void *run_submitted_graph(void *argument)
     quern__current_worker = worker;
     const bool found = quern__queues_take(&pool.queues, QUERN__QUEUE_NORMAL, NULL, &job);
     assume(found);
-    if (found) quern__worker_run(worker, &job);
+    if (found) quern__worker_run_job(worker, &job);
     while (pop_own(worker, &job))
-        quern__worker_run(worker, &job);
+        quern__worker_run_job(worker, &job);
     return NULL;
 }
 
@@ -347,7 +347,7 @@ static void submit_graph(void)
     graph->scope = quern__scope_close(counter);
     graph->caller_node.jobs = &pool;
     graph->caller_node.queue = QUERN__QUEUE_CALLER;
-    graph->caller_node.link_count = QUERN__KEPT_NODE;
+    graph->caller_node.link_count = QUERN__CALLER_OWNED_NODE;
     graph->caller_node.job.data[0] = 0; /* copied with the job */
     quern__node *node = quern__queues_take_node(&pool.queues);
     node->job.run = run_graph_submitted;
@@ -397,10 +397,10 @@ void graph_freed_with_thief(void)
 }
 
 /* A guest waits for a run, and alone may run some of its nodes: a worker that makes one ready calls the guest. */
-static void run_with_guest(uint32_t node_count)
+static void run_with_external(uint32_t node_count)
 {
     submit_graph();
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     pthread_create(&runner, NULL, run_submitted_graph, &workers[1]);
     wait_as_worker(&workers[0], counter);
     check(node_count);
@@ -420,10 +420,10 @@ void graph_submitted_for_caller(void)
     add_node(run_node_once);
     add_caller_node(run_for_caller);
     add_edge(0, 1);
-    run_with_guest(2);
+    run_with_external(2);
 }
 
-static void run_on_guest(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void run_on_external(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     assert(worker_index == 0);
     run_node_once(user_data, begin, end, worker_index);
@@ -433,7 +433,7 @@ static void run_on_guest(void *user_data, uint32_t begin, uint32_t end, uint32_t
 void graph_submitted_all_for_caller(void)
 {
     make_graph();
-    add_caller_node(run_on_guest);
-    add_caller_node(run_on_guest);
-    run_with_guest(2);
+    add_caller_node(run_on_external);
+    add_caller_node(run_on_external);
+    run_with_external(2);
 }

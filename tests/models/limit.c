@@ -28,7 +28,7 @@ static void join_all(void)
 static void set_up_limits(bool is_entered)
 {
     set_up(2);
-    if (is_entered) atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    if (is_entered) atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     quern_counter_hold(&counters[0]);
     quern_counter_hold(&counters[1]);
 }

@@ -44,7 +44,7 @@ static void *take_offer(void *argument)
     quern__current_worker = worker;
     for (uint32_t index = 0; index < pool.thread_count; index++) {
         if (index == worker->index || !quern__deque_steal(&workers[index].deque, &job)) continue;
-        quern__worker_run(worker, &job);
+        quern__worker_run_job(worker, &job);
         break;
     }
     return NULL;
@@ -54,7 +54,7 @@ static void run_loop(uint32_t item_count, uint32_t grain, uint32_t thief_count)
 {
     const quern__range range = {.function = run_items, .count = item_count, .grain = grain};
     set_up(thief_count + 1);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     for (uint32_t index = 1; index <= thief_count; index++)
         start(take_offer, &workers[index]);
@@ -94,7 +94,7 @@ static void *come(void *argument)
     quern__worker *worker = argument;
     quern__job job = {.run = run_awaited_offer, .scope = &awaited.loop, .target = &awaited.loop};
     quern__current_worker = worker;
-    quern__worker_run(worker, &job);
+    quern__worker_run_job(worker, &job);
     return NULL;
 }
 
@@ -104,7 +104,7 @@ void loop_help(void)
 {
     const quern__range range = {.function = run_items, .count = 3, .grain = 1};
     set_up(2);
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     quern__loop_init(&awaited.loop, run_awaited_offer, &awaited.loop, &range, slots, &workers[0]);
     awaited.caller = &workers[0];

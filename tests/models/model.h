@@ -19,12 +19,12 @@
 #ifndef QUERN__JOB_DATA_WORDS
 #define QUERN__JOB_DATA_WORDS 1
 #endif
-#define QUERN_JOB_PAYLOAD_BYTES ((uint32_t)sizeof(uintptr_t)) /* one word */
-#define QUERN__NODE_BLOCK_COUNT 2
-#define QUERN__COST_COUNT       1
-#define QUERN__LOOKS_PER_CLOCK  1
-#define QUERN__FEW_WORKERS      3
-#define QUERN_MAX_THREADS       4
+#define QUERN_JOB_PAYLOAD_BYTES     ((uint32_t)sizeof(uintptr_t)) /* one word */
+#define QUERN__NODE_BLOCK_COUNT     2
+#define QUERN__LOOP_COST_COUNT      1
+#define QUERN__SCANS_PER_CLOCK_READ 1
+#define QUERN__FEW_WORKERS          3
+#define QUERN_MAX_THREADS           4
 
 #undef NDEBUG /* the assertions are what it is about */
 #include <assert.h>

@@ -52,10 +52,10 @@ typedef int model_once, model_key;
 #include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
 /* Who waits there waits for a counter's lock. */
-#define quern__thread_wait_for_another(look) ((void)(look), wait_for_unlock(counter))
+#define quern__thread_spin_wait(look) ((void)(look), wait_for_unlock(counter))
 static void wait_for_unlock(const quern_counter *counter);
 #include "sched/jobs/counter.c" /* NOLINT(bugprone-suspicious-include) */
-#undef quern__thread_wait_for_another
+#undef quern__thread_spin_wait
 #include "sched/jobs/counter_wait.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/fork.c"         /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/submit.c"       /* NOLINT(bugprone-suspicious-include) */
@@ -65,10 +65,10 @@ static void wait_for_unlock(const quern_counter *counter);
 #include "sched/jobs/after.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/enter.c" /* NOLINT(bugprone-suspicious-include) */
 /* There, what is waited for is the end of visits. */
-#define quern__thread_wait_for_another(look) ((void)(look), wait_for_visitors(jobs))
+#define quern__thread_spin_wait(look) ((void)(look), wait_for_visitors(jobs))
 static void wait_for_visitors(const quern_jobs *jobs);
 #include "sched/jobs/jobs.c" /* NOLINT(bugprone-suspicious-include) */
-#undef quern__thread_wait_for_another
+#undef quern__thread_spin_wait
 #include "sched/jobs/parallel_for.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/register.c"     /* NOLINT(bugprone-suspicious-include) */
 
@@ -80,13 +80,13 @@ static quern_jobs pool;
 static quern__worker workers[MAX_WORKERS];
 
 /* A pool as quern_jobs_create leaves it, without its threads: these are up to the scenario. */
-static void set_up_guests(uint32_t thread_count, uint32_t guest_count)
+static void set_up_external(uint32_t thread_count, uint32_t external_count)
 {
     has_key = true;
     pool.workers = workers;
     pool.thread_count = thread_count;
-    pool.guest_count = guest_count;
-    pool.worker_count = thread_count - 1 + guest_count;
+    pool.external_count = external_count;
+    pool.worker_count = thread_count - 1 + external_count;
     pool.public_thread_count = thread_count;
     pool.fork_count = QUERN__NO_THREADS;
     pthread_mutex_init(&pool.outside_mutex, NULL);
@@ -101,7 +101,7 @@ static void set_up_guests(uint32_t thread_count, uint32_t guest_count)
 
 static void set_up(uint32_t thread_count)
 {
-    set_up_guests(thread_count, 1);
+    set_up_external(thread_count, 1);
 }
 
 /* A wait as the public calls begin it. */
@@ -124,7 +124,7 @@ static void wait_as_worker(quern__worker *worker, quern_counter *counter)
     wait_inside(worker, &waiting);
 }
 
-static void wait_without_place(quern_counter *counter)
+static void wait_without_slot(quern_counter *counter)
 {
     counter_wait waiting;
     begin_wait(&waiting, &counter, waiting.node.links, 1);
@@ -221,7 +221,7 @@ void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, ui
 
 /* ----------------------------------------------------------------------------- a fence for everybody */
 
-/* In a pool whose pushers have no fence (is_asymmetric) a sleeper makes every thread go through one. In a
+/* In a pool whose pushers have no fence (uses_asymmetric_fence) a sleeper makes every thread go through one. In a
  * scenario one thread does without, from begin_fenceless to end_fenceless: the fence comes at some place
  * where it matters, before or after a push, or between a push and the look at sleepers. */
 static _Atomic int asked_fences[MAX_WORKERS]; /* by each worker */
@@ -245,7 +245,7 @@ static void pass_fence_point(void)
 
 static void begin_fenceless(void)
 {
-    is_fenceless = pool.is_asymmetric;
+    is_fenceless = pool.uses_asymmetric_fence;
     pass_fence_point();
 }
 
@@ -269,7 +269,7 @@ void quern__fence_all_threads(void)
 
 bool quern__can_fence_all_threads(void)
 {
-    return pool.is_asymmetric;
+    return pool.uses_asymmetric_fence;
 }
 
 /* ----------------------------------------------------------------------------------- all the others */
@@ -286,12 +286,12 @@ __attribute__((noinline)) void *quern__allocate(const quern_allocator *allocator
 }
 
 /* Who spins does so for one look at a time: whether it gives way then makes no difference. */
-void quern__worker_note_processor(quern__worker *worker)
+void quern__worker_publish_processor(quern__worker *worker)
 {
     (void)worker;
 }
 
-bool quern__worker_is_in_the_way(quern__worker *worker)
+bool quern__worker_should_stop_spinning(quern__worker *worker)
 {
     (void)worker;
     return false;
@@ -303,7 +303,7 @@ int64_t quern__jobs_count_awake(const quern_jobs *jobs)
     return 0;
 }
 
-void quern__thread_give_way(void) {}
+void quern__thread_yield(void) {}
 
 void quern__worker_begin_waking(const quern__worker *sleeper)
 {
@@ -315,12 +315,12 @@ void quern__worker_end_waking(const quern__worker *sleeper)
     (void)sleeper;
 }
 
-void quern__worker_begin_sleep(quern__worker *worker)
+void quern__worker_prepare_sleep(quern__worker *worker)
 {
     (void)worker;
 }
 
-void quern__worker_arrive(quern__worker *worker)
+void quern__worker_leave_shared_processor(quern__worker *worker)
 {
     (void)worker;
 }
@@ -340,12 +340,12 @@ static void wait_for_visitors(const quern_jobs *jobs)
     assume(false);
 }
 
-void quern__worker_let_others_come(quern__worker *worker)
+void quern__worker_yield_after_long_work(quern__worker *worker)
 {
     (void)worker;
 }
 
-void quern__worker_begin_thread(const quern__worker *worker)
+void quern__worker_set_up_thread(const quern__worker *worker)
 {
     asker = worker->index;
 }
@@ -363,7 +363,7 @@ const char *quern__submitted_loop_name(const quern__job *job)
     return NULL;
 }
 
-void quern__jobs_release_loops(quern_jobs *jobs)
+void quern__jobs_free_submitted_loops(quern_jobs *jobs)
 {
     (void)jobs;
 }
@@ -371,31 +371,31 @@ void quern__jobs_release_loops(quern_jobs *jobs)
 
 uint32_t quern__fork_count;
 
-void quern__watch_forks(void) {}
+void quern__count_forks(void) {}
 
-void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
+void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns)
 {
     (void)worker, (void)now_ns;
 }
 
-void quern__worker_end_dry(quern__worker *worker)
+void quern__worker_end_idle_time(quern__worker *worker)
 {
     (void)worker;
 }
 
-void quern__worker_fall_asleep(quern__worker *worker)
+void quern__worker_begin_sleep_time(quern__worker *worker)
 {
     (void)worker;
 }
 
-uint64_t quern__worker_wake_up(quern__worker *worker)
+uint64_t quern__worker_end_sleep_time(quern__worker *worker)
 {
     (void)worker;
     return 0;
 }
 
-void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
-                        uint32_t count)
+void quern__worker_report_event(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
+                                uint32_t count)
 {
     (void)worker, (void)event, (void)start_ns, (void)count;
 }

@@ -53,25 +53,25 @@ quick rc11,imm wait_outside_fences            1 outside sleeper, 1 caller that l
 quick rc11,imm wait_part                      1 waiting worker, 1 pusher of a part
 quick rc11,imm wait_part_fences               1 waiting worker, 1 pusher of a part
 quick rc11     wait_all_blocked               2 waiting workers, 1 job of neither
-quick rc11     guests_places                  3 threads, 2 places
-quick rc11     guests_alone                   2 guests, 1 who wants to be alone
-quick rc11     guests_one_leaves              1 waiting guest, 1 guest that leaves
-quick rc11     guests_one_leaves_fences       1 waiting guest, 1 guest that leaves
-long  rc11     guests_two_leave               1 waiting guest, 2 guests that leave
-quick rc11     guests_all_blocked             2 waiting guests, 1 job of neither
-quick rc11,imm guests_told_of_end             1 sleeper that has come in, 1 hold
-quick rc11,imm guests_told_of_job             1 waiting guest, 1 job for guests
-quick rc11     guests_registered_waits        1 registered thread that waits, 1 outside pusher; 1 job for it
-quick rc11     guests_registered_told_of_job  1 registered thread that waits, 1 job for guests
-quick rc11,imm lent_one_job                   1 pusher, 1 lent worker; 1 job
-quick rc11,imm lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
-quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs
-long  rc11     lent_two_jobs                  1 pusher, 1 lent worker; 2 jobs
+quick rc11     external_slots_race                  3 threads, 2 places
+quick rc11     external_exclusive                   2 guests, 1 who wants to be alone
+quick rc11     external_one_leaves              1 waiting guest, 1 guest that leaves
+quick rc11     external_one_leaves_fences       1 waiting guest, 1 guest that leaves
+long  rc11     external_two_leave               1 waiting guest, 2 guests that leave
+quick rc11     external_all_blocked             2 waiting guests, 1 job of neither
+quick rc11,imm external_notified_of_end             1 sleeper that has come in, 1 hold
+quick rc11,imm external_notified_of_job             1 waiting guest, 1 job for guests
+quick rc11     external_registered_waits        1 registered thread that waits, 1 outside pusher; 1 job for it
+quick rc11     external_registered_notified_of_job  1 registered thread that waits, 1 job for guests
+quick rc11,imm host_one_job                   1 pusher, 1 lent worker; 1 job
+quick rc11,imm host_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
+quick rc11     host_two_pushers               2 pushers, 1 lent worker; 2 jobs
+long  rc11     host_two_jobs                  1 pusher, 1 lent worker; 2 jobs
 quick rc11,imm assigned_idle                  1 pusher, 1 worker; 1 job
 quick rc11     assigned_two_jobs              1 pusher, 1 worker, 1 asleep; 1 job for it, 1 for all
 quick rc11,imm assigned_wait                  1 waiting worker, 1 outside pusher
-quick rc11     assigned_lent                  1 pusher, 1 lent worker; 1 job
-quick rc11     assigned_lent_two_jobs         1 pusher, 1 lent worker; 2 jobs
+quick rc11     assigned_host                  1 pusher, 1 lent worker; 1 job
+quick rc11     assigned_host_two_jobs         1 pusher, 1 lent worker; 2 jobs
 quick rc11,imm assigned_end                   1 thread that rests, 1 caller that assigns a job to it
 quick rc11,imm assigned_register              1 registered thread, 1 other; 1 place
 long  rc11     assigned_register_two          2 registered threads; 2 places
@@ -90,11 +90,11 @@ long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
 long  rc11     loop_automatic_grain           1 thief; 4 items, automatic grain
 long  rc11     loop_two_thieves               2 thieves; 2 items, grain 1
-quick rc11     kept_two_items                 1 thief; a submitted loop of 2 items, grain 1
-long  rc11     kept_three_items               1 thief; a submitted loop of 3 items, grain 1
-quick rc11     kept_again                     1 thief; 2 submitted loops of 2 items in one place
-long  rc11     kept_cancelled                 1 thief, 1 who asks; a submitted loop of 2 items
-long  rc11     kept_cancelled_wait            1 thief, 1 who asks; a loop of 2 items that is waited for
+quick rc11     submitted_two_items                 1 thief; a submitted loop of 2 items, grain 1
+long  rc11     submitted_three_items               1 thief; a submitted loop of 3 items, grain 1
+quick rc11     submitted_again                     1 thief; 2 submitted loops of 2 items in one place
+long  rc11     submitted_cancelled                 1 thief, 1 who asks; a submitted loop of 2 items
+long  rc11     submitted_cancelled_wait            1 thief, 1 who asks; a loop of 2 items that is waited for
 quick rc11     graph_two_nodes                1 caller, 1 thief; 2 nodes
 quick rc11     graph_join                     1 caller, 1 thief; 2 nodes, 1 after both
 long  rc11     graph_diamond                  1 caller, 1 thief; 4 nodes
@@ -118,7 +118,7 @@ TEXT
 explore()
 {
     set -- "$@" "${2%%_*}"
-    case $3 in after | counter | end | graph | guests | kept | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in after | counter | end | external | graph | limit | loop | submitted | wait) set -- "$@" --disable-spin-assume ;; esac
     memory_model=$1
     scenario=$2
     file=$3

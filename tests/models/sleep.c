@@ -18,7 +18,7 @@ static void *work_once(void *argument)
     quern__job job;
     asker = worker->index;
     for (int round = 0; round < max_rounds; round++) {
-        if (quern__worker_next(worker, &job)) {
+        if (quern__worker_find_job(worker, &job)) {
             is_busy[worker->index] = true;
             return NULL;
         }
@@ -74,14 +74,14 @@ static void check(void)
         has_sleeper = has_sleeper || is_asleep[index];
         has_permit = has_permit || (is_asleep[index] && quern__parker_has_permit(&workers[index].parker));
     }
-    assert(!quern__jobs_any(&pool) || !has_sleeper || has_permit);
+    assert(!quern__jobs_has_any_job(&pool) || !has_sleeper || has_permit);
 }
 
 /* Worker 0 pushes, with the scenario's workers beside it. */
 static void run(void *(*push)(void *argument), uint32_t searcher_count)
 {
     pthread_t pusher, searchers[MAX_WORKERS];
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     pthread_create(&pusher, NULL, push, NULL);
     for (uint32_t index = 1; index <= searcher_count; index++)
         pthread_create(&searchers[index], NULL, work_once, &workers[index]);
@@ -91,11 +91,11 @@ static void run(void *(*push)(void *argument), uint32_t searcher_count)
     check();
 }
 
-static void set_up_searchers(uint32_t thread_count, bool is_asymmetric)
+static void set_up_searchers(uint32_t thread_count, bool uses_asymmetric_fence)
 {
     set_up(thread_count);
     sleep_is_the_end = true;
-    pool.is_asymmetric = is_asymmetric;
+    pool.uses_asymmetric_fence = uses_asymmetric_fence;
     for (uint32_t index = 1; index < thread_count; index++)
         workers[index].has_slept = true; /* they begin with a search */
 }

@@ -79,9 +79,9 @@ static void *submit_and_leave(void *argument)
 {
     quern__current_worker = NULL;
     begin_fenceless();
-    quern__worker *guest = quern__jobs_try_enter(&pool);
-    assert(guest == &workers[0]);
-    push_end(guest, NULL);
+    quern__worker *worker = quern__jobs_try_enter(&pool);
+    assert(worker == &workers[0]);
+    push_end(worker, NULL);
     quern__jobs_leave(&pool);
     end_fenceless();
     return argument;
@@ -93,7 +93,7 @@ static void *push_part(void *argument)
     const void *scope = &counters[1];
     begin_fenceless();
     quern__current_worker = &workers[0];
-    atomic_store_explicit(&workers[0].serving, scope, memory_order_release);
+    atomic_store_explicit(&workers[0].served_scope, scope, memory_order_release);
     push_end(&workers[0], scope);
     end_fenceless();
     AWAIT(atomic_load_explicit(&has_run, memory_order_relaxed));
@@ -105,7 +105,7 @@ static void *wait_from_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
     asker = 1; /* a number that no other thread has */
-    wait_without_place(&counters[0]);
+    wait_without_slot(&counters[0]);
     return argument;
 }
 
@@ -119,11 +119,11 @@ static void *push_and_leave(void *argument)
     return argument;
 }
 
-static void set_up_waits(bool is_entered, bool is_asymmetric)
+static void set_up_waits(bool is_entered, bool uses_asymmetric_fence)
 {
     set_up(2);
-    pool.is_asymmetric = is_asymmetric;
-    atomic_store_explicit(&pool.guests, is_entered, memory_order_relaxed);
+    pool.uses_asymmetric_fence = uses_asymmetric_fence;
+    atomic_store_explicit(&pool.external_slots, is_entered, memory_order_relaxed);
     quern_counter_hold(&counters[0]);
     quern_counter_hold(&counters[1]);
 }

@@ -38,7 +38,7 @@ static quern_job_def last_job_def(last_job **of, quern_job_function *function)
 /* Until this worker is the only one that does not rest. */
 static void await_rest(const quern_jobs *jobs)
 {
-    while (!atomic_load(&jobs->is_stopping) || atomic_load(&jobs->lent_count) > 1)
+    while (!atomic_load(&jobs->is_stopping) || atomic_load(&jobs->active_thread_count) > 1)
         sched_yield();
 }
 

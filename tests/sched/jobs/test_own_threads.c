@@ -170,7 +170,7 @@ Test(own_threads, bad_stacks_are_refused_before_anything_starts)
                           .thread_stop = note_stop,
                           .user_data = &all};
     check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "stacks of 1 bytes");
-    def.stack_bytes = quern__thread_least_stack_bytes() - 1;
+    def.stack_bytes = quern__thread_min_stack_bytes() - 1;
     check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "stacks of");
     def.stack_bytes = SIZE_MAX;
     check_refused(&def, QUERN_ERROR_THREAD, "thread 1 of 2");

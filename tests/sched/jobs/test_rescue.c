@@ -99,9 +99,9 @@ Test(rescue, a_wait_for_any_finds_a_part_of_each_behind_others)
     leave_closed(worker, &other);
     leave_closed(worker, &awaited);
     leave_closed(worker, &other);
-    quern__worker_close(worker, 1);
+    quern__worker_add_closed_depth(worker, 1);
     cr_assert_eq(quern_jobs_wait_any(jobs, counters, 2, UINT64_MAX, &index), QUERN_OK);
-    quern__worker_close(worker, (uint32_t)-1);
+    quern__worker_add_closed_depth(worker, (uint32_t)-1);
     cr_assert_eq(index, 1u);
     cr_assert(!quern_counter_is_done(&other));
     cr_assert_eq(jobs->queues.pushed_count, 1u, "what stood before it was put aside, and nothing else");

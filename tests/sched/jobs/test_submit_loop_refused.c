@@ -150,7 +150,8 @@ Test(submit_loop_refused, a_loop_knows_its_name)
             def.name = named != 0 ? name : NULL;
             def.priority = (quern_priority)priority;
             cr_assert_eq(quern_jobs_submit_loop(of->jobs, &def), QUERN_OK);
-            cr_assert(quern__queues_take(&of->jobs->queues, quern__queue_of(def.priority), NULL, &job));
+            cr_assert(
+                quern__queues_take(&of->jobs->queues, quern__queue_of_priority(def.priority), NULL, &job));
             cr_assert_eq(quern__job_name(&job), def.name);
             quern__counter_finish(&of->counter, 1, NULL); /* it will not run */
         }

@@ -425,7 +425,7 @@ Test(forecast, as_many_threads_as_a_pool_can_have)
 
 static void add_loop(quern_capture *capture, uint32_t piece_count, uint64_t took_ns)
 {
-    capture->loop_watch.tell(&capture->loop_watch, piece_count, took_ns);
+    capture->loop_observer.report(&capture->loop_observer, piece_count, took_ns);
 }
 
 Test(forecast, loops_of_a_serial_system_are_shared)

@@ -46,18 +46,18 @@ static cpu_set_t take_first(cpu_set_t *processors)
     return taken;
 }
 
-static bool is_one_of(const quern__mask *mask, const quern__worker *worker)
+static bool is_one_of(const quern__worker_mask *mask, const quern__worker *worker)
 {
     return (atomic_load(&mask->words[0]) >> worker->index & 1) != 0;
 }
 
-static uint32_t given_way_count(const quern__worker *worker)
+static uint32_t yield_count(const quern__worker *worker)
 {
-    return atomic_load(&worker->place.given_way_count);
+    return atomic_load(&worker->cpu_slot.yield_count);
 }
 
 /* Whether the worker falls asleep long before it has spun enough. */
-static bool falls_asleep(const quern__mask *sleepers, const quern__worker *worker)
+static bool falls_asleep(const quern__worker_mask *sleepers, const quern__worker *worker)
 {
     for (int i = 0; i < TRIES && !is_one_of(sleepers, worker); i++)
         sleep_ms(1);
@@ -113,7 +113,7 @@ static void play_search(void *argument, uint32_t worker_index)
     (void)worker_index;
     let_helper_use(of, &of->first);
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
-    cr_assert_gt(given_way_count(of->helper), 0u);
+    cr_assert_gt(yield_count(of->helper), 0u);
 }
 
 Test(give_way, who_looks_for_work_where_another_has_some_sleeps)
@@ -138,7 +138,7 @@ static void play_wait(void *argument, uint32_t worker_index)
     hand_over(of, &fork, watch_caller);
     cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
     cr_assert(of->was_seen);
-    cr_assert_gt(given_way_count(of->caller), 0u);
+    cr_assert_gt(yield_count(of->caller), 0u);
 }
 
 Test(give_way, who_waits_where_the_other_works_sleeps)
@@ -179,13 +179,13 @@ static void play_arrive(void *argument, uint32_t worker_index)
     (void)worker_index;
     let_helper_use(of, &of->first);
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
-    atomic_store(&of->helper->place.arrivals_watched, 0);
+    atomic_store(&of->helper->cpu_slot.checked_wakeup_count, 0);
     let_helper_use(of, &of->first);
-    const uint32_t watched = atomic_load(&of->helper->place.arrivals_watched);
+    const uint32_t watched = atomic_load(&of->helper->cpu_slot.checked_wakeup_count);
     cr_assert_gt(watched, 1u);
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
     let_helper_use(of, &of->second);
-    cr_assert_eq(atomic_load(&of->helper->place.arrivals_watched), watched);
+    cr_assert_eq(atomic_load(&of->helper->cpu_slot.checked_wakeup_count), watched);
 }
 
 Test(give_way, who_wakes_a_worker_that_came_to_his_processor_lets_it_run)
@@ -202,8 +202,8 @@ static void note_staying(void *argument, uint32_t worker_index)
 {
     scene *of = *(scene **)argument;
     cr_expect_eq(worker_index, 1u);
-    of->was_seen = of->helper->place.is_staying;
-    of->helper->place.move_ns = MOVE_NS;
+    of->was_seen = of->helper->cpu_slot.stays_on_shared_processor;
+    of->helper->cpu_slot.move_ns = MOVE_NS;
     const uint64_t start_ns = quern__thread_time_ns();
     while (of->is_long && quern__thread_time_ns() - start_ns < LONG_JOB_NS)
         continue;
@@ -300,18 +300,18 @@ static void play_let_come(void *argument, uint32_t worker_index)
     scene *of = argument;
     (void)worker_index;
     let_helper_use(of, &of->second); /* where it spins */
-    while (atomic_load(&of->helper->times.dry_since_ns) == 0)
+    while (atomic_load(&of->helper->times.idle_since_ns) == 0)
         sleep_ms(1);
-    const uint32_t before = given_way_count(of->caller);
-    quern__worker_let_others_come(of->caller);
-    cr_assert_eq(given_way_count(of->caller), before + 1);
+    const uint32_t before = yield_count(of->caller);
+    quern__worker_yield_after_long_work(of->caller);
+    cr_assert_eq(yield_count(of->caller), before + 1);
     let_helper_use(of, &of->first); /* where it sleeps */
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
     while (atomic_load(&of->helper->times.asleep_since_ns) == 0)
         sleep_ms(1);
-    const uint32_t later = given_way_count(of->caller);
-    quern__worker_let_others_come(of->caller);
-    cr_assert_eq(given_way_count(of->caller), later);
+    const uint32_t later = yield_count(of->caller);
+    quern__worker_yield_after_long_work(of->caller);
+    cr_assert_eq(yield_count(of->caller), later);
 }
 
 Test(give_way, who_was_left_alone_with_a_long_loop_lets_those_run_who_are_awake)
@@ -338,12 +338,12 @@ Test(give_way, who_moves_away_may_still_use_all_processors)
     const cpu_set_t first = take_first(&rest);
     set_affinity(&first);
     cr_assert_eq(quern__thread_processor(), processors[0]);
-    cr_assert_not(quern__thread_leave(processors, 1)); /* it is pinned */
+    cr_assert_not(quern__thread_move_off(processors, 1)); /* it is pinned */
     set_affinity(&all);
-    cr_assert(quern__thread_leave(processors, 1));
+    cr_assert(quern__thread_move_off(processors, 1));
     cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
     cr_assert(CPU_EQUAL(&all, &after));
-    cr_assert_not(quern__thread_leave(processors, count)); /* all are taken */
+    cr_assert_not(quern__thread_move_off(processors, count)); /* all are taken */
     cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
     cr_assert(CPU_EQUAL(&all, &after));
 }

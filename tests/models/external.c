@@ -33,43 +33,43 @@ static int
 static void *visit(void *argument)
 {
     quern__current_worker = NULL;
-    quern__worker *guest = quern__jobs_try_enter(&pool);
-    if (guest == NULL) return argument;
-    visit_counts[guest->index]++;
+    quern__worker *worker = quern__jobs_try_enter(&pool);
+    if (worker == NULL) return argument;
+    visit_counts[worker->index]++;
     quern__jobs_leave(&pool);
     return argument;
 }
 
 /* Three come, and there is room for two. */
-void guests_places(void)
+void external_slots_race(void)
 {
-    set_up_guests(1, 2);
+    set_up_external(1, 2);
     for (uintptr_t i = 0; i < 3; i++)
         start(visit, i);
     join_all();
     assert(visit_counts[0] + visit_counts[1] >= 2);
-    assert((uint32_t)atomic_load_explicit(&pool.guests, memory_order_relaxed) == 0);
+    assert((uint32_t)atomic_load_explicit(&pool.external_slots, memory_order_relaxed) == 0);
 }
 
 static void *come_alone(void *argument)
 {
     quern__current_worker = NULL;
-    if (!quern__jobs_try_enter_alone(&pool)) return argument;
+    if (!quern__jobs_try_enter_exclusive(&pool)) return argument;
     visit_counts[0]++;
     visit_counts[1]++;
-    quern__jobs_leave_alone(&pool);
+    quern__jobs_leave_exclusive(&pool);
     return argument;
 }
 
 /* Who resizes the pool has all places. */
-void guests_alone(void)
+void external_exclusive(void)
 {
-    set_up_guests(1, 2);
+    set_up_external(1, 2);
     start(visit, 0);
     start(visit, 1);
     start(come_alone, 2);
     join_all();
-    assert(atomic_load_explicit(&pool.guests, memory_order_relaxed) == 0);
+    assert(atomic_load_explicit(&pool.external_slots, memory_order_relaxed) == 0);
 }
 
 /* ------------------------------------------------------------------------------------------------ waits */
@@ -105,7 +105,7 @@ static void *wait_from_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
     asker = 1; /* a number that no other thread has */
-    wait_without_place(&counters[0]);
+    wait_without_slot(&counters[0]);
     return argument;
 }
 
@@ -120,17 +120,17 @@ static void *push_and_leave(void *argument)
 }
 
 /* The waiting ones have a counter each. */
-static void set_up_inside(uint32_t own_count, uint64_t inside, bool is_asymmetric, uint32_t waiting)
+static void set_up_inside(uint32_t own_count, uint64_t inside, bool uses_asymmetric_fence, uint32_t waiting)
 {
-    set_up_guests(own_count + 1, 2);
-    pool.is_asymmetric = is_asymmetric;
-    atomic_store_explicit(&pool.guests, inside, memory_order_relaxed);
+    set_up_external(own_count + 1, 2);
+    pool.uses_asymmetric_fence = uses_asymmetric_fence;
+    atomic_store_explicit(&pool.external_slots, inside, memory_order_relaxed);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
         if ((waiting >> i & 1) != 0) quern_counter_hold(&counters[i]);
 }
 
 /* One guest waits; the other one leaves a job behind, which it might have run. */
-void guests_one_leaves(void)
+void external_one_leaves(void)
 {
     set_up_inside(0, 3, true, 1 << 1);
     start(wait_inside_job, 1);
@@ -138,7 +138,7 @@ void guests_one_leaves(void)
     join_all();
 }
 
-void guests_one_leaves_fences(void)
+void external_one_leaves_fences(void)
 {
     set_up_inside(0, 3, false, 1 << 1);
     start(wait_inside_job, 1);
@@ -156,10 +156,10 @@ static void *leave(void *argument)
 }
 
 /* Two leave at the same time, and one has left a job; the third waits, and runs that when both are gone. */
-void guests_two_leave(void)
+void external_two_leave(void)
 {
-    set_up_guests(1, 3);
-    atomic_store_explicit(&pool.guests, 7, memory_order_relaxed);
+    set_up_external(1, 3);
+    atomic_store_explicit(&pool.external_slots, 7, memory_order_relaxed);
     quern_counter_hold(&counters[2]);
     push_end(&workers[0]);
     start(wait_inside_job, 2);
@@ -178,7 +178,7 @@ static void *push_and_wait(void *argument)
 }
 
 /* All wait, one of them a guest in the second place, and there is a job of neither. */
-void guests_all_blocked(void)
+void external_all_blocked(void)
 {
     set_up_inside(0, 3, false, 3);
     start(push_and_wait, 0);
@@ -196,7 +196,7 @@ static void *release_hold(void *argument)
 }
 
 /* It has found no place, then one, and sleeps there. */
-void guests_told_of_end(void)
+void external_notified_of_end(void)
 {
     set_up_inside(0, 1, false, 1);
     start(wait_from_outside_the_pool, 0);
@@ -204,7 +204,7 @@ void guests_told_of_end(void)
     join_all();
 }
 
-static void *queue_for_guests(void *argument)
+static void *queue_caller_only_job(void *argument)
 {
     quern__current_worker = NULL;
     quern__node *node = quern__queues_take_node(&pool.queues);
@@ -219,18 +219,18 @@ static void *queue_for_guests(void *argument)
 static void *come_and_wait(void *argument)
 {
     quern__current_worker = NULL;
-    quern__worker *guest = quern__jobs_try_enter(&pool);
+    quern__worker *worker = quern__jobs_try_enter(&pool);
     asker = 1;
-    wait_as_worker(guest, &counters[0]);
+    wait_as_worker(worker, &counters[0]);
     quern__jobs_leave(&pool);
     return argument;
 }
 
-void guests_told_of_job(void)
+void external_notified_of_job(void)
 {
     set_up_inside(0, 1, false, 1);
     start(come_and_wait, 0);
-    start(queue_for_guests, 0);
+    start(queue_caller_only_job, 0);
     join_all();
 }
 
@@ -257,15 +257,15 @@ static void *queue_for_registered(void *argument)
 /* It comes in at its own place and waits there, as in quern_jobs_wait. */
 static void register_and_wait(void *(*submit)(void *argument))
 {
-    set_up_guests(1, 2);
+    set_up_external(1, 2);
     quern__current_worker = NULL;
     quern_result result = quern_jobs_register_thread(&pool, &own_index);
     assert(result == QUERN_OK);
     quern_counter_hold(&counters[own_index]);
     start(submit, 0);
-    quern__worker *guest = quern__jobs_try_enter(&pool);
-    assert(guest == &workers[own_index]);
-    wait_as_worker(guest, &counters[own_index]);
+    quern__worker *worker = quern__jobs_try_enter(&pool);
+    assert(worker == &workers[own_index]);
+    wait_as_worker(worker, &counters[own_index]);
     quern__jobs_leave(&pool);
     result = quern_jobs_unregister_thread(&pool);
     assert(result == QUERN_OK);
@@ -274,13 +274,13 @@ static void register_and_wait(void *(*submit)(void *argument))
 }
 
 /* What ends the wait may run on the registered thread alone. */
-void guests_registered_waits(void)
+void external_registered_waits(void)
 {
     register_and_wait(queue_for_registered);
 }
 
 /* What ends the wait may run on any guest, and no other one is there. */
-void guests_registered_told_of_job(void)
+void external_registered_notified_of_job(void)
 {
-    register_and_wait(queue_for_guests);
+    register_and_wait(queue_caller_only_job);
 }

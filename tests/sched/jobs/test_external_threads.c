@@ -324,7 +324,7 @@ static void play(quern_jobs *jobs, uint32_t outsider_count, uint32_t round_count
     run_side_by_side(&of, take_part);
     const uint64_t in_round = ITEM_COUNT + ((uint64_t)2 << TREE_DEPTH) - 1 + JOB_COUNT;
     cr_expect_eq(sum_of(&of), in_round * round_count * outsider_count);
-    cr_expect_eq((uint32_t)atomic_load(&jobs->guests), 0u, "all have left");
+    cr_expect_eq((uint32_t)atomic_load(&jobs->external_slots), 0u, "all have left");
 }
 
 Test(guests, take_part_side_by_side_each_with_an_index_of_its_own)

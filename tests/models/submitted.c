@@ -33,8 +33,8 @@ static void *take_offer(void *argument)
     quern__worker *worker = argument;
     quern__job job;
     quern__current_worker = worker;
-    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run(worker, &job);
-    quern__worker_settle(worker);
+    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run_job(worker, &job);
+    quern__worker_flush_finished(worker);
     return NULL;
 }
 
@@ -42,7 +42,7 @@ static void set_up_loops(void)
 {
     set_up(2);
     quern__current_worker = &workers[0];
-    quern__kept_loop *kept = malloc(sizeof *kept + 2 * sizeof(quern__slot));
+    quern__submitted_loop *kept = malloc(sizeof *kept + 2 * sizeof(quern__slot));
     atomic_init(&kept->state, 0);
     kept->next_free = NULL;
     pool.free_loops = kept;
@@ -61,7 +61,7 @@ static void begin_shared(uint32_t number, uint32_t item_count, const quern_cance
     beginning of = {.sharing = {share_kept}, .job = &job, .queue = QUERN__QUEUE_NORMAL};
     atomic_fetch_add_explicit(&counters[number].pending, 1, memory_order_relaxed);
     share_kept(&of.sharing, &workers[0], &range, true, NULL);
-    quern__worker_settle(&workers[0]);
+    quern__worker_flush_finished(&workers[0]);
 }
 
 static void wait_for(uint32_t number)
@@ -86,18 +86,18 @@ static void run_one(uint32_t item_count)
     assert((uint32_t)atomic_load_explicit(&pool.free_loops->state, memory_order_relaxed) == 0);
 }
 
-void kept_two_items(void)
+void submitted_two_items(void)
 {
     run_one(2);
 }
 
-void kept_three_items(void)
+void submitted_three_items(void)
 {
     run_one(3);
 }
 
 /* The thief may come with an offer of the first when the second is under way, in the same place. */
-void kept_again(void)
+void submitted_again(void)
 {
     set_up_loops();
     pthread_create(&thief, NULL, take_offer, &workers[1]);
@@ -117,7 +117,7 @@ static void *ask(void *argument)
 }
 
 /* After the counter has come to zero the items are read, which races with one that runs late. */
-void kept_cancelled(void)
+void submitted_cancelled(void)
 {
     pthread_t asking;
     int count = 0;
@@ -136,7 +136,7 @@ void kept_cancelled(void)
 }
 
 /* What waits says so if and only if items were left out. */
-void kept_cancelled_wait(void)
+void submitted_cancelled_wait(void)
 {
     pthread_t asking;
     int count = 0;

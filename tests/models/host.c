@@ -18,7 +18,7 @@ static void *call_lent(void *argument)
     quern__worker *worker = argument;
     quern__current_worker = NULL;
     asker = worker->index;
-    quern__jobs_lend(worker);
+    quern__jobs_run_on_host_thread(worker);
     return NULL;
 }
 
@@ -53,12 +53,12 @@ static void *queue(void *argument)
     return argument;
 }
 
-static void set_up_lent(uint32_t worker_count, bool is_asymmetric)
+static void set_up_lent(uint32_t worker_count, bool uses_asymmetric_fence)
 {
     set_up(worker_count);
-    pool.is_asymmetric = is_asymmetric;
+    pool.uses_asymmetric_fence = uses_asymmetric_fence;
     pool.host_threads.submit = submit;
-    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
     offer_workers(&pool);
 }
 
@@ -66,10 +66,10 @@ static void wait_for_runs(int count)
 {
     end_fenceless();
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
-    AWAIT(atomic_load_explicit(&pool.lent_count, memory_order_acquire) == 0);
+    AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
     pthread_mutex_lock(&pool.outside_mutex); /* as end_lent does */
     pthread_mutex_unlock(&pool.outside_mutex);
-    assert(!quern__jobs_any(&pool));
+    assert(!quern__jobs_has_any_job(&pool));
     assert(workers[1].outer == NULL); /* a plain read: the call has done all that it does */
 }
 
@@ -81,26 +81,26 @@ static void run_pushes(int count)
     wait_for_runs(count);
 }
 
-void lent_one_job(void)
+void host_one_job(void)
 {
     set_up_lent(2, true);
     run_pushes(1);
 }
 
-void lent_two_jobs(void)
+void host_two_jobs(void)
 {
     set_up_lent(2, true);
     run_pushes(2);
 }
 
-void lent_two_jobs_fences(void)
+void host_two_jobs_fences(void)
 {
     set_up_lent(2, false);
     run_pushes(2);
 }
 
 /* Two threads want the same worker. */
-void lent_two_pushers(void)
+void host_two_pushers(void)
 {
     pthread_t pusher;
     set_up_lent(2, false);

@@ -30,7 +30,7 @@
  * takes the time, and only from one sleep to the next, so jobs of a worker that is awake pay nothing.
  *
  * The waker may keep the woken worker from running. After a worker has found itself on a shared processor,
- * threads that wake it yield for some time, if it does not run yet (arrivals_watched). A worker that did all of
+ * threads that wake it yield for some time, if it does not run yet (checked_wakeup_count). A worker that did all of
  * a long loop alone, although others were awake or woken, yields as well: they may wait for its processor.
  *
  * Guests can make more workers than there are processors, and then some are always kept from running: no worker
@@ -44,7 +44,7 @@
  * here. */
 
 enum {
-    WATCHED_ARRIVALS = 64,
+    CHECKED_WAKEUPS = 64,
     MIN_MOVE_NS = 50000,   /* what a move to an idle processor takes */
     MAX_MOVE_NS = 1000000, /* the waker may not be kept from running for longer */
     UNKNOWN_NS = 400000,   /* a function that took the place of another in the table counts as so long */
@@ -52,17 +52,17 @@ enum {
 };
 
 /* Relaxed, as all in this file. Written only when it changes, since others read it while they spin. */
-void quern__worker_note_processor(quern__worker *worker)
+void quern__worker_publish_processor(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0) return;
     const uint32_t here = quern__thread_processor();
-    if (atomic_load_explicit(&worker->place.processor, memory_order_relaxed) != here)
-        atomic_store_explicit(&worker->place.processor, here, memory_order_relaxed);
+    if (atomic_load_explicit(&worker->cpu_slot.processor, memory_order_relaxed) != here)
+        atomic_store_explicit(&worker->cpu_slot.processor, here, memory_order_relaxed);
 }
 
-static bool is_dry(const quern__worker *worker)
+static bool has_no_job(const quern__worker *worker)
 {
-    return atomic_load_explicit(&worker->times.dry_since_ns, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&worker->times.idle_since_ns, memory_order_relaxed) != 0;
 }
 
 static bool is_asleep(const quern__worker *worker)
@@ -71,21 +71,21 @@ static bool is_asleep(const quern__worker *worker)
 }
 
 /* Woken, and not yet running. */
-static bool is_coming(const quern__worker *worker)
+static bool is_being_woken(const quern__worker *worker)
 {
     return is_asleep(worker) && quern__parker_has_permit(&worker->parker);
 }
 
 /* The processors of the others that have a job. An outside thread that has left the pool counts as well: it
  * goes on with something else. */
-static uint32_t list_taken(const quern__worker *worker, uint32_t *processors)
+static uint32_t list_busy_processors(const quern__worker *worker, uint32_t *processors)
 {
     const quern_jobs *jobs = worker->jobs;
     uint32_t count = 0;
     for (uint32_t index = 0; index < jobs->worker_count; index++) {
         const quern__worker *other = &jobs->workers[index];
-        if (other == worker || is_dry(other)) continue;
-        const uint32_t processor = atomic_load_explicit(&other->place.processor, memory_order_relaxed);
+        if (other == worker || has_no_job(other)) continue;
+        const uint32_t processor = atomic_load_explicit(&other->cpu_slot.processor, memory_order_relaxed);
         if (processor != 0) processors[count++] = processor;
     }
     return count;
@@ -98,98 +98,100 @@ static bool contains(const uint32_t *processors, uint32_t count, uint32_t wanted
     return false;
 }
 
-static void count_given_way(quern__worker *worker)
+static void count_yield(quern__worker *worker)
 {
-    atomic_fetch_add_explicit(&worker->place.given_way_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->cpu_slot.yield_count, 1, memory_order_relaxed);
 }
 
 static bool may_move(const quern__worker *worker)
 {
-    return !quern__worker_is_guest(worker) && worker->jobs->host_threads.submit == NULL &&
+    return !quern__worker_is_external(worker) && worker->jobs->host_threads.submit == NULL &&
            !worker->jobs->pin_threads;
 }
 
 static bool shares_processor(const quern__worker *worker, uint32_t *processors, uint32_t *out_count)
 {
-    *out_count = list_taken(worker, processors);
+    *out_count = list_busy_processors(worker, processors);
     return contains(processors, *out_count, quern__thread_processor());
 }
 
-typedef enum place_state { PLACE_OWN, PLACE_LEFT, PLACE_SHARED } place_state;
+typedef enum processor_state { PROCESSOR_OWN, PROCESSOR_LEFT, PROCESSOR_SHARED } processor_state;
 
 static uint64_t clamp_move_ns(uint64_t ns)
 {
     return ns < MIN_MOVE_NS ? MIN_MOVE_NS : ns > MAX_MOVE_NS ? MAX_MOVE_NS : ns;
 }
 
-static place_state leave(quern__worker *worker, const uint32_t *processors, uint32_t count)
+static processor_state move_off(quern__worker *worker, const uint32_t *processors, uint32_t count)
 {
-    if (!may_move(worker)) return PLACE_SHARED;
+    if (!may_move(worker)) return PROCESSOR_SHARED;
     const uint64_t start_ns = quern__clock_ns();
-    if (!quern__thread_leave(processors, count)) return PLACE_SHARED;
-    worker->place.move_ns = clamp_move_ns((worker->place.move_ns + quern__clock_ns() - start_ns) / 2);
-    return PLACE_LEFT;
+    if (!quern__thread_move_off(processors, count)) return PROCESSOR_SHARED;
+    worker->cpu_slot.move_ns = clamp_move_ns((worker->cpu_slot.move_ns + quern__clock_ns() - start_ns) / 2);
+    return PROCESSOR_LEFT;
 }
 
 /* Moves away from a processor where another worker has a job. */
-static place_state settle(quern__worker *worker)
+static processor_state leave_shared(quern__worker *worker)
 {
     uint32_t processors[QUERN_MAX_THREADS], count;
-    if (!shares_processor(worker, processors, &count)) return PLACE_OWN;
-    count_given_way(worker);
-    return worker->place.is_staying ? PLACE_SHARED : leave(worker, processors, count);
+    if (!shares_processor(worker, processors, &count)) return PROCESSOR_OWN;
+    count_yield(worker);
+    return worker->cpu_slot.stays_on_shared_processor ? PROCESSOR_SHARED
+                                                      : move_off(worker, processors, count);
 }
 
 /* ----------------------------------------------------------------------------------------- brief jobs */
 
 /* What is known of the function of the job that the worker was probably woken for. NULL if it is none that was
  * submitted by itself. */
-static quern__brevity *find_brevity(quern__worker *worker)
+static quern__job_time *find_job_time(quern__worker *worker)
 {
     quern__job job;
-    quern_job_function *function = quern__worker_peek(worker, &job) ? quern__job_function(&job) : NULL;
+    quern_job_function *function = quern__worker_peek_job(worker, &job) ? quern__job_function(&job) : NULL;
     if (function == NULL) return NULL;
     const uint64_t hash = (uint64_t)(uintptr_t)function * 0x9E3779B97F4A7C15u;
-    quern__brevity *brevity = &worker->place.brevities[hash >> 32 & (QUERN__BREVITY_COUNT - 1)];
-    if (brevity->function != function) {
-        brevity->longest_ns = brevity->function == NULL ? 0 : UNKNOWN_NS;
-        brevity->function = function;
+    quern__job_time *job_time = &worker->cpu_slot.job_times[hash >> 32 & (QUERN__JOB_TIME_COUNT - 1)];
+    if (job_time->function != function) {
+        job_time->longest_ns = job_time->function == NULL ? 0 : UNKNOWN_NS;
+        job_time->function = function;
     }
-    return brevity;
+    return job_time;
 }
 
 /* At the end of the work that the worker was woken for. It may have run several jobs, which only makes the
  * time longer. */
 static void end_timing(quern__worker *worker)
 {
-    quern__worker_place *place = &worker->place;
-    quern__brevity *brevity = place->timed;
-    place->timed = NULL;
-    if (worker->run_count == place->timed_run_count) return;
-    const uint64_t took_ns = quern__thread_time_ns() - place->timed_from_ns;
-    if (took_ns >= brevity->longest_ns)
-        brevity->longest_ns = took_ns;
+    quern__cpu_slot *cpu_slot = &worker->cpu_slot;
+    quern__job_time *job_time = cpu_slot->timed;
+    cpu_slot->timed = NULL;
+    if (worker->executed_job_count == cpu_slot->timed_executed_job_count) return;
+    const uint64_t took_ns = quern__thread_time_ns() - cpu_slot->timed_from_ns;
+    if (took_ns >= job_time->longest_ns)
+        job_time->longest_ns = took_ns;
     else
-        brevity->longest_ns -= (brevity->longest_ns - took_ns) >> FALL_SHIFT;
+        job_time->longest_ns -= (job_time->longest_ns - took_ns) >> FALL_SHIFT;
 }
 
 /* Decides whether the worker stays where it was woken, for the job that it was probably woken for. */
 static bool decide_to_stay(quern__worker *worker)
 {
-    quern__worker_place *place = &worker->place;
-    place->timed = find_brevity(worker);
-    const uint64_t move_ns = clamp_move_ns(place->move_ns);
-    place->is_staying = place->timed != NULL && place->timed->longest_ns < move_ns;
-    if (place->is_staying) place->move_ns = move_ns - ((move_ns - MIN_MOVE_NS) >> FALL_SHIFT);
-    return place->is_staying;
+    quern__cpu_slot *cpu_slot = &worker->cpu_slot;
+    cpu_slot->timed = find_job_time(worker);
+    const uint64_t move_ns = clamp_move_ns(cpu_slot->move_ns);
+    cpu_slot->stays_on_shared_processor = cpu_slot->timed != NULL && cpu_slot->timed->longest_ns < move_ns;
+    if (cpu_slot->stays_on_shared_processor)
+        cpu_slot->move_ns = move_ns - ((move_ns - MIN_MOVE_NS) >> FALL_SHIFT);
+    return cpu_slot->stays_on_shared_processor;
 }
 
-static place_state settle_for_job(quern__worker *worker)
+static processor_state leave_shared_after_waking(quern__worker *worker)
 {
     uint32_t processors[QUERN_MAX_THREADS], count;
-    if (!shares_processor(worker, processors, &count)) return PLACE_OWN;
-    count_given_way(worker);
-    return decide_to_stay(worker) ? PLACE_SHARED : leave(worker, processors, count);
+    if (!shares_processor(worker, processors, &count)) return PROCESSOR_OWN;
+    count_yield(worker);
+    return decide_to_stay(worker) ? PROCESSOR_SHARED : move_off(worker, processors, count);
 }
 
 static bool is_any_other(const quern__worker *worker, bool (*is_so)(const quern__worker *other))
@@ -203,19 +205,19 @@ static bool is_any_other(const quern__worker *worker, bool (*is_so)(const quern_
 /* The counts may not fit together for a moment. */
 int64_t quern__jobs_count_awake(const quern_jobs *jobs)
 {
-    uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     uint32_t sleeper_count = atomic_load_explicit(&jobs->sleeper_count, memory_order_relaxed);
     return (int64_t)jobs->thread_count - 1 + __builtin_popcount(inside) - sleeper_count;
 }
 
-bool quern__worker_is_in_the_way(quern__worker *worker)
+bool quern__worker_should_stop_spinning(quern__worker *worker)
 {
-    if (worker->place.timed != NULL) end_timing(worker);
-    if (quern__jobs_is_crowded(worker->jobs)) return true;
-    if (settle(worker) == PLACE_SHARED) return true;
-    if (is_any_other(worker, is_coming)) {
-        count_given_way(worker);
-        quern__thread_give_way();
+    if (worker->cpu_slot.timed != NULL) end_timing(worker);
+    if (quern__jobs_is_oversubscribed(worker->jobs)) return true;
+    if (leave_shared(worker) == PROCESSOR_SHARED) return true;
+    if (is_any_other(worker, is_being_woken)) {
+        count_yield(worker);
+        quern__thread_yield();
     }
     return false;
 }
@@ -224,48 +226,48 @@ bool quern__worker_is_in_the_way(quern__worker *worker)
 void quern__worker_begin_waking(const quern__worker *sleeper)
 {
     quern__worker *waker = quern__jobs_current_worker(sleeper->jobs);
-    if (waker != NULL) quern__worker_note_processor(waker);
+    if (waker != NULL) quern__worker_publish_processor(waker);
 }
 
 void quern__worker_end_waking(const quern__worker *sleeper)
 {
-    if (atomic_load_explicit(&sleeper->place.arrivals_watched, memory_order_relaxed) != 0 &&
-        is_coming(sleeper))
-        quern__thread_give_way();
+    if (atomic_load_explicit(&sleeper->cpu_slot.checked_wakeup_count, memory_order_relaxed) != 0 &&
+        is_being_woken(sleeper))
+        quern__thread_yield();
 }
 
 /* The thread's time stands still while it sleeps, so it is read here, where nothing waits for the worker. */
-void quern__worker_begin_sleep(quern__worker *worker)
+void quern__worker_prepare_sleep(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0) return;
-    worker->place.timed = NULL;
-    worker->place.is_staying = false;
-    worker->place.timed_run_count = worker->run_count;
-    worker->place.timed_from_ns = quern__thread_time_ns();
+    worker->cpu_slot.timed = NULL;
+    worker->cpu_slot.stays_on_shared_processor = false;
+    worker->cpu_slot.timed_executed_job_count = worker->executed_job_count;
+    worker->cpu_slot.timed_from_ns = quern__thread_time_ns();
 }
 
-void quern__worker_arrive(quern__worker *worker)
+void quern__worker_leave_shared_processor(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0) return;
-    uint32_t watched = atomic_load_explicit(&worker->place.arrivals_watched, memory_order_relaxed);
-    if (settle_for_job(worker) != PLACE_OWN)
-        watched = WATCHED_ARRIVALS;
+    uint32_t watched = atomic_load_explicit(&worker->cpu_slot.checked_wakeup_count, memory_order_relaxed);
+    if (leave_shared_after_waking(worker) != PROCESSOR_OWN)
+        watched = CHECKED_WAKEUPS;
     else if (watched != 0)
         watched--;
     else
         return;
-    atomic_store_explicit(&worker->place.arrivals_watched, watched, memory_order_relaxed);
+    atomic_store_explicit(&worker->cpu_slot.checked_wakeup_count, watched, memory_order_relaxed);
 }
 
 /* Awake without a job, or on its way: it would have come if it ran. */
-static bool should_have_come(const quern__worker *worker)
+static bool could_have_helped(const quern__worker *worker)
 {
-    return is_dry(worker) && (!is_asleep(worker) || is_coming(worker));
+    return has_no_job(worker) && (!is_asleep(worker) || is_being_woken(worker));
 }
 
-void quern__worker_let_others_come(quern__worker *worker)
+void quern__worker_yield_after_long_work(quern__worker *worker)
 {
-    if (worker->jobs->spin_ns == 0 || !is_any_other(worker, should_have_come)) return;
-    count_given_way(worker);
-    quern__thread_give_way();
+    if (worker->jobs->spin_ns == 0 || !is_any_other(worker, could_have_helped)) return;
+    count_yield(worker);
+    quern__thread_yield();
 }

@@ -98,7 +98,7 @@ typedef enum quern_result {
     QUERN_ERROR_UNAVAILABLE,
     QUERN_ERROR_CANCELLED, /**< The operation was cancelled, and was not completed. */
     QUERN_ERROR_CORRUPT,   /**< Validation found a broken invariant: a defect of Quern, or a stray write. */
-    QUERN_ERROR_CYCLE,     /**< Relate: the target is the source itself, or is below it. */
+    QUERN_ERROR_CYCLE,     /**< Relate, in a relation with levels: the target is below the source. */
     /** Destroy: the entity is the target in a relation that refuses its destruction. */
     QUERN_ERROR_TARGET_IN_USE,
     QUERN_ERROR_UNKNOWN_PREFAB, /**< The prefab is null, was destroyed, or belongs to another world. */

@@ -79,7 +79,7 @@ typedef enum quern_drop_reason {
     /** The commands on the entity add up to more than an entity or the world can have. */
     QUERN_DROP_REFUSED,
     QUERN_DROP_TARGET_DEAD, /**< Relate: the target has been destroyed. */
-    QUERN_DROP_CYCLE,       /**< Relate: the target is below the source. */
+    QUERN_DROP_CYCLE,       /**< Relate, in a relation with levels: the target is below the source. */
     /** Destroy: a relation with QUERN_TARGET_REFUSES has a source that would outlive its target. The target
      * is the entity or another one that would be destroyed with it. */
     QUERN_DROP_TARGET_IN_USE,
@@ -141,9 +141,9 @@ QUERN_API quern_result quern_commands_enable(quern_commands *commands, quern_ent
 /** Sets the target of a source in a relation, like quern_entity_relate, in the order of commands: it sees
  * the results of earlier commands, including those of other callbacks. Source and target may be
  * provisional. Setting or adding the component of the relation, or creating an entity with it, is
- * equivalent. The command is dropped if, at that point, the target has been destroyed or is below the
- * source. Further errors: INVALID_ARGUMENT (not a relation of this world, or source and target are the
- * same). */
+ * equivalent. The command is dropped if, at that point, the target has been destroyed or, in a relation
+ * with levels, is below the source. Further errors: INVALID_ARGUMENT (not a relation of this world, or
+ * source and target are the same). */
 QUERN_API quern_result quern_commands_relate(quern_commands *commands, quern_entity source,
                                              quern_relation relation, quern_entity target);
 

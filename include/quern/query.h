@@ -787,11 +787,12 @@ typedef struct quern_query_iterator {
  * ends early.
  *
  * A query with up-terms supports eight iterations at a time. An iteration that was left early counts until
- * quern_query_end is called or the structure changes. A ninth iteration ends one of the others. It ends
- * one with an iterator object that a later iteration has reused, as happens if an inner loop is left early
- * on each round of an outer loop. If there is none, it ends the one that has not advanced for the longest
- * time. The next quern_query_next of the ended iteration returns false with result INVALID_ARGUMENT, which
- * is also reported to the log and to the assert handler; its addresses are invalid.
+ * quern_query_end is called or the structure changes. A ninth iteration ends one of the others.
+ * Preferably, it ends one with an iterator object that a later iteration has reused, as happens if an
+ * inner loop is left early on each round of an outer loop. If there is none, it ends the one that has not
+ * advanced for the longest time. The next quern_query_next of the ended iteration returns false with
+ * result INVALID_ARGUMENT, which is also reported to the log and to the assert handler; its addresses are
+ * invalid.
  *
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive
  * systems. */

@@ -138,9 +138,9 @@ static void fence_outside(void)
 }
 
 /* Sleeps until the wait is over or an external slot is free. Links fire under the mutex. A thread that
- * frees a slot broadcasts if it sees outside_waiter_count above 0 (quern__jobs_leave); the increment here
- * and the check for a free slot are the other half of that handshake. The decrement is relaxed: one
- * broadcast too many does no harm. */
+ * frees a slot broadcasts if it sees outside_waiter_count above 0 (quern__jobs_leave); the increment here,
+ * followed by the check for a free slot, pairs with that handshake. The decrement is relaxed: one broadcast
+ * too many does no harm. */
 static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
     atomic_fetch_add_explicit(&jobs->outside_waiter_count, 1, QUERN__HANDSHAKE_RELEASE);

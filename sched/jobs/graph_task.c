@@ -207,8 +207,9 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
     uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
     quern__worker_add_closed_depth(worker, (uint32_t)-1);
     quern__worker_end_named(worker, &work);
-    /* Acquire and release: publishes what this worker wrote; the last participant acquires what all wrote.
-     * Therefore the flag is read with relaxed order. */
+    /* Acquire and release: the subtraction pairs with those of the other participants. It publishes what
+     * this worker wrote, and the last participant acquires what all wrote. Therefore the flag is read with
+     * relaxed order. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
     if (before != done_count) return list;
     if (atomic_load_explicit(&shared->loop.was_cut, memory_order_relaxed))

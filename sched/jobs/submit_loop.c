@@ -120,9 +120,10 @@ static bool try_enter(quern__submitted_loop *kept, uint32_t generation)
     return true;
 }
 
-/* Takes part in a loop that the worker has entered, and leaves it. The subtraction releases what this
- * worker wrote; the last participant acquires what all wrote, and publishes it with the counter. `work` has
- * begun; it ends before the loop can end, because its name may be gone afterwards. */
+/* Takes part in a loop that the worker has entered, and leaves it. The subtraction pairs with those of the
+ * other participants: it releases what this worker wrote, and the last participant acquires what all wrote
+ * and publishes it with the counter. `work` has begun; it ends before the loop can end, because its name may
+ * be gone afterwards. */
 static void participate(quern__submitted_loop *kept, quern__worker *worker, quern__loop_share *share,
                         const quern__named_work *work)
 {

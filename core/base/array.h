@@ -28,6 +28,12 @@
 
 enum { QUERN__ARRAY_ALIGNMENT_BYTES = 64 };
 
+/* Grows memory of bytes, at least by doubling, from `count` used bytes to at least `wanted`, which is at most
+ * SIZE_MAX / 2; the first time to at least least_bytes. False, with all as it was, if there is no memory. bytes_slot: the
+ * address of the pointer to the memory, which quern__release() takes with QUERN__ARRAY_ALIGNMENT_BYTES. */
+bool quern__bytes_grow(const quern_allocator *allocator, void *bytes_slot, size_t *capacity, size_t count,
+                       size_t wanted, size_t least_bytes);
+
 /* items_slot: the address of a pointer to items of item_bytes each, whatever their type. */
 bool quern__array_grow(const quern_allocator *allocator, void *items_slot, uint32_t *capacity,
                        uint32_t count, uint32_t wanted, size_t item_bytes);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/base/array.h"
 #include "core/base/printer.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 
-enum { LEAST_MEMORY_BYTES = 4096, MEMORY_ALIGNMENT_BYTES = 64 };
+enum { LEAST_MEMORY_BYTES = 4096 };
 
 /* ------------------------------------------------------------------------------------------- sinks */
 
@@ -47,18 +48,9 @@ quern_sink quern_sink_buffer(quern_buffer *buffer)
 static bool grow_memory(quern_memory *memory, size_t wanted_bytes)
 {
     quern_allocator allocator;
-    if (quern__choose_allocator(&memory->allocator, "quern_sink_memory", &allocator) != QUERN_OK)
-        return false;
-    size_t capacity_bytes = memory->capacity_bytes > 0 ? 2 * memory->capacity_bytes : LEAST_MEMORY_BYTES;
-    while (capacity_bytes < wanted_bytes)
-        capacity_bytes *= 2;
-    void *bytes = quern__allocate(&allocator, capacity_bytes, MEMORY_ALIGNMENT_BYTES);
-    if (bytes == NULL) return false;
-    if (memory->size_bytes > 0) memcpy(bytes, memory->bytes, memory->size_bytes);
-    quern__release(&allocator, memory->bytes, memory->capacity_bytes, MEMORY_ALIGNMENT_BYTES);
-    memory->bytes = bytes;
-    memory->capacity_bytes = capacity_bytes;
-    return true;
+    return quern__choose_allocator(&memory->allocator, "quern_sink_memory", &allocator) == QUERN_OK &&
+           quern__bytes_grow(&allocator, &memory->bytes, &memory->capacity_bytes, memory->size_bytes,
+                             wanted_bytes, LEAST_MEMORY_BYTES);
 }
 
 static bool write_to_memory(void *user_data, const char *text, size_t bytes)
@@ -86,7 +78,7 @@ void quern_memory_release(quern_memory *memory)
     quern_allocator allocator;
     if (memory == NULL || memory->bytes == NULL) return;
     if (quern__choose_allocator(&memory->allocator, "quern_memory_release", &allocator) != QUERN_OK) return;
-    quern__release(&allocator, memory->bytes, memory->capacity_bytes, MEMORY_ALIGNMENT_BYTES);
+    quern__release(&allocator, memory->bytes, memory->capacity_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
     memory->bytes = NULL;
     memory->size_bytes = memory->capacity_bytes = 0;
 }

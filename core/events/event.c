@@ -3,10 +3,14 @@
 #include "core/events/event_internal.h"
 
 #include "core/base/handle.h"
+#include "core/base/registry.h"
 
 #include <stdio.h>
 
 /* ------------------------------------------------------------------------------------------- registry */
+
+static const quern__registry registry = QUERN__REGISTRY_OF_POINTERS(
+    "event", "world", QUERN_MAX_EVENTS, QUERN_ERROR_UNKNOWN_EVENT, quern__channel, type.name);
 
 static uint32_t world_tag(const quern_world *world)
 {
@@ -25,14 +29,8 @@ static quern_event handle_of(const quern_world *world, uint32_t index)
 
 quern_result quern__events_check(const quern_world *world, quern_event event, quern__channel **out_channel)
 {
-    if (!quern__handle_is_valid(event.bits, world_tag(world), channel_count(world))) {
-        if (event.bits == 0)
-            return quern__fail(QUERN_ERROR_UNKNOWN_EVENT, "the event handle is null: register it first");
-        return quern__fail(
-            QUERN_ERROR_UNKNOWN_EVENT,
-            "event handle %#x is not of this world (tag %u); events are registered in each world",
-            event.bits, world_tag(world));
-    }
+    if (!quern__handle_is_valid(event.bits, world_tag(world), channel_count(world)))
+        return quern__registry_fail_unknown(&registry, event.bits, world_tag(world));
     *out_channel = world->events->channels.items[quern__handle_index(event.bits)];
     return QUERN_OK;
 }
@@ -92,9 +90,6 @@ static quern_result channel_create(quern_world *world, const quern_event_def *de
 static quern_result append(quern_world *world, quern__channel *channel)
 {
     const quern_allocator *allocator = &world->storage.allocator;
-    if (channel_count(world) == QUERN_MAX_EVENTS)
-        return quern__fail(QUERN_ERROR_LIMIT, "event '%s': the world has %d already (QUERN_MAX_EVENTS)",
-                           channel->type.name, QUERN_MAX_EVENTS);
     if (world->events == NULL) {
         quern__events *events = quern__allocate(allocator, sizeof *events, _Alignof(quern__events));
         if (events != NULL) {
@@ -104,10 +99,10 @@ static quern_result append(quern_world *world, quern__channel *channel)
             world->events = events;
         }
     }
-    if (world->events == NULL ||
-        !quern__array_reserve(allocator, &world->events->channels, world->events->channels.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "event '%s': no memory to register it",
-                           channel->type.name);
+    if (world->events == NULL) return quern__registry_fail_memory(&registry, channel->type.name);
+    const quern_result result =
+        quern__registry_reserve(&registry, allocator, &world->events->channels, channel->type.name);
+    if (result != QUERN_OK) return result;
     channel->index = world->events->channels.count;
     world->events->channels.items[world->events->channels.count++] = channel;
     return QUERN_OK;
@@ -160,9 +155,10 @@ quern_event quern_event_find(const quern_world *world, const char *name)
         quern__fail_null("quern_event_find", world ? "name" : "world");
         return (quern_event){0};
     }
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        if (strcmp(world->events->channels.items[i]->type.name, name) == 0) return handle_of(world, i);
-    return (quern_event){0};
+    const uint32_t count = channel_count(world);
+    const void *channels = count > 0 ? world->events->channels.items : NULL;
+    const uint32_t i = quern__registry_find(&registry, channels, 0, count, name);
+    return i < count ? handle_of(world, i) : (quern_event){0};
 }
 
 const char *quern_event_name(const quern_world *world, quern_event event)

@@ -3,6 +3,7 @@
 #include "core/record/combine.h"
 
 #include "core/base/handle.h"
+#include "core/base/registry.h"
 
 /* ------------------------------------------------------------------------------------------ numbers */
 
@@ -121,30 +122,20 @@ static quern_result check_numbers(const quern__type *type)
 
 /* ----------------------------------------------------------------------------------------- registry */
 
-static quern_result check_new(const quern__combines *combines, const quern_combine_def *def)
-{
-    const quern_result result = quern__check_name(def->name, "combine");
-    if (result != QUERN_OK) return result;
-    if (def->function == NULL)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "combine '%s' has no function", def->name);
-    for (uint32_t i = 0; i < combines->list.count; i++)
-        if (strcmp(combines->list.items[i].name, def->name) == 0)
-            return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the world has a combine '%s' already",
-                               def->name);
-    if (combines->list.count == QUERN_MAX_COMBINES)
-        return quern__fail(QUERN_ERROR_LIMIT, "combine '%s': the world has %d already (QUERN_MAX_COMBINES)",
-                           def->name, QUERN_MAX_COMBINES);
-    return QUERN_OK;
-}
+static const quern__registry registry =
+    QUERN__REGISTRY_OF_ITEMS("combine", "world", QUERN_MAX_COMBINES, QUERN_OK, quern__combine, name);
 
 quern_result quern__combines_register(quern__combines *combines, const quern_allocator *allocator,
                                       uint32_t world_tag, const quern_combine_def *def,
                                       quern_combine *out_combine)
 {
-    const quern_result result = check_new(combines, def);
+    quern_result result =
+        quern__registry_check_new(&registry, combines->list.items, combines->list.count, def->name);
+    if (result == QUERN_OK && def->function == NULL)
+        result = quern__fail(QUERN_ERROR_NULL_ARGUMENT, "combine '%s' has no function", def->name);
+    if (result == QUERN_OK)
+        result = quern__registry_reserve(&registry, allocator, &combines->list, def->name);
     if (result != QUERN_OK) return result;
-    if (!quern__array_reserve(allocator, &combines->list, combines->list.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for combine '%s'", def->name);
     quern__combine *fresh = &combines->list.items[combines->list.count];
     *fresh = (quern__combine){.function = def->function, .user_data = def->user_data};
     memcpy(fresh->name, def->name, strlen(def->name) + 1);

@@ -2,6 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/component_internal.h"
 
+#include "core/base/registry.h"
+
+static const quern__registry registry = QUERN__REGISTRY_OF_POINTERS(
+    "component", "world", QUERN_MAX_COMPONENTS, QUERN_ERROR_UNKNOWN_COMPONENT, quern__component, type.name);
+
 quern_component quern__component_handle(const quern__components *components, uint32_t index)
 {
     return (quern_component){.bits = components->first_bits + index};
@@ -9,22 +14,16 @@ quern_component quern__component_handle(const quern__components *components, uin
 
 quern_result quern__components_fail_unknown(const quern__components *components, quern_component component)
 {
-    if (component.bits == 0)
-        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
-                           "the component handle is null: register it first");
-    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
-                       "component handle %#x is not of this world (tag %u); components are registered "
-                       "in each world",
-                       component.bits, components->first_bits >> 24);
+    return quern__registry_fail_unknown(&registry, component.bits, components->first_bits >> 24);
 }
 
 quern_component quern__components_find(const quern__components *components, const char *name)
 {
-    for (uint32_t i = 0; i < components->list.count; i++)
-        if (!components->list.items[i]->managed.is_hidden &&
-            strcmp(components->list.items[i]->type.name, name) == 0)
-            return quern__component_handle(components, i);
-    return (quern_component){0};
+    const uint32_t count = components->list.count;
+    uint32_t i = quern__registry_find(&registry, components->list.items, 0, count, name);
+    while (i < count && components->list.items[i]->managed.is_hidden)
+        i = quern__registry_find(&registry, components->list.items, i + 1, count, name);
+    return i < count ? quern__component_handle(components, i) : (quern_component){0};
 }
 
 quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
@@ -86,27 +85,16 @@ static quern_result settle_known(const quern__components *components, quern_comp
                            type->name);
     const quern_result result = check_same_flags(type, newcomer->type.flags);
     if (result != QUERN_OK) return result;
-    if (!quern__type_same_layout(type, &newcomer->type))
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "component '%s' is registered with another layout (%u bytes aligned to %u, "
-                           "now %u aligned to %u, or other hooks or fields)",
-                           type->name, type->size_bytes, type->alignment_bytes, newcomer->type.size_bytes,
-                           newcomer->type.alignment_bytes);
     *out_component = known;
-    return QUERN_OK;
+    return quern__type_check_known(type, &newcomer->type, registry.what);
 }
 
 static quern_result append(quern__components *components, const quern_allocator *allocator,
                            quern__component *component, quern_component *out_component)
 {
-    if (components->list.count == QUERN_MAX_COMPONENTS)
-        return quern__fail(
-            QUERN_ERROR_LIMIT,
-            "component '%s': the world has %d component types already (QUERN_MAX_COMPONENTS)",
-            component->type.name, QUERN_MAX_COMPONENTS);
-    if (!quern__array_reserve(allocator, &components->list, components->list.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "component '%s': no memory to register it",
-                           component->type.name);
+    const quern_result result =
+        quern__registry_reserve(&registry, allocator, &components->list, component->type.name);
+    if (result != QUERN_OK) return result;
     components->list.items[components->list.count++] = component;
     if (components->largest_bytes < component->type.size_bytes)
         components->largest_bytes = component->type.size_bytes;

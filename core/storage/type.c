@@ -282,6 +282,17 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b)
            quern__type_different_field(a, b->fields) == a->field_count;
 }
 
+quern_result quern__type_check_known(const quern__type *known, const quern__type *type, const char *what)
+{
+    if (quern__type_same_layout(known, type)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' is registered with another layout (%u bytes aligned to %u, now %u aligned to "
+        "%u, or other hooks or fields): register the same definition, or take another name",
+        what, known->name, known->size_bytes, known->alignment_bytes, type->size_bytes,
+        type->alignment_bytes);
+}
+
 /* -------------------------------------------------------------------------------------- lifecycle */
 
 void quern__type_construct(const quern__type *type, void *values, uint32_t count)

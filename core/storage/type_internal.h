@@ -60,7 +60,10 @@ bool quern__field_integers(quern_field_type type, int64_t *out_least, int64_t *o
  * differs, or field_count. */
 uint32_t quern__type_different_field(const quern__type *type, const quern_field *fields);
 
-/* Same size, alignment, hooks, and names, types, offsets and counts of fields. */
+/* For registering a name again. Errors: LAYOUT_MISMATCH unless size, alignment, hooks, and names, types, offsets and
+ * counts of fields are the same; `what` is as in quern__type_init. */
+quern_result quern__type_check_known(const quern__type *known, const quern__type *type, const char *what);
+
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
 /* The four below work on `count` values that lie next to each other.

@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/resource.h"
 
+#include "core/base/registry.h"
+
 enum { DEFAULT_ALIGNMENT_BYTES = 16 };
+
+static const quern__registry registry = QUERN__REGISTRY_OF_ITEMS(
+    "resource", "world", QUERN_MAX_RESOURCES, QUERN_ERROR_UNKNOWN_RESOURCE, quern__resource, type.name);
 
 static quern_resource handle_of(const quern__resources *resources, uint32_t index)
 {
@@ -12,20 +17,14 @@ static quern_resource handle_of(const quern__resources *resources, uint32_t inde
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource)
 {
     if (quern__handle_is_valid(resource.bits, resources->world_tag, resources->list.count)) return QUERN_OK;
-    if (resource.bits == 0)
-        return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE, "the resource handle is null: register it first");
-    return quern__fail(
-        QUERN_ERROR_UNKNOWN_RESOURCE,
-        "resource handle %#x is not of this world (tag %u); resources are registered in each "
-        "world",
-        resource.bits, resources->world_tag);
+    return quern__registry_fail_unknown(&registry, resource.bits, resources->world_tag);
 }
 
 quern_resource quern__resources_find(const quern__resources *resources, const char *name)
 {
-    for (uint32_t i = 0; i < resources->list.count; i++)
-        if (strcmp(resources->list.items[i].type.name, name) == 0) return handle_of(resources, i);
-    return (quern_resource){0};
+    const uint32_t count = resources->list.count;
+    const uint32_t i = quern__registry_find(&registry, resources->list.items, 0, count, name);
+    return i < count ? handle_of(resources, i) : (quern_resource){0};
 }
 
 static size_t value_bytes(const quern__type *type)
@@ -49,18 +48,6 @@ void quern__resources_release(quern__resources *resources, const quern_allocator
     quern__array_release(allocator, &resources->list);
 }
 
-static quern_result check_new(const quern__resources *resources, const quern_resource_def *def)
-{
-    if (def->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes; set size_bytes",
-                           def->name);
-    if (resources->list.count == QUERN_MAX_RESOURCES)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "resource '%s': the world has %d already (QUERN_MAX_RESOURCES)", def->name,
-                           QUERN_MAX_RESOURCES);
-    return QUERN_OK;
-}
-
 static quern_result init_type(quern__type *type, const quern_allocator *allocator,
                               const quern_resource_def *def)
 {
@@ -79,13 +66,7 @@ static quern_result check_known(const quern__type *known, const quern_allocator 
     quern__type type;
     quern_result result = init_type(&type, allocator, def);
     if (result != QUERN_OK) return result;
-    if (!quern__type_same_layout(known, &type))
-        result = quern__fail(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "resource '%s' is registered with another layout (%u bytes aligned to %u, now %u "
-            "aligned to %u, or other hooks or fields): register the same definition, or take "
-            "another name",
-            known->name, known->size_bytes, known->alignment_bytes, type.size_bytes, type.alignment_bytes);
+    result = quern__type_check_known(known, &type, registry.what);
     quern__type_release(&type, allocator);
     return result;
 }
@@ -94,12 +75,14 @@ static quern_result append(quern__resources *resources, const quern_allocator *a
                            const quern_resource_def *def)
 {
     quern__resource resource = {0};
-    quern_result result = check_new(resources, def);
+    if (def->size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes; set size_bytes",
+                           def->name);
+    quern_result result = quern__registry_reserve(&registry, allocator, &resources->list, def->name);
     if (result == QUERN_OK) result = init_type(&resource.type, allocator, def);
     if (result != QUERN_OK) return result;
     resource.value = quern__allocate(allocator, value_bytes(&resource.type), QUERN_MAX_ALIGNMENT_BYTES);
-    if (resource.value == NULL ||
-        !quern__array_reserve(allocator, &resources->list, resources->list.count + 1)) {
+    if (resource.value == NULL) {
         resource_release(&resource, allocator);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "resource '%s': no memory for its %u bytes",
                            def->name, def->size_bytes);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule_internal.h"
 
+#include "core/base/registry.h"
 #include "core/query/target.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
@@ -157,20 +158,18 @@ static quern_system handle_of(const quern__system *system)
     return (quern_system){.bits = system->index + 1};
 }
 
+static const quern__registry registry =
+    QUERN__REGISTRY_OF_POINTERS("system", "schedule", QUERN_MAX_SYSTEMS, QUERN_OK, quern__system, name);
+
 static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
 {
+    quern__plan *plan = &schedule->plan;
     quern_result result = quern__world_check_unlocked(schedule->plan.world, "quern_schedule_add_system");
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
+    if (result == QUERN_OK)
+        result = quern__registry_check_new(&registry, plan->systems.items, plan->systems.count, def->name);
     if (result != QUERN_OK) return result;
-    if (def->name != NULL && quern_schedule_find_system(schedule, def->name).bits != 0)
-        return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the schedule has a system '%s' already", def->name);
-    if (schedule->plan.systems.count == QUERN_MAX_SYSTEMS)
-        return quern__fail(QUERN_ERROR_LIMIT, "the schedule has %d systems already (QUERN_MAX_SYSTEMS)",
-                           QUERN_MAX_SYSTEMS);
-    if (!quern__array_reserve(&schedule->plan.world->storage.allocator, &schedule->plan.systems,
-                              schedule->plan.systems.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for one more system");
-    return QUERN_OK;
+    return quern__registry_reserve(&registry, quern__plan_allocator(plan), &plan->systems, def->name);
 }
 
 /* The name itself may be what is wrong. */
@@ -265,10 +264,9 @@ quern_system quern_schedule_find_system(const quern_schedule *schedule, const ch
         quern__fail_null("quern_schedule_find_system", schedule ? "name" : "schedule");
         return (quern_system){0};
     }
-    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
-        if (strcmp(schedule->plan.systems.items[i]->name, name) == 0)
-            return handle_of(schedule->plan.systems.items[i]);
-    return (quern_system){0};
+    const uint32_t count = schedule->plan.systems.count;
+    const uint32_t i = quern__registry_find(&registry, schedule->plan.systems.items, 0, count, name);
+    return i < count ? handle_of(schedule->plan.systems.items[i]) : (quern_system){0};
 }
 
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)

@@ -17,8 +17,7 @@ enum {
 
 static quern_result check_shape(const quern_system_def *def, uint32_t phase_count, uint32_t *out_term_count)
 {
-    quern_result result = quern__check_name(def->name, "system");
-    if (result == QUERN_OK) result = quern__terms_count(def->terms, out_term_count);
+    quern_result result = quern__terms_count(def->terms, out_term_count);
     if (result != QUERN_OK) return result;
     if (def->run == NULL && def->begin == NULL && def->end == NULL)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT,

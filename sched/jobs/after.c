@@ -38,19 +38,20 @@ quern_result quern__check_after_list(quern_counter *const *after, uint32_t count
 {
     if (count > QUERN_MAX_AFTER)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: after %u counters; %d at most (QUERN_MAX_AFTER). Let jobs in between come "
-                           "after some of them",
+                           "%s: def->after_count is %u; the maximum is %d (QUERN_MAX_AFTER). Wait for more "
+                           "counters by jobs in between",
                            function, (unsigned)count, QUERN_MAX_AFTER);
     if (count != 0 && after == NULL) return quern__fail_null(function, "def->after");
     for (uint32_t i = 0; i < count; i++) {
         if (after[i] == NULL)
-            return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: def->after[%u] is NULL; there are %u",
-                               function, (unsigned)i, (unsigned)count);
+            return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                               "%s: def->after[%u] is NULL; def->after_count is %u", function, (unsigned)i,
+                               (unsigned)count);
         if (after[i] == counter)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "%s: def->after[%u] is def->counter, and so what is submitted would wait for "
-                "its own end. Count it with another counter",
+                "%s: def->after[%u] is def->counter, so it would wait for its own end; use another "
+                "counter",
                 function, (unsigned)i);
     }
     return QUERN_OK;

@@ -241,8 +241,9 @@ quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter)
     if (jobs == NULL) return quern__fail_null("quern_jobs_release", "jobs");
     if (counter == NULL) return quern__fail_null("quern_jobs_release", "counter");
     if (quern_counter_is_done(counter))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_jobs_release: the counter is at zero; nothing holds it");
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_jobs_release: the counter is at zero; release it once per quern_counter_hold");
     quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_release");
     if (result != QUERN_OK) return result;
     quern__counter_finish(counter, 1, quern__current_worker);

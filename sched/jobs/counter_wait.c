@@ -259,12 +259,12 @@ static quern_result check_counters(quern_counter *const *counters, uint32_t coun
     if (counters == NULL) return quern__fail_null("quern_jobs_wait_any", "counters");
     if (count == 0 || count > QUERN_MAX_AFTER)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_jobs_wait_any: %u counters; it takes 1 to %d (QUERN_MAX_AFTER)",
+                           "quern_jobs_wait_any: count is %u; pass 1 to %d counters (QUERN_MAX_AFTER)",
                            (unsigned)count, QUERN_MAX_AFTER);
     for (uint32_t i = 0; i < count; i++)
         if (counters[i] == NULL)
             return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                               "quern_jobs_wait_any: counters[%u] is NULL; there are %u", (unsigned)i,
+                               "quern_jobs_wait_any: counters[%u] is NULL; count is %u", (unsigned)i,
                                (unsigned)count);
     return QUERN_OK;
 }

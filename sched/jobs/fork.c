@@ -120,7 +120,8 @@ static quern_result refuse_join(const quern_jobs *jobs)
 {
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_jobs_join: this worker of pool '%s' has not forked it, or has joined it already",
+        "quern_jobs_join: the fork was not made by this worker of pool '%s', or is joined already; join "
+        "each fork once, in the job that made it",
         jobs->name);
 }
 

@@ -16,7 +16,7 @@ quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **
     if (result != QUERN_OK) return result;
     quern_graph *graph = quern__allocate(&chosen, sizeof *graph, _Alignof(quern_graph));
     if (graph == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_create: no memory for a graph");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_create: out of memory for the graph");
     memset((void *)graph, 0, sizeof *graph);
     graph->allocator = chosen;
     quern__graph_forget_times(graph);
@@ -28,15 +28,17 @@ quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **
 static quern_result check_idle(const quern_graph *graph, const char *function)
 {
     if (!quern__graph_is_running(graph)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the graph is running", function);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the graph is running; wait for the run first",
+                       function);
 }
 
 void quern_graph_destroy(quern_graph *graph)
 {
     if (graph == NULL) return;
     if (quern__graph_is_running(graph)) {
-        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "quern_graph_destroy: the graph is running; it is left as it is");
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_graph_destroy: the graph is running and was not destroyed; wait for the run first");
         return;
     }
     quern_allocator allocator = graph->allocator;
@@ -53,8 +55,9 @@ void quern_graph_clear(quern_graph *graph)
 {
     if (graph == NULL) return;
     if (quern__graph_is_running(graph)) {
-        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "quern_graph_clear: the graph is running; it is left as it is");
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_graph_clear: the graph is running and was not cleared; wait for the run first");
         return;
     }
     graph->node_count = 0;
@@ -99,16 +102,20 @@ static quern_result refuse_node(const char *what)
 static quern_result check_node(const quern_graph *graph, const quern_graph_node_def *def)
 {
     if ((uint32_t)def->priority > QUERN_PRIORITY_LOW)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_graph_add_node: no priority %d",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_graph_add_node: def->priority %d is no quern_priority",
                            (int)def->priority);
     if ((def->function != NULL) + (def->choose != NULL) + (def->graph != NULL) > 1)
-        return refuse_node("the node's work is a function, or a choice, or a graph: set one of them");
-    if (def->choose == NULL && def->choice_limit != 0) return refuse_node("a choice_limit without choose");
+        return refuse_node("set only one of def->function, def->choose and def->graph");
+    if (def->choose == NULL && def->choice_limit != 0)
+        return refuse_node("def->choice_limit is set; it needs def->choose");
     if ((def->choose != NULL || def->graph != NULL) && (def->count > 1 || def->grain != 0))
-        return refuse_node("a node that chooses, or is a graph, has no items: leave out count and grain");
+        return refuse_node(
+            "a node with choose or graph has no items; leave def->count and def->grain at 0");
     if (def->graph != NULL && def->caller_only)
-        return refuse_node("a node that is a graph cannot be caller_only; its nodes can");
-    if (def->graph == graph) return refuse_node("a graph cannot be a node of itself");
+        return refuse_node("a node with graph cannot be caller_only; set it for nodes of that graph");
+    if (def->graph == graph)
+        return refuse_node("def->graph is the graph itself; a graph cannot be a node of itself");
     return QUERN_OK;
 }
 
@@ -132,7 +139,7 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
     quern__graph_node *nodes = grow(&graph->allocator, graph->nodes, graph->node_count,
                                     &graph->node_capacity, sizeof(quern__graph_node));
     if (nodes == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_add_node: no memory for node %u",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_add_node: out of memory for node %u",
                            (unsigned)graph->node_count);
     graph->nodes = nodes;
     nodes[graph->node_count] = (quern__graph_node){
@@ -167,8 +174,8 @@ static quern_result check_edge(const quern_graph *graph, uint32_t before, uint32
     if (before >= after && graph->nodes[before].choose == NULL)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_graph_add_edge: from %u to %u; edges lead from lower to higher numbers, but "
-            "for those of nodes that choose",
+            "quern_graph_add_edge: edge from %u to %u; only nodes that choose may have edges to "
+            "themselves or to lower indices",
             (unsigned)before, (unsigned)after);
     return QUERN_OK;
 }
@@ -182,7 +189,7 @@ quern_result quern_graph_add_edge(quern_graph *graph, uint32_t before, uint32_t 
         edges = grow(&graph->allocator, graph->edges, graph->edge_count, &graph->edge_capacity,
                      sizeof(quern__graph_edge));
     if (edges == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_add_edge: no memory for edge %u",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_add_edge: out of memory for edge %u",
                            (unsigned)graph->edge_count);
     graph->edges = edges;
     edges[graph->edge_count] = (quern__graph_edge){.after = after, .next = graph->nodes[before].first_edge};
@@ -207,7 +214,7 @@ quern_result quern_graph_set_count(quern_graph *graph, uint32_t node, uint32_t c
                            (unsigned)graph->node_count);
     if (graph->nodes[node].choose != NULL || graph->nodes[node].inner != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_graph_set_count: node %u %s; it has no items", (unsigned)node,
+                           "quern_graph_set_count: node %u %s and has no items", (unsigned)node,
                            graph->nodes[node].choose != NULL ? "chooses" : "is a graph");
     graph->nodes[node].range.count = count;
     return QUERN_OK;

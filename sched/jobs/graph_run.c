@@ -79,7 +79,7 @@ static quern_result prepare(quern_graph *graph, uint32_t worker_count, const cha
     if (graph->node_count <= graph->task_capacity && worker_count <= graph->slots_per_task) return QUERN_OK;
     quern__graph_release_tasks(graph);
     if (!allocate_tasks(graph, graph->node_capacity, worker_count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to run %u nodes on %u workers",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for %u nodes on %u workers",
                            function, (unsigned)graph->node_count, (unsigned)worker_count);
     for (uint32_t index = 0; index < graph->task_capacity; index++) {
         graph->tasks[index].graph = graph;
@@ -135,9 +135,11 @@ static quern_result check_beginning(const claimant *by, const quern_graph *graph
     if (graph->choice_count == 0) return QUERN_OK;
     for (uint32_t index = 0; index < graph->node_count; index++)
         if (graph->nodes[index].predecessor_count == 0 && !graph->nodes[index].is_chosen) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: none of %u nodes could begin: edges lead to all of them", by->function,
-                       (unsigned)graph->node_count);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: none of %u nodes can begin, because edges lead to all of them; add a node without"
+        " edges to it",
+        by->function, (unsigned)graph->node_count);
 }
 
 static quern_result claim_ready_mutex(const claimant *by)
@@ -145,7 +147,7 @@ static quern_result claim_ready_mutex(const claimant *by)
     quern_graph *root = by->root;
     if (root->has_ready_mutex) return QUERN_OK;
     if (pthread_mutex_init(&root->ready_mutex, NULL) != 0)
-        return quern__fail(QUERN_ERROR_THREAD, "%s: the system refused a lock", by->function);
+        return quern__fail(QUERN_ERROR_THREAD, "%s: the system could not create a mutex", by->function);
     root->has_ready_mutex = true;
     return QUERN_OK;
 }
@@ -169,13 +171,14 @@ static quern_result claim_memory(claimant *by, quern_graph *graph)
 static quern_result fail_claim(const claimant *by, const quern_graph *graph, const quern_graph *claimed_by)
 {
     if (graph == by->root && !by->has_root)
-        return quern__fail(QUERN_ERROR_POOL_BUSY, "%s: the graph is running already", by->function);
+        return quern__fail(QUERN_ERROR_POOL_BUSY,
+                           "%s: the graph is running already; wait for that run first", by->function);
     const bool is_twice = claimed_by == by->root;
     return quern__fail(
         is_twice ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_ERROR_POOL_BUSY,
         "%s: the graph of node %u%s%s%s %s", by->function, (unsigned)by->index,
         by->name != NULL ? " '" : "", by->name != NULL ? by->name : "", by->name != NULL ? "'" : "",
-        is_twice ? "stands in this run already; each node needs one of its own" : "is running already");
+        is_twice ? "is part of this run already; use another graph for each node" : "is running already");
 }
 
 /* Claims a graph and the graphs of its nodes. After an error nothing is claimed. Acquire: pairs with the
@@ -293,8 +296,9 @@ static quern_result result_of(const quern_graph *graph, const char *function)
     const quern_result result = (quern_result)atomic_load_explicit(&graph->outcome, memory_order_relaxed);
     if (QUERN__LIKELY(result == QUERN_OK)) return QUERN_OK;
     if (result == QUERN_ERROR_CANCELLED)
-        return quern__fail(result, "%s: asked to stop: there are nodes that did not run", function);
-    return quern__fail(result, "%s: node %u%s%s%s has chosen %u times, as often as it may in one run",
+        return quern__fail(result, "%s: cancelled on request; some nodes did not run", function);
+    return quern__fail(result,
+                       "%s: node %u%s%s%s has chosen %u times, which is its choice_limit for one run",
                        function, (unsigned)graph->limit_node, graph->limit_name != NULL ? " '" : "",
                        graph->limit_name != NULL ? graph->limit_name : "",
                        graph->limit_name != NULL ? "'" : "", (unsigned)graph->limit_count);
@@ -428,7 +432,7 @@ static void run_submitted(quern__job *job, quern__worker *worker)
 static quern_result fail_memory(void)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                       "quern_graph_submit: no memory for a job that has to wait");
+                       "quern_graph_submit: out of memory; the run was not submitted");
 }
 
 /* Submits a claimed graph as a job, in a node of the pool's store, which waits for the counters of
@@ -483,6 +487,7 @@ quern_result quern_graph_result(const quern_graph *graph)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_result", "graph");
     if (quern__graph_is_running(graph))
-        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_graph_result: the graph is running");
+        return quern__fail(QUERN_ERROR_POOL_BUSY,
+                           "quern_graph_result: the graph is running; wait for the run first");
     return result_of(graph, "quern_graph_result");
 }

@@ -308,8 +308,8 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     quern__worker_add_closed_depth(runner, 0u - range->is_closed);
     if (worker == NULL) quern__jobs_leave(jobs);
     if (QUERN__LIKELY(is_whole)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_CANCELLED, "%s: asked to stop; not all of %u items were run", function,
-                       (unsigned)range->count);
+    return quern__fail(QUERN_ERROR_CANCELLED, "%s: cancelled on request; not all of %u items were run",
+                       function, (unsigned)range->count);
 }
 
 quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,

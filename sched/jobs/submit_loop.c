@@ -227,7 +227,8 @@ static quern_result check_loop(const quern_jobs *jobs, const quern_loop_def *def
     if (def == NULL) return quern__fail_null(function, "def");
     if (def->function == NULL) return quern__fail_null(function, "def->function");
     if ((uint32_t)def->priority <= QUERN_PRIORITY_LOW) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: no priority %d", function, (int)def->priority);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: def->priority %d is no quern_priority", function,
+                       (int)def->priority);
 }
 
 quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)

@@ -385,7 +385,7 @@ Test(after, a_bad_list_is_refused_and_nothing_is_counted)
     def.after = list;
     def.after_count = QUERN_MAX_AFTER + 1;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
-    cr_assert_not_null(strstr(quern_error_message(), "after 65 counters"));
+    cr_assert_not_null(strstr(quern_error_message(), "def->after_count is 65"));
     def.after_count = 3;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_jobs_submit_after(of.jobs, &def, held.list[0]));

@@ -290,10 +290,10 @@ Test(graph_choices, runs_that_cannot_be_are_refused_and_claim_nothing)
     cr_assert_eq(quern_graph_add_node(a, &is_c, NULL), QUERN_OK);
     run_graph(a, jobs);
     cr_assert_eq(quern_graph_add_node(b, &is_c, NULL), QUERN_OK);
-    refuse_run(a, jobs, "the graph of node 1 'shared' stands in this run already");
+    refuse_run(a, jobs, "the graph of node 1 'shared' is part of this run already");
     quern_graph_clear(b);
     cr_assert_eq(quern_graph_add_node(b, &is_a, NULL), QUERN_OK);
-    refuse_run(a, jobs, "the graph of node 0 stands in this run already");
+    refuse_run(a, jobs, "the graph of node 0 is part of this run already");
     quern_graph_clear(b);
     cr_assert_eq(quern_graph_add_node(c, &choice, NULL), QUERN_OK);
     add_edge(c, 0, 0);

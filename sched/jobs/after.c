@@ -27,7 +27,7 @@ void quern__jobs_drop_links(quern_jobs *jobs)
     for (; block != NULL; block = block->next)
         for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT * QUERN__OWN_LINKS; i++) {
             quern__link *link = &block->nodes[i / QUERN__OWN_LINKS].links[i % QUERN__OWN_LINKS];
-            /* Acquire: pairs with the release in announce_calls (counter.c). */
+            /* Acquire: pairs with the release in announce_calls (job_counter.c). */
             quern_counter *counter = atomic_load_explicit(&link->counter, memory_order_acquire);
             if (counter != NULL) (void)quern__counter_remove_link(counter, link, &jobs->workers[0]);
         }

@@ -17,7 +17,7 @@
  *
  * Who sleeps because somebody else will go on relies on the guests inside, and so on each that leaves:
  *
- *     leaves                          sleeps in a wait (wait.c), or outside (counter.c)
+ *     leaves                          sleeps in a wait (wait.c), or outside (job_counter.c)
  *     inside &= ~me                   blocked_count or outside_waiter_count += 1
  *     fence                           fence
  *     read both counts;               read guests (and blocked_count): sleep unless this is the last one

@@ -65,7 +65,7 @@ void quern_graph_clear(quern_graph *graph)
     graph->choice_count = 0;
     graph->inner_count = 0;
     graph->caller_count = 0;
-    graph->ranked_count = 0;
+    graph->prioritized_count = 0;
     quern__graph_forget_times(graph);
 }
 
@@ -126,7 +126,7 @@ static void count_node(quern_graph *graph, const quern__graph_node *node)
     graph->choice_count += node->choose != NULL;
     graph->inner_count += node->inner != NULL;
     graph->caller_count += node->caller_only;
-    graph->ranked_count += node->priority != QUERN_PRIORITY_NORMAL;
+    graph->prioritized_count += node->priority != QUERN_PRIORITY_NORMAL;
 }
 
 quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def *def, uint32_t *out_node)

@@ -4,7 +4,7 @@
 #define QUERN_SCHED_JOBS_GRAPH_INTERNAL_H
 
 /* Graphs of loops: building them (graph.c), beginning and ending a run (graph_run.c), running nodes on
- * several threads (graph_task.c) or on one (graph_alone.c), and the choice between the two
+ * several threads (graph_task.c) or on one (graph_serial.c), and the choice between the two
  * (graph_time.c). */
 
 #include "sched/jobs/loop.h"
@@ -63,9 +63,9 @@ typedef struct quern__graph_times {
     uint64_t measured_ns; /* serial_ns after the last run on one thread; 0: to be measured */
     uint64_t shared_ns;   /* duration of the last shared run; 0: unknown */
     /* Runs on one thread between two attempts to share, while sharing is slower. */
-    uint32_t alone_runs;
-    uint32_t alone_runs_left; /* runs that remain until the next attempt */
-    uint64_t item_count;      /* number of items in the last run */
+    uint32_t serial_runs;
+    uint32_t serial_runs_left; /* runs that remain until the next attempt */
+    uint64_t item_count;       /* number of items in the last run */
 } quern__graph_times;
 
 struct quern_graph {
@@ -76,12 +76,12 @@ struct quern_graph {
     quern__graph_edge *edges;
     uint32_t edge_count;
     uint32_t edge_capacity;
-    uint32_t choice_count;    /* number of nodes that choose */
-    uint32_t inner_count;     /* number of nodes that are graphs */
-    uint32_t caller_count;    /* number of nodes with caller_only */
-    uint32_t ranked_count;    /* number of nodes whose priority is not normal */
-    quern__graph_task *tasks; /* [task_capacity]; allocated by the first run that needs them */
-    quern__slot *slots;       /* [task_capacity * slots_per_task] */
+    uint32_t choice_count;      /* number of nodes that choose */
+    uint32_t inner_count;       /* number of nodes that are graphs */
+    uint32_t caller_count;      /* number of nodes with caller_only */
+    uint32_t prioritized_count; /* number of nodes whose priority is not normal */
+    quern__graph_task *tasks;   /* [task_capacity]; allocated by the first run that needs them */
+    quern__loop_slot *slots;    /* [task_capacity * slots_per_task] */
     uint32_t task_capacity;
     uint32_t slots_per_task;
     quern__graph_times times;
@@ -96,11 +96,11 @@ struct quern_graph {
     quern__worker *caller; /* the worker that waits for the run; NULL for a submitted run */
     const void *scope;     /* closed scope of all jobs that the run pushes */
     quern_cancel *cancel;
-    bool wake;             /* whether offers wake sleeping workers */
-    bool has_ranks;        /* whether the run has nodes whose priority is not normal */
-    bool has_limits;       /* whether nodes may be skipped: the run has choices or a cancel request */
-    bool needs_guest;      /* whether the run has nodes with caller_only */
-    uint32_t sharer_count; /* number of workers for which memory is allocated */
+    bool wakes_sleepers;        /* whether offers wake sleeping workers */
+    bool has_priorities;        /* whether the run has nodes whose priority is not normal */
+    bool has_limits;            /* whether nodes may be skipped: the run has choices or a cancel request */
+    bool needs_external_worker; /* whether the run has nodes with caller_only */
+    uint32_t sharer_count;      /* number of workers for which memory is allocated */
     bool has_ready_mutex;
     _Atomic uint32_t outcome; /* quern_result of the current or last run */
     uint32_t limit_node;      /* with LIMIT: index of the node that has chosen too often */
@@ -115,7 +115,7 @@ struct quern_graph {
     quern__worker *starter; /* worker that began the run */
     uint64_t start_ns;
     quern__node caller_node;     /* job that calls an external worker for the tasks in caller_tasks */
-    pthread_mutex_t ready_mutex; /* with has_ranks: protects `ready` */
+    pthread_mutex_t ready_mutex; /* with has_priorities: protects `ready` */
     quern__task_queue ready[QUERN__PRIORITY_COUNT];
 
     /* Number of unfinished nodes; in graphs with choices, sum of due_count. */
@@ -152,7 +152,7 @@ static inline quern__graph_node *quern__task_node(const quern__graph_task *task)
     return &task->graph->nodes[task->index];
 }
 
-/* Records that a cancel request made the run skip something. Relaxed: see quern__graph_stops. */
+/* Records that a cancel request made the run skip something. Relaxed: see quern__graph_is_stopped. */
 static inline void quern__graph_note_cancelled(quern_graph *root)
 {
     uint32_t none = QUERN_OK;
@@ -162,7 +162,7 @@ static inline void quern__graph_note_cancelled(quern_graph *root)
 
 /* Whether nodes have to be skipped: after a cancel request, or after a node chose too often. Relaxed: the
  * outcome only keeps nodes from beginning; the end of the run orders it for result_of (graph_run.c). */
-static inline bool quern__graph_stops(quern_graph *root)
+static inline bool quern__graph_is_stopped(quern_graph *root)
 {
     if (QUERN__LIKELY(!root->has_limits)) return false;
     if (quern__cancel_is_requested(root->cancel)) quern__graph_note_cancelled(root);
@@ -199,16 +199,16 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
  * run. */
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list);
 
-/* ---------------------------------------------------------------------------------------- graph_alone.c */
+/* ---------------------------------------------------------------------------------------- graph_serial.c */
 
 /* Runs a whole graph, which may be a node of another, on this thread. `worker` is NULL if there is no
  * pool. */
-void quern__graph_run_alone(quern_graph *graph, quern__worker *worker);
+void quern__graph_run_serial(quern_graph *graph, quern__worker *worker);
 
 /* -------------------------------------------------------------------------------------- graph_time.c */
 
 typedef enum quern__run_mode {
-    QUERN__RUN_ALONE,
+    QUERN__RUN_SERIAL,
     QUERN__RUN_QUIET, /* wake no sleeping worker */
     QUERN__RUN_WAKE
 } quern__run_mode;
@@ -219,14 +219,14 @@ static inline void quern__graph_forget_times(quern_graph *graph)
     graph->times.serial_ns = QUERN__UNKNOWN_NS;
     graph->times.measured_ns = 0;
     graph->times.shared_ns = 0;
-    graph->times.alone_runs = 0;
-    graph->times.alone_runs_left = 0;
+    graph->times.serial_runs = 0;
+    graph->times.serial_runs_left = 0;
 }
 
 quern__run_mode quern__graph_choose_mode(quern_graph *graph);
 
 /* Records the duration of a run on one thread or on several. `worker` ran it, or its last node. */
-void quern__graph_learn_alone(quern_graph *graph, uint64_t took_ns);
+void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns);
 void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker);
 
 #endif

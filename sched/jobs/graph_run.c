@@ -52,8 +52,8 @@ void quern__graph_release_tasks(quern_graph *graph)
     size_t slot_count = (size_t)graph->task_capacity * graph->slots_per_task;
     quern__release(&graph->allocator, graph->tasks, graph->task_capacity * sizeof(quern__graph_task),
                    _Alignof(quern__graph_task));
-    quern__release(&graph->allocator, graph->slots, slot_count * sizeof(quern__slot),
-                   _Alignof(quern__slot));
+    quern__release(&graph->allocator, graph->slots, slot_count * sizeof(quern__loop_slot),
+                   _Alignof(quern__loop_slot));
     graph->tasks = NULL;
     graph->slots = NULL;
     graph->task_capacity = 0;
@@ -62,12 +62,12 @@ void quern__graph_release_tasks(quern_graph *graph)
 
 static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t worker_count)
 {
-    size_t slots_bytes = (size_t)capacity * worker_count * sizeof(quern__slot);
+    size_t slots_bytes = (size_t)capacity * worker_count * sizeof(quern__loop_slot);
     graph->task_capacity = capacity;
     graph->slots_per_task = worker_count;
     graph->tasks = quern__allocate(&graph->allocator, capacity * sizeof(quern__graph_task),
                                    _Alignof(quern__graph_task));
-    graph->slots = quern__allocate(&graph->allocator, slots_bytes, _Alignof(quern__slot));
+    graph->slots = quern__allocate(&graph->allocator, slots_bytes, _Alignof(quern__loop_slot));
     if (graph->tasks != NULL && graph->slots != NULL) return true;
     quern__graph_release_tasks(graph);
     return false;
@@ -94,12 +94,12 @@ static quern_result prepare(quern_graph *graph, uint32_t worker_count, const cha
  * No other run can use a claimed graph, and no call can change it. */
 typedef struct claimant {
     quern_graph *root;
-    uint32_t worker_count;                   /* workers that may share the run; 1: it runs on one thread */
-    const char *function;                    /* for messages */
-    bool has_root;                           /* whether the root is claimed */
-    bool has_ranks, has_limits, needs_guest; /* copied into the root */
-    uint32_t index;                          /* index of the node whose graph is being claimed */
-    const char *name;                        /* name of that node */
+    uint32_t worker_count; /* workers that may share the run; 1: it runs on one thread */
+    const char *function;  /* for messages */
+    bool has_root;         /* whether the root is claimed */
+    bool has_priorities, has_limits, needs_external_worker; /* copied into the root */
+    uint32_t index;   /* index of the node whose graph is being claimed */
+    const char *name; /* name of that node */
 } claimant;
 
 static quern_result claim(claimant *by, quern_graph *graph);
@@ -154,17 +154,17 @@ static quern_result claim_ready_mutex(const claimant *by)
 
 static quern_result claim_memory(claimant *by, quern_graph *graph)
 {
-    const bool is_ranked = graph->ranked_count != 0;
+    const bool is_prioritized = graph->prioritized_count != 0;
     quern_result result = check_beginning(by, graph);
-    const bool has_tasks = by->worker_count > 1 || graph->choice_count != 0 || is_ranked;
+    const bool has_tasks = by->worker_count > 1 || graph->choice_count != 0 || is_prioritized;
     if (result == QUERN_OK && has_tasks && graph->node_count != 0)
         result = prepare(graph, by->worker_count, by->function);
-    if (result == QUERN_OK && is_ranked) result = claim_ready_mutex(by);
+    if (result == QUERN_OK && is_prioritized) result = claim_ready_mutex(by);
     if (result == QUERN_OK && graph->inner_count != 0) result = claim_inner(by, graph);
     if (result != QUERN_OK) return result;
-    by->has_ranks |= is_ranked;
+    by->has_priorities |= is_prioritized;
     by->has_limits |= graph->choice_count != 0;
-    by->needs_guest |= graph->caller_count != 0;
+    by->needs_external_worker |= graph->caller_count != 0;
     return QUERN_OK;
 }
 
@@ -208,9 +208,9 @@ static quern_result claim_all(quern_graph *graph, uint32_t worker_count, quern__
     claimant by = {.root = graph, .worker_count = worker_count, .function = function};
     quern_result result = claim(&by, graph);
     if (result != QUERN_OK) return result;
-    graph->has_ranks = by.has_ranks;
+    graph->has_priorities = by.has_priorities;
     graph->has_limits = by.has_limits;
-    graph->needs_guest = by.needs_guest;
+    graph->needs_external_worker = by.needs_external_worker;
     graph->sharer_count = worker_count;
     graph->caller = caller;
     graph->starter = caller;
@@ -257,10 +257,10 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
     }
 }
 
-static void run_alone(quern_graph *graph, quern__worker *worker)
+static void run_serial(quern_graph *graph, quern__worker *worker)
 {
     quern__worker_add_closed_depth(worker, 1);
-    quern__graph_run_alone(graph, worker);
+    quern__graph_run_serial(graph, worker);
     quern__worker_add_closed_depth(worker, (uint32_t)-1);
 }
 
@@ -268,11 +268,11 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
 {
     const quern__run_mode mode = quern__graph_choose_mode(graph);
     const uint64_t start_ns = quern__clock_ns();
-    if (mode == QUERN__RUN_ALONE) {
-        run_alone(graph, caller);
-        quern__graph_learn_alone(graph, quern__clock_ns() - start_ns);
+    if (mode == QUERN__RUN_SERIAL) {
+        run_serial(graph, caller);
+        quern__graph_learn_serial(graph, quern__clock_ns() - start_ns);
     } else {
-        graph->wake = mode == QUERN__RUN_WAKE;
+        graph->wakes_sleepers = mode == QUERN__RUN_WAKE;
         run_shared(graph, caller);
         quern__graph_learn_shared(graph, quern__clock_ns() - start_ns, caller);
     }
@@ -284,7 +284,7 @@ static void run_on(quern_graph *graph, quern__worker *caller)
     int64_t floor = caller->floor;
     caller->floor = quern__deque_bottom(&caller->deque);
     if (caller->jobs->thread_count == 1 || graph->node_count == 0)
-        run_alone(graph, caller);
+        run_serial(graph, caller);
     else
         run_timed(graph, caller);
     caller->floor = floor;
@@ -318,7 +318,7 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
     if (caller != NULL)
         run_on(graph, caller);
     else
-        quern__graph_run_alone(graph, NULL);
+        quern__graph_run_serial(graph, NULL);
     result = result_of(graph, "quern_graph_run");
     release(graph);
     return result;
@@ -361,12 +361,12 @@ static bool is_for_one(const quern_graph *graph, const quern_jobs *jobs)
 
 static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__worker *worker)
 {
-    if (is_for_one(graph, worker->jobs)) return QUERN__RUN_ALONE;
+    if (is_for_one(graph, worker->jobs)) return QUERN__RUN_SERIAL;
     const quern__run_mode mode = quern__graph_choose_mode(graph);
-    const bool can_alone = !graph->needs_guest || quern__worker_is_external(worker);
+    const bool can_run_serial = !graph->needs_external_worker || quern__worker_is_external(worker);
     /* Always wake: an external worker may leave the pool with tasks in its deque for which no worker was
      * woken. */
-    return mode == QUERN__RUN_ALONE && can_alone ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
+    return mode == QUERN__RUN_SERIAL && can_run_serial ? QUERN__RUN_SERIAL : QUERN__RUN_WAKE;
 }
 
 /* Lists a run that waits for counters. It may never begin; then the end of the pool ends it, so that the
@@ -408,7 +408,8 @@ static void run_submitted(quern__job *job, quern__worker *worker)
 {
     quern_graph *graph = job->target;
     if (graph->is_waiting) delist(graph);
-    if (graph->needs_guest && is_for_one(graph, worker->jobs) && !quern__worker_is_external(worker)) {
+    if (graph->needs_external_worker && is_for_one(graph, worker->jobs) &&
+        !quern__worker_is_external(worker)) {
         graph->caller_node.job = *job; /* begin again, on an external worker */
         quern__node_submit(&graph->caller_node, worker);
         return;
@@ -416,14 +417,14 @@ static void run_submitted(quern__job *job, quern__worker *worker)
     const quern__run_mode mode = choose_submitted_mode(graph, worker);
     const uint64_t start_ns = quern__clock_ns();
     graph->starter = worker;
-    if (mode == QUERN__RUN_ALONE) {
-        run_alone(graph, worker);
-        quern__graph_learn_alone(graph, quern__clock_ns() - start_ns);
+    if (mode == QUERN__RUN_SERIAL) {
+        run_serial(graph, worker);
+        quern__graph_learn_serial(graph, quern__clock_ns() - start_ns);
         end_run(graph, worker);
         return;
     }
     graph->start_ns = start_ns;
-    graph->wake = mode == QUERN__RUN_WAKE;
+    graph->wakes_sleepers = mode == QUERN__RUN_WAKE;
     quern__worker_publish_processor(worker);
     quern__graph_task *list = quern__graph_reset(graph, worker, NULL);
     if (list != NULL) quern__graph_run_ready(graph, worker, list);

@@ -17,16 +17,16 @@
 
 /* --------------------------------------------------------------------- tasks that only the caller may run */
 
-static void run_called(quern__job *job, quern__worker *worker);
+static void run_external_call(quern__job *job, quern__worker *worker);
 
 /* Counts a task in caller_tasks, and calls an external worker if the task is the first that is counted. The
  * task is in the list before it is counted, so each counted task is found. The job caller_node is not in a
- * queue then: the called worker takes it out before it counts down the last task (run_called). Acquire and
+ * queue then: the called worker takes it out before it counts down the last task (run_external_call). Acquire and
  * release: each increment pairs with that subtraction. */
-static void call_guest(quern_graph *root, quern__worker *worker)
+static void call_external_worker(quern_graph *root, quern__worker *worker)
 {
     if (atomic_fetch_add_explicit(&root->call_count, 1, memory_order_acq_rel) != 0) return;
-    root->caller_node.job.run = run_called;
+    root->caller_node.job.run = run_external_call;
     root->caller_node.job.scope = root->scope;
     root->caller_node.job.target = root;
     quern__node_submit(&root->caller_node, worker);
@@ -45,7 +45,7 @@ static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
                                                   memory_order_relaxed)) {
     }
     if (caller == NULL)
-        call_guest(root, worker);
+        call_external_worker(root, worker);
     else if (worker != caller)
         quern__parker_give(&caller->parker);
 }
@@ -198,7 +198,8 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
 
 /* --------------------------------------------------------------------------------------------- running */
 
-/* Runs items of a task's loop and leaves the loop; the last participant finishes the task. */
+/* Runs items of a task's loop and leaves the loop; the last participant finishes the task. Each subtraction
+ * pairs with those of the other participants. */
 static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *worker,
                                    quern__graph_task *list)
 {
@@ -212,7 +213,7 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
      * relaxed order. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
     if (before != done_count) return list;
-    if (atomic_load_explicit(&shared->loop.was_cut, memory_order_relaxed))
+    if (atomic_load_explicit(&shared->loop.was_cancelled, memory_order_relaxed))
         quern__graph_note_cancelled(shared->graph->root);
     return finish(shared, worker, list);
 }
@@ -238,11 +239,11 @@ static void run_task_offer(quern__job *job, quern__worker *worker)
 static void start_loop(quern__graph_task *starting, const quern__range *range, const quern__worker *worker)
 {
     const quern_graph *graph = starting->graph, *root = graph->root;
-    quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
+    quern__loop_slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
     quern__loop_init(&starting->loop, run_task_offer, root->scope, range, slots,
                      root->caller != NULL ? root->caller : worker);
     starting->loop.range.cancel = root->cancel;
-    starting->loop.wake = root->wake && quern__jobs_has_spare_processor(worker->jobs);
+    starting->loop.wakes_sleepers = root->wakes_sleepers && quern__jobs_has_spare_processor(worker->jobs);
     /* The starting worker's reference. Relaxed: no other thread knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
@@ -328,7 +329,7 @@ static quern__graph_task *run_inner(quern__graph_task *task, quern__worker *work
     return quern__graph_reset(inner, worker, list);
 }
 
-static quern__graph_task *leave_out(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
+static quern__graph_task *skip_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     return quern__task_node(task)->choose != NULL ? finish_due(task, worker, list)
                                                   : finish(task, worker, list);
@@ -338,8 +339,8 @@ static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worke
 {
     const quern__graph_node *node = quern__task_node(task);
     if (QUERN__UNLIKELY(task->graph->root->has_limits) && quern__node_has_work(node) &&
-        quern__graph_stops(task->graph->root))
-        return leave_out(task, worker, list);
+        quern__graph_is_stopped(task->graph->root))
+        return skip_task(task, worker, list);
     if (node->range.function == NULL) {
         if (node->choose != NULL) return run_choice(task, worker, list);
         return node->inner != NULL ? run_inner(task, worker, list) : finish(task, worker, list);
@@ -357,9 +358,9 @@ static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worke
 static void run_start(quern__job *job, quern__worker *worker);
 
 /* Wakes another worker, if the run may, after tasks were pushed into the worker's deque. */
-static void tell_others(const quern_graph *root, quern__worker *worker)
+static void notify_others(const quern_graph *root, quern__worker *worker)
 {
-    if (root->wake && quern__jobs_has_spare_processor(worker->jobs))
+    if (root->wakes_sleepers && quern__jobs_has_spare_processor(worker->jobs))
         quern__jobs_notify(worker->jobs, worker, root->scope);
 }
 
@@ -373,7 +374,7 @@ static quern__graph_task *offer(const quern_graph *root, quern__worker *worker, 
         if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
     }
-    if (rest != list) tell_others(root, worker);
+    if (rest != list) notify_others(root, worker);
     return rest;
 }
 
@@ -387,10 +388,10 @@ static quern__graph_task *run_caller_tasks(quern_graph *root, quern__worker *cal
     return list;
 }
 
-/* Runs on an external worker that call_guest called. No second one is called as long as call_count is above
+/* Runs on an external worker that call_external_worker called. No second one is called as long as call_count is above
  * 0. Each counted task is unfinished, so the graph exists until that task has run. Acquire and release:
- * pairs with call_guest. */
-static void run_called(quern__job *job, quern__worker *worker)
+ * pairs with call_external_worker. */
+static void run_external_call(quern__job *job, quern__worker *worker)
 {
     quern_graph *root = job->target;
     quern__graph_task *list = NULL;
@@ -409,7 +410,7 @@ static void run_called(quern__job *job, quern__worker *worker)
 static void run_ticket(quern__job *job, quern__worker *worker);
 
 /* Puts ready tasks into the lists of their priorities. Returns the number of tasks. */
-static uint32_t put_by_rank(quern_graph *root, quern__graph_task *list)
+static uint32_t put_by_priority(quern_graph *root, quern__graph_task *list)
 {
     uint32_t count = 0;
     pthread_mutex_lock(&root->ready_mutex);
@@ -445,18 +446,19 @@ static uint32_t offer_tickets(quern_graph *root, quern__worker *worker, uint32_t
     const quern__job ticket = {.run = run_ticket, .scope = root->scope, .target = root};
     while (count != 0 && quern__deque_push(&worker->deque, &ticket, 0))
         count--;
-    if (count != all) tell_others(root, worker);
+    if (count != all) notify_others(root, worker);
     return count;
 }
 
 /* quern__graph_run_ready for graphs with priorities; the worker has `count` tickets. A worker without a
  * ticket or a task must not access the graph, because the run may have ended; the caller may. */
-static void run_by_rank(quern_graph *root, quern__worker *worker, quern__graph_task *list, uint32_t count)
+static void run_by_priority(quern_graph *root, quern__worker *worker, quern__graph_task *list,
+                            uint32_t count)
 {
     const bool is_caller = worker == root->caller;
     for (;;) {
         if (is_caller) list = run_caller_tasks(root, worker, list);
-        if (list != NULL) count += put_by_rank(root, list);
+        if (list != NULL) count += put_by_priority(root, list);
         if (count == 0) return;
         count = offer_tickets(root, worker, count - 1);
         list = run_task(take_best(root), worker, NULL);
@@ -467,7 +469,7 @@ static void run_ticket(quern__job *job, quern__worker *worker)
 {
     quern_graph *root = job->target;
     note_help(root, worker);
-    run_by_rank(root, worker, NULL, 1);
+    run_by_priority(root, worker, NULL, 1);
 }
 
 /* -------------------------------------------------------------------------------------------- ready tasks */
@@ -477,8 +479,8 @@ static void run_ticket(quern__job *job, quern__worker *worker)
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list)
 {
     const bool is_caller = worker == root->caller;
-    if (QUERN__UNLIKELY(root->has_ranks)) {
-        run_by_rank(root, worker, list, 0);
+    if (QUERN__UNLIKELY(root->has_priorities)) {
+        run_by_priority(root, worker, list, 0);
         return;
     }
     for (;;) {

@@ -17,8 +17,8 @@
 enum {
     SERIAL_NS = 1000,       /* Shorter runs are not worth a job. */
     GRAPH_QUIET_NS = 50000, /* Shorter runs end before a woken worker could start. */
-    FIRST_ALONE_RUNS = 32,
-    MOST_ALONE_RUNS = 2048,
+    FIRST_SERIAL_RUNS = 32,
+    MOST_SERIAL_RUNS = 2048,
     LEARN_SHARE = 8
 };
 
@@ -33,9 +33,9 @@ static uint64_t count_items(const quern_graph *graph)
 static quern__run_mode choose_by_times(const quern__graph_times *times)
 {
     if (times->serial_ns >= GRAPH_QUIET_NS) return QUERN__RUN_WAKE;
-    if (times->serial_ns < SERIAL_NS || times->measured_ns == 0) return QUERN__RUN_ALONE;
-    return times->shared_ns >= times->serial_ns && times->alone_runs_left != 0 ? QUERN__RUN_ALONE
-                                                                               : QUERN__RUN_QUIET;
+    if (times->serial_ns < SERIAL_NS || times->measured_ns == 0) return QUERN__RUN_SERIAL;
+    return times->shared_ns >= times->serial_ns && times->serial_runs_left != 0 ? QUERN__RUN_SERIAL
+                                                                                : QUERN__RUN_QUIET;
 }
 
 quern__run_mode quern__graph_choose_mode(quern_graph *graph)
@@ -50,7 +50,7 @@ quern__run_mode quern__graph_choose_mode(quern_graph *graph)
 /* Averages the duration of a run into serial_ns. One run may take far too long because the thread was
  * interrupted, so it counts as at most twice the known duration. A coarse clock may report 0 ns, from which
  * the average could not grow; the minimum avoids that. */
-void quern__graph_learn_alone(quern_graph *graph, uint64_t took_ns)
+void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns)
 {
     quern__graph_times *times = &graph->times;
     const uint64_t known_ns = times->serial_ns;
@@ -59,17 +59,17 @@ void quern__graph_learn_alone(quern_graph *graph, uint64_t took_ns)
         times->measured_ns != 0 ? known_ns - known_ns / LEARN_SHARE + likely_ns / LEARN_SHARE : took_ns;
     if (times->serial_ns < LEARN_SHARE) times->serial_ns = LEARN_SHARE;
     times->measured_ns = times->serial_ns;
-    if (times->alone_runs_left != 0) times->alone_runs_left--;
+    if (times->serial_runs_left != 0) times->serial_runs_left--;
 }
 
 /* Doubles the distance to the next attempt to share each time that sharing was slower. A shared run also
  * slows down the runs after it, because their data has moved to another processor's cache. */
 static void put_off_sharing(quern__graph_times *times, bool was_slower)
 {
-    uint32_t runs = times->alone_runs == 0 ? FIRST_ALONE_RUNS : 2 * times->alone_runs;
-    if (runs > MOST_ALONE_RUNS) runs = MOST_ALONE_RUNS;
-    times->alone_runs = was_slower ? runs : 0;
-    times->alone_runs_left = times->alone_runs;
+    uint32_t runs = times->serial_runs == 0 ? FIRST_SERIAL_RUNS : 2 * times->serial_runs;
+    if (runs > MOST_SERIAL_RUNS) runs = MOST_SERIAL_RUNS;
+    times->serial_runs = was_slower ? runs : 0;
+    times->serial_runs_left = times->serial_runs;
 }
 
 /* Updates serial_ns after a run on several threads. The duration on one thread is at least the duration of

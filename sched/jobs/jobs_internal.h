@@ -9,7 +9,7 @@
  *                enter.c, register.c (external threads), search.c (find jobs, sleep, wake), wait.c (waits),
  *                yield.c (two workers on one processor)
  *     jobs       submit.c, after.c (jobs that wait for counters), assigned.c (jobs for one worker),
- *                counter.c, fork.c, loop.h, graph_internal.h, cancel.c
+ *                job_counter.c, fork.c, loop.h, graph_internal.h, cancel.c
  *     reports    worker_times.c, describe_jobs.c
  *
  * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a worker
@@ -94,7 +94,7 @@ struct quern__worker {
     const struct quern__wait *wait; /* innermost wait, whose scopes are published above, or NULL */
     int64_t floor; /* deque index: the current job pushed only jobs at this index and above */
     /* Counter of the last finished jobs that were not subtracted from it yet, and their number; see
-     * counter.c. */
+     * job_counter.c. */
     const void *done_counter;
     uint32_t done_count;
     uint32_t index;
@@ -498,7 +498,7 @@ void quern__worker_leave_shared_processor(quern__worker *worker);
 /* After long work that others might have shared, and nobody came: lets them run who should have. */
 void quern__worker_yield_after_long_work(quern__worker *worker);
 
-/* -------------------------------------------------------------------------- submit_loop.c: kept loops */
+/* -------------------------------------------------------------------------- submit_loop.c: loop store */
 
 /* Gives back the memory of loops that were submitted; none is under way. */
 void quern__jobs_free_submitted_loops(quern_jobs *jobs);
@@ -629,7 +629,7 @@ bool quern__node_assign(quern__node *node);
 /* Whether there is a worker of that number, counted from 1, that takes jobs. Errors: INVALID_ARGUMENT. */
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function);
 
-/* --------------------------------------------------------------------------------- counter.c: counters */
+/* --------------------------------------------------------------------------------- job_counter.c: counters */
 
 /* Takes so many off, and fires the counter's nodes when it comes to zero. worker: the calling one, in
  * whichever pool, or NULL. */

@@ -21,9 +21,9 @@
  * its deque, because calls nest.
  *
  * A range with a cancel request checks the request after each claim and between calls. With automatic
- * grain, one claim is split into calls of about PIECE_NS. A worker that sees the request sets was_cut and
+ * grain, one claim is split into calls of about PIECE_NS. A worker that sees the request sets was_cancelled and
  * leaves; the items that it had claimed are skipped. Other workers see the request at the latest when they
- * claim again. So items were skipped if and only if was_cut is set.
+ * claim again. So items were skipped if and only if was_cancelled is set.
  *
  * A caller that waits for the last participants first runs remaining items of the loop, then jobs that the
  * participants pushed (wait.c), and then sleeps. */
@@ -105,7 +105,7 @@ static bool is_empty(uint64_t items)
     return begin_of(items) == end_of(items);
 }
 
-static bool replace(quern__slot *slot, uint64_t *expected, uint64_t items)
+static bool replace(quern__loop_slot *slot, uint64_t *expected, uint64_t items)
 {
     return atomic_compare_exchange_weak_explicit(&slot->items, expected, items, memory_order_relaxed,
                                                  memory_order_relaxed);
@@ -125,7 +125,7 @@ static uint32_t claim_end(const quern__loop *loop, uint64_t items)
 }
 
 /* Claims items from the worker's own slot. */
-static bool claim_own(quern__loop *loop, quern__slot *own, uint64_t *out_call)
+static bool claim_own(quern__loop *loop, quern__loop_slot *own, uint64_t *out_call)
 {
     uint64_t items = atomic_load_explicit(&own->items, memory_order_relaxed);
     while (!is_empty(items)) {
@@ -138,14 +138,14 @@ static bool claim_own(quern__loop *loop, quern__slot *own, uint64_t *out_call)
 
 /* Returns the first of the victim's items that a thief takes: the back half in whole grains. A thief takes
  * all of them if they are one grain, or if the slot's worker has not started. */
-static uint32_t cut(const quern__loop *loop, const quern__slot *victim, uint64_t items)
+static uint32_t cut(const quern__loop *loop, const quern__loop_slot *victim, uint64_t items)
 {
     if (!atomic_load_explicit(&victim->is_owned, memory_order_relaxed)) return begin_of(items);
     uint32_t grain_count = 1 + (end_of(items) - begin_of(items) - 1) / loop->grain;
     return begin_of(items) + grain_count / 2 * loop->grain;
 }
 
-static bool steal_items(quern__loop *loop, quern__slot *victim, uint64_t *out_items)
+static bool steal_items(quern__loop *loop, quern__loop_slot *victim, uint64_t *out_items)
 {
     uint64_t items = atomic_load_explicit(&victim->items, memory_order_relaxed);
     while (!is_empty(items)) {
@@ -193,7 +193,7 @@ static quern__range range_of(const quern__loop *loop, uint64_t items)
 
 /* ---------------------------------------------------------------------------------------- participants */
 
-static void init_slot(quern__slot *slot, uint64_t begin, uint64_t end)
+static void init_slot(quern__loop_slot *slot, uint64_t begin, uint64_t end)
 {
     atomic_init(&slot->items, pack((uint32_t)begin, (uint32_t)end));
     atomic_init(&slot->is_owned, false);
@@ -203,7 +203,7 @@ static void init_slot(quern__slot *slot, uint64_t begin, uint64_t end)
  * external worker, otherwise to worker 0, which is likely to take part. Other external workers start with
  * an empty slot, because they may never take part. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
-                      const void *scope, const quern__range *range, quern__slot *slots,
+                      const void *scope, const quern__range *range, quern__loop_slot *slots,
                       const quern__worker *caller)
 {
     const uint32_t thread_count = caller->jobs->thread_count;
@@ -218,8 +218,8 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->range.cancel = range->cancel;
     loop->range.name = range->name;
     loop->grain = range->grain != 0 ? range->grain : 1;
-    loop->wake = true;
-    loop->is_kept = false;
+    loop->wakes_sleepers = true;
+    loop->is_stored = false;
     loop->queue = QUERN__QUEUE_NORMAL;
     loop->slots = slots;
     loop->slot_count = caller->jobs->worker_count;
@@ -227,7 +227,7 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     uint64_t share_count = grain_count < thread_count ? grain_count : thread_count;
     atomic_init(&loop->references, 0);
     atomic_init(&loop->invitation_count, (uint32_t)share_count - 1);
-    atomic_init(&loop->was_cut, false);
+    atomic_init(&loop->was_cancelled, false);
     for (uint32_t index = thread_count; index < loop->slot_count; index++)
         init_slot(&slots[index], 0, 0);
     const uint32_t own = quern__worker_is_external(caller) ? caller->index : 0;
@@ -258,14 +258,15 @@ static uint32_t take_invitations(quern__loop *loop)
  * caller. The push publishes the loop. */
 static uint32_t offer_in_deque(quern__loop *loop, quern__worker *worker, uint32_t count)
 {
-    uint32_t word_count = loop->is_kept ? QUERN__KEPT_OFFER_WORDS : 0;
+    uint32_t word_count = loop->is_stored ? QUERN__STORED_OFFER_WORDS : 0;
     uint32_t pushed_count = 0;
-    if (!loop->is_kept) atomic_fetch_add_explicit(&loop->references, count, memory_order_relaxed);
+    if (!loop->is_stored) atomic_fetch_add_explicit(&loop->references, count, memory_order_relaxed);
     while (pushed_count < count && quern__deque_push(&worker->deque, &loop->offer, word_count))
         pushed_count++;
-    if (pushed_count < count && !loop->is_kept)
+    if (pushed_count < count && !loop->is_stored)
         atomic_fetch_sub_explicit(&loop->references, count - pushed_count, memory_order_relaxed);
-    if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs, worker, loop->offer.scope);
+    if (pushed_count != 0 && loop->wakes_sleepers)
+        quern__jobs_notify(worker->jobs, worker, loop->offer.scope);
     return pushed_count;
 }
 
@@ -299,14 +300,14 @@ static bool is_newest(const quern__loop *loop, quern__worker *worker)
 
 /* Withdraws this worker's offers that no worker took. Offers begin at deque index `bottom`; above them
  * there may be jobs that items have submitted, which run now. Older jobs stay untouched, even if a rescuing
- * wait has taken the offers out (wait.c). Above the offers of a loop with is_kept, jobs stay in the deque:
+ * wait has taken the offers out (wait.c). Above the offers of a loop with is_stored, jobs stay in the deque:
  * they may wait for the loop's counter, which cannot reach zero before this worker returns. */
 static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count,
                          int64_t bottom)
 {
     uint32_t withdrawn_count = 0;
     while (withdrawn_count < offer_count && quern__deque_bottom(&worker->deque) > bottom) {
-        if (loop->is_kept && !is_newest(loop, worker)) break;
+        if (loop->is_stored && !is_newest(loop, worker)) break;
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) break;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == loop) {
@@ -343,7 +344,7 @@ __attribute__((noinline)) static uint64_t work_until_asked(quern__loop *loop, ui
     do {
         const quern__range claimed = range_of(loop, items);
         if (!run_until_asked(&claimed, worker->index, &piece)) {
-            atomic_store_explicit(&loop->was_cut, true, memory_order_relaxed);
+            atomic_store_explicit(&loop->was_cancelled, true, memory_order_relaxed);
             return 0;
         }
         item_count += end_of(items) - begin_of(items);
@@ -351,7 +352,8 @@ __attribute__((noinline)) static uint64_t work_until_asked(quern__loop *loop, ui
     return item_count;
 }
 
-static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__loop_share *share)
+static void work(quern__loop *loop, uint64_t items, const quern__worker *worker,
+                 quern__loop_contribution *share)
 {
     uint64_t start_ns = share != NULL ? quern__clock_ns() : 0;
     uint64_t item_count = QUERN__LIKELY(loop->range.cancel == NULL) ? work_to_the_end(loop, items, worker)
@@ -370,7 +372,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker)
     return true;
 }
 
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_share *share)
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_contribution *share)
 {
     uint64_t items;
     /* Relaxed: a thief that does not see the flag yet takes all items instead of half of them. */

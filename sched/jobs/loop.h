@@ -28,35 +28,35 @@ typedef struct quern__range {
 quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function);
 
 /* The items that a worker may claim next, on a cache line of its own. */
-typedef struct quern__slot {
+typedef struct quern__loop_slot {
     /* Index of the first item in the low half, index after the last item in the high half. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint64_t items;
     _Atomic bool is_owned; /* whether the slot's worker takes part */
-} quern__slot;
+} quern__loop_slot;
 
 typedef struct quern__loop {
     quern__job offer; /* job that invites one more worker; pushed into deques as often as needed */
     quern__range range;
-    uint32_t grain; /* range.grain, or 1 if that is automatic */
-    bool wake;      /* whether offers wake sleeping workers */
+    uint32_t grain;      /* range.grain, or 1 if that is automatic */
+    bool wakes_sleepers; /* whether offers wake sleeping workers */
     /* Whether the loop is in a store that outlives its offers; see submit_loop.c. Then offers hold no
      * reference, and unused ones may stay in deques: a worker that takes an offer finds out whether the
      * loop still runs. The first words of offer.data are copied with each offer for that purpose. */
-    bool is_kept;
-    /* Queue that receives the offers; NORMAL: the deque. Only loops with is_kept use other queues. */
+    bool is_stored;
+    /* Queue that receives the offers; NORMAL: the deque. Only loops with is_stored use other queues. */
     quern__queue_index queue;
-    quern__slot *slots;  /* [slot_count] */
-    uint32_t slot_count; /* one slot per worker of the pool, external slots included */
+    quern__loop_slot *slots; /* [slot_count] */
+    uint32_t slot_count;     /* one slot per worker of the pool, external slots included */
     /* Number of offers in deques plus number of participants, without the caller of
      * quern_jobs_parallel_for. No other thread accesses the loop after it became 0. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t references;
     _Atomic uint32_t invitation_count; /* number of offers that may still be made */
     /* Whether a participant skipped items that it had claimed, because of a cancel request; read after all
      * participants left. */
-    _Atomic bool was_cut;
+    _Atomic bool was_cancelled;
 } quern__loop;
 
-enum { QUERN__KEPT_OFFER_WORDS = 2 };
+enum { QUERN__STORED_OFFER_WORDS = 2 };
 
 /* Whether the range needs only one call or one thread. The range has at least one item. */
 static inline bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
@@ -73,19 +73,19 @@ bool quern__range_run(const quern__range *range, uint32_t worker_index);
  * `caller` is the worker that the loop runs for: it gets a share of the items, like the pool's own threads,
  * even if it is an external worker. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
-                      const void *scope, const quern__range *range, quern__slot *slots,
+                      const void *scope, const quern__range *range, quern__loop_slot *slots,
                       const quern__worker *caller);
 
 /* Part of a loop that one participant ran. */
-typedef struct quern__loop_share {
+typedef struct quern__loop_contribution {
     uint64_t item_count; /* number of items; 0 if a cancel request stopped it */
     uint64_t time_ns;
-} quern__loop_share;
+} quern__loop_contribution;
 
 /* Invites other workers, then runs items until there are none left to claim. Returns the number of its own
  * offers that no worker took; they are withdrawn, and the caller has to subtract them from `references`.
  * `share` may be NULL. */
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_share *share);
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_contribution *share);
 
 /* Runs items until there are none left to claim, without inviting others. Returns false if there were none.
  * It must not stop earlier: stolen items that it has not begun are in its own slot, and after all
@@ -97,7 +97,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker);
  * items were skipped. */
 typedef struct quern__sharing {
     bool (*share)(struct quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                  bool wake, quern__loop_share *own);
+                  bool wake, quern__loop_contribution *own);
 } quern__sharing;
 
 /* Runs a range on this worker alone or shares it, whichever is likely to be faster; see parallel_for.c. The
@@ -109,6 +109,6 @@ bool quern__range_run_or_share(quern__worker *worker, const quern__range *range,
  * skipped. `wake`: whether to wake sleeping workers. `own` receives the caller's own part; it may be
  * NULL. */
 bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake,
-                        quern__loop_share *own);
+                        quern__loop_contribution *own);
 
 #endif

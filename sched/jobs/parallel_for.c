@@ -88,9 +88,9 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
 }
 
 /* Withdrawn offers are subtracted with relaxed order: no worker took them, so they have published nothing.
- * was_cut is read with relaxed order because all_left has acquired it. */
-static bool run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
-                       quern__loop_share *own)
+ * was_cancelled is read with relaxed order because all_left has acquired it. */
+static bool run_shared(quern__worker *caller, const quern__range *range, quern__loop_slot *slots, bool wake,
+                       quern__loop_contribution *own)
 {
     awaited_loop awaited;
     quern__loop *loop = &awaited.loop;
@@ -99,30 +99,31 @@ static bool run_shared(quern__worker *caller, const quern__range *range, quern__
         .scope = scope, .target = loop, .is_done = all_left, .help = help_loop, .announce = announce_loop};
     awaited.caller = caller;
     quern__loop_init(loop, run_awaited_offer, scope, range, slots, caller);
-    loop->wake = wake;
+    loop->wakes_sleepers = wake;
     uint32_t withdrawn_count = quern__loop_join(loop, caller, own);
     if (withdrawn_count != 0)
         atomic_fetch_sub_explicit(&loop->references, withdrawn_count, memory_order_relaxed);
     if (!all_left(&wait)) quern__worker_wait(caller, &wait);
-    return !atomic_load_explicit(&loop->was_cut, memory_order_relaxed);
+    return !atomic_load_explicit(&loop->was_cancelled, memory_order_relaxed);
 }
 
 /* Not inlined, so that the stack frame has only the slots that the pool needs. */
 __attribute__((noinline)) static bool run_shared_few(quern__worker *caller, const quern__range *range,
-                                                     bool wake, quern__loop_share *own)
+                                                     bool wake, quern__loop_contribution *own)
 {
-    quern__slot slots[QUERN__FEW_WORKERS];
+    quern__loop_slot slots[QUERN__FEW_WORKERS];
     return run_shared(caller, range, slots, wake, own);
 }
 
 __attribute__((noinline)) static bool run_shared_many(quern__worker *caller, const quern__range *range,
-                                                      bool wake, quern__loop_share *own)
+                                                      bool wake, quern__loop_contribution *own)
 {
-    quern__slot slots[QUERN_MAX_THREADS];
+    quern__loop_slot slots[QUERN_MAX_THREADS];
     return run_shared(caller, range, slots, wake, own);
 }
 
-bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake, quern__loop_share *own)
+bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake,
+                        quern__loop_contribution *own)
 {
     quern__worker_publish_processor(caller);
     if (caller->jobs->worker_count <= QUERN__FEW_WORKERS) return run_shared_few(caller, range, wake, own);
@@ -200,7 +201,7 @@ static bool run_shared_timed(quern__worker *worker, const quern__range *range, q
 {
     uint32_t count = range->count - range->first;
     uint64_t start_ns = quern__clock_ns();
-    quern__loop_share own = {0};
+    quern__loop_contribution own = {0};
     bool wake = is_worth_waking(worker, cost->unshared_item_ns * count, start_ns);
     bool is_whole = sharing->share(sharing, worker, range, wake, &own);
     worker->loop_end_ns = quern__clock_ns();
@@ -266,7 +267,7 @@ bool quern__range_run_or_share(quern__worker *worker, const quern__range *range,
 /* ------------------------------------------------------------------------------------------- the calls */
 
 static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                           bool wake, quern__loop_share *own)
+                           bool wake, quern__loop_contribution *own)
 {
     (void)sharing;
     return quern__range_share(worker, range, wake, own);

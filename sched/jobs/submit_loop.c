@@ -7,12 +7,12 @@
  * A submitted loop starts as an ordinary job that has the loop's parameters in its data words. Until it
  * begins it costs what a job costs, and so does a loop that one thread runs alone, as very short loops do.
  * The worker that begins the loop decides whether to share it (parallel_for.c). To share it, the worker
- * takes a loop object, a *kept* loop, from the pool's store. If the store is empty and there is no memory,
+ * takes a loop object, a *stored* loop, from the pool's store. If the store is empty and there is no memory,
  * the worker shares the loop on its stack and waits for it.
  *
- *     state of a kept loop:   | generation | participants |      no participants: in the store
+ *     state of a stored loop:   | generation | participants |      no participants: in the store
  *
- * No worker waits for a kept loop: a participant that finds no more items leaves. The last one returns the
+ * No worker waits for a stored loop: a participant that finds no more items leaves. The last one returns the
  * loop to the store and subtracts it from its counter, at once or together with the next jobs. The release
  * and acquire of all participants that leave publish what the loop wrote.
  *
@@ -35,7 +35,7 @@ _Static_assert(WORD_COUNT <= QUERN__JOB_DATA_WORDS, "room for a loop in a job");
 /* Data words of an offer. */
 enum { OFFERED_GENERATION, OFFERED_NAME };
 
-_Static_assert(OFFERED_NAME + 1 == QUERN__KEPT_OFFER_WORDS, "what is copied of an offer");
+_Static_assert(OFFERED_NAME + 1 == QUERN__STORED_OFFER_WORDS, "what is copied of an offer");
 
 typedef struct quern__submitted_loop {
     quern__loop loop;                        /* first member: offers point to it */
@@ -44,16 +44,16 @@ typedef struct quern__submitted_loop {
     struct quern__submitted_loop *next_free; /* list of the loops in the store */
     size_t bytes;
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint64_t state;
-    quern__slot slots[]; /* [number of workers of the pool] */
+    quern__loop_slot slots[]; /* [number of workers of the pool] */
 } quern__submitted_loop;
 
 enum { GENERATION_SHIFT = 32 };
 
 /* --------------------------------------------------------------------------------------------- the store */
 
-static quern__submitted_loop *make_kept(quern_jobs *jobs)
+static quern__submitted_loop *create_stored_loop(quern_jobs *jobs)
 {
-    size_t bytes = sizeof(quern__submitted_loop) + jobs->worker_count * sizeof(quern__slot);
+    size_t bytes = sizeof(quern__submitted_loop) + jobs->worker_count * sizeof(quern__loop_slot);
     quern__submitted_loop *made = quern__allocate(&jobs->allocator, bytes, _Alignof(quern__submitted_loop));
     if (made == NULL) return NULL;
     made->bytes = bytes;
@@ -64,19 +64,19 @@ static quern__submitted_loop *make_kept(quern_jobs *jobs)
 }
 
 /* Returns NULL if there is no memory. */
-static quern__submitted_loop *take_loop(quern_jobs *jobs)
+static quern__submitted_loop *take_stored_loop(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->queues.mutex);
     quern__submitted_loop *taken = jobs->free_loops;
     if (taken != NULL)
         jobs->free_loops = taken->next_free;
     else
-        taken = make_kept(jobs);
+        taken = create_stored_loop(jobs);
     pthread_mutex_unlock(&jobs->queues.mutex);
     return taken;
 }
 
-static void give_loop(quern_jobs *jobs, quern__submitted_loop *given)
+static void return_stored_loop(quern_jobs *jobs, quern__submitted_loop *given)
 {
     pthread_mutex_lock(&jobs->queues.mutex);
     given->next_free = jobs->free_loops;
@@ -99,50 +99,51 @@ void quern__jobs_free_submitted_loops(quern_jobs *jobs)
 /* Begins a new generation with one participant. Release: pairs with the acquire in try_enter. The load is
  * relaxed: no thread changes the state of a loop without participants, and the lock of the store orders
  * earlier changes. */
-static void open_loop(quern__submitted_loop *kept, const char *name)
+static void open_loop(quern__submitted_loop *stored, const char *name)
 {
-    uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+    uint64_t state = atomic_load_explicit(&stored->state, memory_order_relaxed);
     uint32_t generation = (uint32_t)(state >> GENERATION_SHIFT) + 1;
-    kept->loop.offer.data[OFFERED_GENERATION] = generation;
-    kept->loop.offer.data[OFFERED_NAME] = (uintptr_t)name;
-    atomic_store_explicit(&kept->state, (uint64_t)generation << GENERATION_SHIFT | 1, memory_order_release);
+    stored->loop.offer.data[OFFERED_GENERATION] = generation;
+    stored->loop.offer.data[OFFERED_NAME] = (uintptr_t)name;
+    atomic_store_explicit(&stored->state, (uint64_t)generation << GENERATION_SHIFT | 1,
+                          memory_order_release);
 }
 
 /* Acquire: pairs with the release in open_loop. The first load is relaxed because the compare-and-swap
  * checks its value. */
-static bool try_enter(quern__submitted_loop *kept, uint32_t generation)
+static bool try_enter(quern__submitted_loop *stored, uint32_t generation)
 {
-    uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+    uint64_t state = atomic_load_explicit(&stored->state, memory_order_relaxed);
     do
         if ((uint32_t)(state >> GENERATION_SHIFT) != generation || (uint32_t)state == 0) return false;
-    while (!atomic_compare_exchange_weak_explicit(&kept->state, &state, state + 1, memory_order_acquire,
+    while (!atomic_compare_exchange_weak_explicit(&stored->state, &state, state + 1, memory_order_acquire,
                                                   memory_order_relaxed));
     return true;
 }
 
-/* Takes part in a loop that the worker has entered, and leaves it. The subtraction pairs with those of the
- * other participants: it releases what this worker wrote, and the last participant acquires what all wrote
- * and publishes it with the counter. `work` has begun; it ends before the loop can end, because its name may
- * be gone afterwards. */
-static void participate(quern__submitted_loop *kept, quern__worker *worker, quern__loop_share *share,
-                        const quern__named_work *work)
+/* Takes part in a loop that the worker has entered, and leaves it. The subtraction releases what this
+ * worker wrote; the last participant acquires what all wrote, and publishes it with the counter. Each
+ * subtraction pairs with those of the other participants. `work` has begun; it ends before the loop can
+ * end, because its name may be gone afterwards. */
+static void participate(quern__submitted_loop *stored, quern__worker *worker,
+                        quern__loop_contribution *share, const quern__named_work *work)
 {
-    (void)quern__loop_join(&kept->loop, worker, share);
+    (void)quern__loop_join(&stored->loop, worker, share);
     quern__worker_end_named(worker, work);
-    const quern__job end = {.scope = kept->scope};
-    uint64_t before = atomic_fetch_sub_explicit(&kept->state, 1, memory_order_acq_rel);
+    const quern__job end = {.scope = stored->scope};
+    uint64_t before = atomic_fetch_sub_explicit(&stored->state, 1, memory_order_acq_rel);
     if ((uint32_t)before != 1) return;
-    give_loop(worker->jobs, kept);
+    return_stored_loop(worker->jobs, stored);
     quern__job_count_down(&end, worker);
 }
 
-static void run_kept_offer(quern__job *job, quern__worker *worker)
+static void run_stored_offer(quern__job *job, quern__worker *worker)
 {
-    quern__submitted_loop *kept = job->target;
-    if (!try_enter(kept, (uint32_t)job->data[OFFERED_GENERATION])) return;
+    quern__submitted_loop *stored = job->target;
+    if (!try_enter(stored, (uint32_t)job->data[OFFERED_GENERATION])) return;
     uint64_t start_ns = quern__worker_event_start(worker);
-    const quern__named_work work = quern__worker_begin_named(worker, kept->loop.range.name);
-    participate(kept, worker, NULL, &work);
+    const quern__named_work work = quern__worker_begin_named(worker, stored->loop.range.name);
+    participate(stored, worker, NULL, &work);
     if (start_ns != 0) quern__worker_report_event(worker, QUERN__JOB_EVENT_LOOP, start_ns, 0);
 }
 
@@ -150,29 +151,29 @@ static void run_kept_offer(quern__job *job, quern__worker *worker)
 
 /* Parameters of a loop that its first worker begins. */
 typedef struct beginning {
-    quern__sharing sharing; /* first member: see share_kept */
+    quern__sharing sharing; /* first member: see share_stored */
     const quern__job *job;
     quern__queue_index queue;
     quern__named_work work;
-    /* Whether the loop was shared as a kept loop; then participate ends `work` and counts down. */
-    bool is_kept;
+    /* Whether the loop was shared as a stored loop; then participate ends `work` and counts down. */
+    bool is_stored;
 } beginning;
 
-static bool share_kept(quern__sharing *sharing, quern__worker *worker, const quern__range *range, bool wake,
-                       quern__loop_share *own)
+static bool share_stored(quern__sharing *sharing, quern__worker *worker, const quern__range *range,
+                         bool wake, quern__loop_contribution *own)
 {
     beginning *of = (beginning *)(void *)sharing;
-    quern__submitted_loop *kept = take_loop(worker->jobs);
-    if (kept == NULL) return quern__range_share(worker, range, wake, own);
+    quern__submitted_loop *stored = take_stored_loop(worker->jobs);
+    if (stored == NULL) return quern__range_share(worker, range, wake, own);
     quern__worker_publish_processor(worker);
-    quern__loop_init(&kept->loop, run_kept_offer, of->job->scope, range, kept->slots, worker);
-    kept->loop.wake = wake;
-    kept->loop.is_kept = true;
-    kept->loop.queue = of->queue;
-    kept->scope = of->job->scope;
-    open_loop(kept, (const char *)of->job->data[NAME]);
-    of->is_kept = true;
-    participate(kept, worker, own, &of->work);
+    quern__loop_init(&stored->loop, run_stored_offer, of->job->scope, range, stored->slots, worker);
+    stored->loop.wakes_sleepers = wake;
+    stored->loop.is_stored = true;
+    stored->loop.queue = of->queue;
+    stored->scope = of->job->scope;
+    open_loop(stored, (const char *)of->job->data[NAME]);
+    of->is_stored = true;
+    participate(stored, worker, own, &of->work);
     return true;
 }
 
@@ -184,7 +185,7 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
                                 .grain = (uint32_t)job->data[GRAIN],
                                 .cancel = (const quern_cancel *)job->data[CANCEL],
                                 .name = (const char *)job->data[NAME]};
-    beginning of = {.sharing = {share_kept},
+    beginning of = {.sharing = {share_stored},
                     .job = job,
                     .queue = queue,
                     .work = quern__worker_begin_named(worker, range.name)};
@@ -192,7 +193,7 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
         (void)quern__range_run(&range, worker->index);
     else if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
         (void)quern__range_run_or_share(worker, &range, &of.sharing);
-    if (of.is_kept) return;
+    if (of.is_stored) return;
     quern__worker_end_named(worker, &of.work);
     quern__job_count_down(job, worker);
 }
@@ -214,7 +215,7 @@ static void run_low(quern__job *job, quern__worker *worker)
 
 const char *quern__submitted_loop_name(const quern__job *job)
 {
-    if (job->run == run_kept_offer) return (const char *)job->data[OFFERED_NAME];
+    if (job->run == run_stored_offer) return (const char *)job->data[OFFERED_NAME];
     bool is_loop = job->run == run_normal || job->run == run_high || job->run == run_low;
     return is_loop ? (const char *)job->data[NAME] : NULL;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/counter.c, fork.c).
+/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/job_counter.c, fork.c).
  * Checked: when a counter comes to zero every continuation is submitted once and every sleeper has its
  * permit; what was written before is visible; who has seen the end may free the counter. */
 
@@ -12,7 +12,7 @@ static pthread_t threads[MAX_THREADS];
 static int thread_count;
 static quern_counter *counter;
 static quern__node nodes[MAX_THREADS];
-static counter_wait waits[MAX_THREADS];
+static job_counter_wait waits[MAX_THREADS];
 static int expected_count;       /* of those who write before they release */
 static int written[MAX_THREADS]; /* plain: a race is a missing release or acquire */
 
@@ -62,9 +62,9 @@ static void *release(void *argument)
     return NULL;
 }
 
-static counter_wait *make_own_wait(uintptr_t number)
+static job_counter_wait *make_own_wait(uintptr_t number)
 {
-    counter_wait *waiting = &waits[number];
+    job_counter_wait *waiting = &waits[number];
     begin_wait(waiting, &counter, waiting->node.links, 1);
     return waiting;
 }

@@ -8,9 +8,8 @@
  * ends, also where nodes are for one thread alone. */
 
 /* What several of the sources have by one name. */
-#define run_task    run_task_alone
-#define tell_others tell_others_of_graph
-#include "sched/jobs/graph_alone.c" /* NOLINT(bugprone-suspicious-include) */
+#define run_task run_task_alone
+#include "sched/jobs/graph_serial.c" /* NOLINT(bugprone-suspicious-include) */
 #undef run_task
 #include "sched/jobs/graph_task.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/graph_time.c" /* NOLINT(bugprone-suspicious-include) */
@@ -18,7 +17,6 @@
 #define fail_memory   fail_graph_memory
 #define is_for_one    graph_is_for_one
 #define release       release_graph
-#define run_alone     run_graph_alone
 #define run_shared    run_graph_shared
 #define run_submitted run_graph_submitted
 #define run_timed     run_graph_timed
@@ -52,7 +50,7 @@ static void make_graph(void)
     graph->choice_count = 0;
     graph->inner_count = 0;
     graph->caller_count = 0;
-    graph->ranked_count = 0;
+    graph->prioritized_count = 0;
     graph->has_ready_mutex = false;
     graph->tasks = malloc(MAX_NODES * sizeof *graph->tasks);
     graph->slots = NULL;
@@ -61,8 +59,8 @@ static void make_graph(void)
     graph->times.serial_ns = SERIAL_NS;
     graph->times.measured_ns = SERIAL_NS;
     graph->times.shared_ns = 0;
-    graph->times.alone_runs = 0;
-    graph->times.alone_runs_left = 0;
+    graph->times.serial_runs = 0;
+    graph->times.serial_runs_left = 0;
     graph->times.item_count = MAX_NODES;
     for (uint32_t rank = 0; rank < QUERN__PRIORITY_COUNT; rank++) {
         graph->ready[rank].first = NULL;
@@ -239,7 +237,7 @@ void graph_ranked(void)
     make_graph();
     add_node(run_second)->priority = QUERN_PRIORITY_LOW;
     add_node(run_first)->priority = QUERN_PRIORITY_HIGH;
-    graph->ranked_count = 2;
+    graph->prioritized_count = 2;
     run_with_thief();
     check(2);
     end_thief();

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Waits for any of several counters, and waits with a limit (sched/jobs/counter_wait.c). Time passes at any
+/* Waits for any of several counters, and waits with a limit (sched/jobs/job_counter_wait.c). Time passes at any
  * moment. Checked: what a wait says is so, and what was written before is visible; when it has returned
  * nobody knows its links, which are freed; what else is in the lists is fired once. */
 
@@ -48,7 +48,7 @@ static void *let_time_pass(void *argument)
 }
 
 typedef struct own_wait {
-    counter_wait wait;
+    job_counter_wait wait;
     quern__link links[2];
 } own_wait;
 

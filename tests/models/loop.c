@@ -86,7 +86,7 @@ void loop_two_thieves(void)
 /* ------------------------------------------------------------------------------------------- help */
 
 static awaited_loop awaited;
-static quern__slot slots[2];
+static quern__loop_slot slots[2];
 
 /* Has taken an offer, and comes now. */
 static void *come(void *argument)

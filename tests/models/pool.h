@@ -54,11 +54,11 @@ typedef int model_once, model_key;
 /* Who waits there waits for a counter's lock. */
 #define quern__thread_spin_wait(look) ((void)(look), wait_for_unlock(counter))
 static void wait_for_unlock(const quern_counter *counter);
-#include "sched/jobs/counter.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/job_counter.c" /* NOLINT(bugprone-suspicious-include) */
 #undef quern__thread_spin_wait
-#include "sched/jobs/counter_wait.c" /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/fork.c"         /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/submit.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/fork.c"             /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/job_counter_wait.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/submit.c"           /* NOLINT(bugprone-suspicious-include) */
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
@@ -105,7 +105,7 @@ static void set_up(uint32_t thread_count)
 }
 
 /* A wait as the public calls begin it. */
-static void begin_wait(counter_wait *waiting, quern_counter *const *counters, quern__link *links,
+static void begin_wait(job_counter_wait *waiting, quern_counter *const *counters, quern__link *links,
                        uint32_t count)
 {
     waiting->counters = counters;
@@ -119,14 +119,14 @@ static void begin_wait(counter_wait *waiting, quern_counter *const *counters, qu
 /* As quern_jobs_wait, for a worker, and for a thread without a place. */
 static void wait_as_worker(quern__worker *worker, quern_counter *counter)
 {
-    counter_wait waiting;
+    job_counter_wait waiting;
     begin_wait(&waiting, &counter, waiting.node.links, 1);
     wait_inside(worker, &waiting);
 }
 
 static void wait_without_slot(quern_counter *counter)
 {
-    counter_wait waiting;
+    job_counter_wait waiting;
     begin_wait(&waiting, &counter, waiting.node.links, 1);
     wait_outside(&pool, &waiting);
 }

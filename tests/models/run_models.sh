@@ -28,15 +28,15 @@ quick rc11     sleep_two_searchers_fences     1 pusher, 2 workers; 1 job; 1 roun
 long  rc11     sleep_two_searchers            1 pusher, 2 workers; 1 job; 1 round
 quick rc11,imm counter_continuation           1 hold, 1 continuation
 quick rc11,imm counter_continuation_and_sleeper 1 hold, 1 continuation, 1 sleeper
-quick rc11,imm counter_freed_after_look       2 holds, 1 who asks
+quick rc11,imm counter_freed_after_look       2 holds, 1 polling thread
 quick rc11,imm counter_freed_after_wait       2 holds, 1 sleeper
-quick rc11,imm counter_freed_with_continuation 1 hold, 1 continuation, 1 who asks
+quick rc11,imm counter_freed_with_continuation 1 hold, 1 continuation, 1 polling thread
 quick rc11,imm counter_outside                1 hold, 1 outside sleeper
 quick rc11,imm counter_fork                   1 fork, 1 thief
 long  rc11     counter_two_continuations      1 hold, 2 continuations
 long  rc11     counter_two_sleepers           1 hold, 2 sleepers
-quick rc11,imm after_two                      2 holds, 1 who adds both
-quick rc11,imm after_two_freed                2 holds, 1 who runs the job
+quick rc11,imm after_two                      2 holds, 1 thread that adds both links
+quick rc11,imm after_two_freed                2 holds, 1 thread that runs the job
 long  rc11,imm after_three                    3 holds
 quick rc11,imm limit_one                      1 hold, 1 sleeper with limit
 long  rc11,imm limit_any                      2 holds, 1 sleeper for any
@@ -50,41 +50,41 @@ quick rc11     wait_leave                     1 waiting worker, 1 caller that le
 quick rc11,imm wait_leave_fences              1 waiting worker, 1 caller that leaves
 quick rc11,imm wait_outside_leave             1 outside sleeper, 1 caller that leaves
 quick rc11,imm wait_outside_fences            1 outside sleeper, 1 caller that leaves
-quick rc11,imm wait_part                      1 waiting worker, 1 pusher of a part
-quick rc11,imm wait_part_fences               1 waiting worker, 1 pusher of a part
-quick rc11     wait_all_blocked               2 waiting workers, 1 job of neither
-quick rc11     external_slots_race                  3 threads, 2 places
-quick rc11     external_exclusive                   2 guests, 1 who wants to be alone
-quick rc11     external_one_leaves              1 waiting guest, 1 guest that leaves
-quick rc11     external_one_leaves_fences       1 waiting guest, 1 guest that leaves
-long  rc11     external_two_leave               1 waiting guest, 2 guests that leave
-quick rc11     external_all_blocked             2 waiting guests, 1 job of neither
-quick rc11,imm external_notified_of_end             1 sleeper that has come in, 1 hold
-quick rc11,imm external_notified_of_job             1 waiting guest, 1 job for guests
-quick rc11     external_registered_waits        1 registered thread that waits, 1 outside pusher; 1 job for it
-quick rc11     external_registered_notified_of_job  1 registered thread that waits, 1 job for guests
-quick rc11,imm host_one_job                   1 pusher, 1 lent worker; 1 job
-quick rc11,imm host_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
-quick rc11     host_two_pushers               2 pushers, 1 lent worker; 2 jobs
-long  rc11     host_two_jobs                  1 pusher, 1 lent worker; 2 jobs
+quick rc11,imm wait_part                      1 waiting worker, 1 pusher of a job that the wait needs
+quick rc11,imm wait_part_fences               1 waiting worker, 1 pusher of a job that the wait needs
+quick rc11     wait_all_blocked               2 waiting workers, 1 unrelated job
+quick rc11     external_slots_race                  3 threads, 2 external slots
+quick rc11     external_exclusive                   2 external threads, 1 of them exclusive
+quick rc11     external_one_leaves              1 waiting external thread, 1 that leaves
+quick rc11     external_one_leaves_fences       1 waiting external thread, 1 that leaves
+long  rc11     external_two_leave               1 waiting external thread, 2 that leave
+quick rc11     external_all_blocked             2 waiting external threads, 1 unrelated job
+quick rc11,imm external_notified_of_end             1 outside sleeper that has entered, 1 hold
+quick rc11,imm external_notified_of_job             1 waiting external thread, 1 job with caller_only
+quick rc11     external_registered_waits        1 waiting registered thread, 1 outside pusher; 1 job for it
+quick rc11     external_registered_notified_of_job  1 waiting registered thread, 1 job with caller_only
+quick rc11,imm host_one_job                   1 pusher, 1 worker on a host thread; 1 job
+quick rc11,imm host_two_jobs_fences           1 pusher, 1 worker on a host thread; 2 jobs
+quick rc11     host_two_pushers               2 pushers, 1 worker on a host thread; 2 jobs
+long  rc11     host_two_jobs                  1 pusher, 1 worker on a host thread; 2 jobs
 quick rc11,imm assigned_idle                  1 pusher, 1 worker; 1 job
 quick rc11     assigned_two_jobs              1 pusher, 1 worker, 1 asleep; 1 job for it, 1 for all
 quick rc11,imm assigned_wait                  1 waiting worker, 1 outside pusher
-quick rc11     assigned_host                  1 pusher, 1 lent worker; 1 job
-quick rc11     assigned_host_two_jobs         1 pusher, 1 lent worker; 2 jobs
-quick rc11,imm assigned_end                   1 thread that rests, 1 caller that assigns a job to it
-quick rc11,imm assigned_register              1 registered thread, 1 other; 1 place
-long  rc11     assigned_register_two          2 registered threads; 2 places
+quick rc11     assigned_host                  1 pusher, 1 worker on a host thread; 1 job
+quick rc11     assigned_host_two_jobs         1 pusher, 1 worker on a host thread; 2 jobs
+quick rc11,imm assigned_end                   1 resting thread, 1 caller that assigns a job to it
+quick rc11,imm assigned_register              1 registered thread, 1 other; 1 external slot
+long  rc11     assigned_register_two          2 registered threads; 2 external slots
 quick rc11,imm assigned_unregister            1 thread that unregisters, 1 outside pusher
-long  rc11     end_last_blocks                1 thread that rests, 1 caller; 2 jobs
-quick rc11     end_last_pushes                1 thread that rests, 1 caller; 1 job
-long  rc11     end_last_is_assigned           1 thread that rests, 1 caller; 2 jobs
-long  rc11     end_last_is_for_caller         1 thread that rests, 1 caller; 2 jobs
-long  rc11     end_submitted_outside          1 thread that rests, 1 caller, 1 outside pusher; 1 job
-long  rc11     end_assigned_outside           1 thread that rests, 1 caller, 1 outside pusher; 1 job
+long  rc11     end_last_blocks                1 resting thread, 1 caller; 2 jobs
+quick rc11     end_last_pushes                1 resting thread, 1 caller; 1 job
+long  rc11     end_last_is_assigned           1 resting thread, 1 caller; 2 jobs
+long  rc11     end_last_is_for_caller         1 resting thread, 1 caller; 2 jobs
+long  rc11     end_submitted_outside          1 resting thread, 1 caller, 1 outside pusher; 1 job
+long  rc11     end_assigned_outside           1 resting thread, 1 caller, 1 outside pusher; 1 job
 long  rc11     end_replaced                   1 caller that replaces 2 workers, 1 outside pusher; 1 job
 long  rc11     end_dropped                    1 caller that drops a job, 1 hold
-quick rc11     end_caller_goes_on             1 thread that rests, 1 caller; 2 jobs afterwards
+quick rc11     end_caller_goes_on             1 resting thread, 1 caller; 2 jobs afterwards
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
 long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
@@ -92,20 +92,20 @@ long  rc11     loop_automatic_grain           1 thief; 4 items, automatic grain
 long  rc11     loop_two_thieves               2 thieves; 2 items, grain 1
 quick rc11     submitted_two_items                 1 thief; a submitted loop of 2 items, grain 1
 long  rc11     submitted_three_items               1 thief; a submitted loop of 3 items, grain 1
-quick rc11     submitted_again                     1 thief; 2 submitted loops of 2 items in one place
-long  rc11     submitted_cancelled                 1 thief, 1 who asks; a submitted loop of 2 items
-long  rc11     submitted_cancelled_wait            1 thief, 1 who asks; a loop of 2 items that is waited for
+quick rc11     submitted_again                     1 thief; 2 submitted loops of 2 items in one stored object
+long  rc11     submitted_cancelled                 1 thief, 1 cancelling thread; a submitted loop of 2 items
+long  rc11     submitted_cancelled_wait            1 thief, 1 cancelling thread; a loop of 2 items with a waiting caller
 quick rc11     graph_two_nodes                1 caller, 1 thief; 2 nodes
 quick rc11     graph_join                     1 caller, 1 thief; 2 nodes, 1 after both
 long  rc11     graph_diamond                  1 caller, 1 thief; 4 nodes
 quick rc11     graph_ranked                   1 caller, 1 thief; 2 nodes with priorities
-quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 for the caller after both
+quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 with caller_only after both
 long  rc11     graph_chosen_twice             1 caller, 1 thief; 2 choices of 1 node
 long  rc11     graph_choice_loops             1 caller, 1 thief; 1 choice that loops once, 3 nodes
-quick rc11     graph_freed                    1 worker, 1 who looks at the counter; 1 node
-quick rc11     graph_submitted_for_caller     1 worker, 1 waiting guest; 2 nodes, 1 for the guest after the other
-quick rc11     graph_submitted_all_for_caller 1 worker, 1 waiting guest; 2 nodes for the guest
-quick rc11     graph_freed_with_thief         1 worker, 1 thief, 1 who looks at the counter; 2 nodes
+quick rc11     graph_freed                    1 worker, 1 thread that polls the counter; 1 node
+quick rc11     graph_submitted_for_caller     1 worker, 1 waiting external thread; 2 nodes, the second one with caller_only
+quick rc11     graph_submitted_all_for_caller 1 worker, 1 waiting external thread; 2 nodes with caller_only
+quick rc11     graph_freed_with_thief         1 worker, 1 thief, 1 thread that polls the counter; 2 nodes
 TEXT
 }
 

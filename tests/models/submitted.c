@@ -42,10 +42,10 @@ static void set_up_loops(void)
 {
     set_up(2);
     quern__current_worker = &workers[0];
-    quern__submitted_loop *kept = malloc(sizeof *kept + 2 * sizeof(quern__slot));
-    atomic_init(&kept->state, 0);
-    kept->next_free = NULL;
-    pool.free_loops = kept;
+    quern__submitted_loop *stored = malloc(sizeof *stored + 2 * sizeof(quern__loop_slot));
+    atomic_init(&stored->state, 0);
+    stored->next_free = NULL;
+    pool.free_loops = stored;
 }
 
 /* As the worker does that begins it, when it is to be shared. */
@@ -58,9 +58,9 @@ static void begin_shared(uint32_t number, uint32_t item_count, const quern_cance
     range.grain = 1;
     range.cancel = asked;
     const quern__job job = {.scope = &counters[number]};
-    beginning of = {.sharing = {share_kept}, .job = &job, .queue = QUERN__QUEUE_NORMAL};
+    beginning of = {.sharing = {share_stored}, .job = &job, .queue = QUERN__QUEUE_NORMAL};
     atomic_fetch_add_explicit(&counters[number].pending, 1, memory_order_relaxed);
-    share_kept(&of.sharing, &workers[0], &range, true, NULL);
+    share_stored(&of.sharing, &workers[0], &range, true, NULL);
     quern__worker_flush_finished(&workers[0]);
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The shipped sched/jobs/counter.c, with steps of other threads put between its own, where a machine puts
+/* The shipped sched/jobs/job_counter.c, with steps of other threads put between its own, where a machine puts
  * them once in a million times. tests/models tries all such orders; this needs no model checker. */
 
 static void sleep_ms(long milliseconds)
@@ -65,7 +65,7 @@ static void end_if_there(quern_jobs *pool)
 #define quern__jobs_begin_outside_call(jobs)           begin_late(jobs)
 #define quern__jobs_end_outside_call(jobs)             end_if_there(jobs)
 /* In place of the library's: all that it defines is here. */
-#include "sched/jobs/counter.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/job_counter.c" /* NOLINT(bugprone-suspicious-include) */
 
 TestSuite(counter_race, .timeout = 60);
 

@@ -23,8 +23,8 @@ static uint32_t run_often(uint32_t run_count, uint64_t alone_ns, uint64_t shared
 {
     uint32_t shared_count = 0;
     for (uint32_t i = 0; i < run_count; i++) {
-        if (quern__graph_choose_mode(&graph) == QUERN__RUN_ALONE) {
-            quern__graph_learn_alone(&graph, alone_ns);
+        if (quern__graph_choose_mode(&graph) == QUERN__RUN_SERIAL) {
+            quern__graph_learn_serial(&graph, alone_ns);
             continue;
         }
         atomic_store(&graph.was_helped, true);
@@ -45,7 +45,7 @@ Test(graph_times, a_graph_that_becomes_quicker_when_shared_is_shared_again)
 {
     quern__graph_forget_times(&graph);
     run_often(100000, 2000, 3000);
-    cr_assert_geq(run_often(2 * MOST_ALONE_RUNS, 2000, 1500), 1u);
+    cr_assert_geq(run_often(2 * MOST_SERIAL_RUNS, 2000, 1500), 1u);
     cr_assert_eq(run_often(1000, 2000, 1500), 1000u);
     cr_assert_leq(run_often(1000, 2000, 3000), 20u);
 }
@@ -83,8 +83,8 @@ Test(graph_times, one_run_that_was_interrupted_changes_little)
 {
     quern__graph_forget_times(&graph);
     run_often(10000, 2000, 3000);
-    graph.times.alone_runs_left = MOST_ALONE_RUNS;
-    quern__graph_learn_alone(&graph, 5000000);
+    graph.times.serial_runs_left = MOST_SERIAL_RUNS;
+    quern__graph_learn_serial(&graph, 5000000);
     cr_assert_eq(run_often(100, 2000, 3000), 0u);
 }
 

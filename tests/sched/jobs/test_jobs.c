@@ -522,7 +522,7 @@ Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
     quern_jobs *jobs = open_pool(2);
     uint32_t counts[64] = {0};
     quern__range range = {.function = count_calls, .user_data = counts, .count = 64, .grain = 1};
-    quern__slot slots[2];
+    quern__loop_slot slots[2];
     quern__loop loop;
     quern__loop_init(&loop, NULL, &loop, &range, slots, &jobs->workers[0]);
     atomic_store(&slots[1].is_owned, true);

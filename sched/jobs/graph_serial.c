@@ -30,7 +30,7 @@ static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t
 static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker)
 {
     if (node->inner != NULL) {
-        quern__graph_run_alone(node->inner, worker);
+        quern__graph_run_serial(node->inner, worker);
         return;
     }
     const quern__named_work work = begin_named(worker, node);
@@ -47,7 +47,7 @@ static void run_by_number(const quern_graph *graph, quern__worker *worker)
     const bool has_limits = graph->root->has_limits;
     for (uint32_t index = 0; index < graph->node_count; index++) {
         const quern__graph_node *node = &graph->nodes[index];
-        if (!has_limits || (quern__node_has_work(node) && !quern__graph_stops(graph->root)))
+        if (!has_limits || (quern__node_has_work(node) && !quern__graph_is_stopped(graph->root)))
             run_node(node, graph->root, worker);
     }
 }
@@ -109,7 +109,7 @@ static void run_task(quern__task_queue *ready, quern__graph_task *task, quern__w
 {
     const quern_graph *graph = task->graph;
     const quern__graph_node *node = quern__task_node(task);
-    const bool begins = quern__node_has_work(node) && !quern__graph_stops(graph->root);
+    const bool begins = quern__node_has_work(node) && !quern__graph_is_stopped(graph->root);
     if (node->choose == NULL) {
         if (begins) run_node(node, graph->root, worker);
         put_successors(ready, task);
@@ -141,9 +141,9 @@ static void run_by_readiness(const quern_graph *graph, quern__worker *worker)
     }
 }
 
-void quern__graph_run_alone(quern_graph *graph, quern__worker *worker)
+void quern__graph_run_serial(quern_graph *graph, quern__worker *worker)
 {
-    if (graph->choice_count != 0 || graph->ranked_count != 0)
+    if (graph->choice_count != 0 || graph->prioritized_count != 0)
         run_by_readiness(graph, worker);
     else
         run_by_number(graph, worker);

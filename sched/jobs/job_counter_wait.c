@@ -17,7 +17,7 @@
  * mark before it sleeps therefore misses no wake-up. The end of the time limit needs no other thread: the
  * sleep itself has a timeout. */
 
-typedef struct counter_wait {
+typedef struct job_counter_wait {
     quern_counter *const *counters; /* [count] */
     quern__link *links;             /* [count] */
     uint32_t count;
@@ -27,16 +27,16 @@ typedef struct counter_wait {
     uint64_t until_ns; /* end of the time limit on quern__clock_ns; 0: no limit */
     bool (*is_over)(const quern__wait *wait);
     quern__node node; /* the sleeper: the node that all links refer to */
-} counter_wait;
+} job_counter_wait;
 
-/* Acquire: pairs with the release in wake_sleeper and fire_outside (counter.c). */
+/* Acquire: pairs with the release in wake_sleeper and fire_outside (job_counter.c). */
 static bool has_fired(const quern__link *link)
 {
     return atomic_load_explicit(&link->node, QUERN__HANDSHAKE_ACQUIRE) == NULL;
 }
 
 /* Returns the index of the first counter that was at zero, or `count` if none was. */
-static uint32_t find_done(const counter_wait *waiting)
+static uint32_t find_done(const job_counter_wait *waiting)
 {
     if (waiting->link_count == 0) {
         for (uint32_t i = 0; i < waiting->count; i++)
@@ -49,7 +49,7 @@ static uint32_t find_done(const counter_wait *waiting)
 
 static bool is_over(const quern__wait *wait)
 {
-    const counter_wait *waiting = wait->target;
+    const job_counter_wait *waiting = wait->target;
     return find_done(waiting) != waiting->count ||
            (waiting->until_ns != 0 && quern__clock_ns() >= waiting->until_ns);
 }
@@ -57,7 +57,7 @@ static bool is_over(const quern__wait *wait)
 /* is_over for one counter without limit. */
 static bool is_done(const quern__wait *wait)
 {
-    const counter_wait *waiting = wait->target;
+    const job_counter_wait *waiting = wait->target;
     return waiting->link_count == 0 ? quern_counter_is_done(waiting->counters[0])
                                     : has_fired(&waiting->links[0]);
 }
@@ -65,7 +65,7 @@ static bool is_done(const quern__wait *wait)
 /* Adds links until one of the counters is at zero, which ends the wait. `worker` is NULL for an outside
  * thread. Relaxed: the counter's lock publishes the link; a link whose counter is at zero was never
  * published. */
-static void add_links(counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
+static void add_links(job_counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
 {
     waiting->node.job.run = NULL;
     waiting->node.job.target = worker;
@@ -100,7 +100,7 @@ static void await_fired(quern_jobs *jobs, quern__worker *worker, const quern__li
 }
 
 /* Removes the links that have not fired. Afterwards no other thread has a pointer to any of the links. */
-static void remove_links(const counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
+static void remove_links(const job_counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
 {
     for (uint32_t i = 0; i < waiting->link_count; i++) {
         quern__link *link = &waiting->links[i];
@@ -109,7 +109,7 @@ static void remove_links(const counter_wait *waiting, quern_jobs *jobs, quern__w
     }
 }
 
-static quern__wait make_wait(counter_wait *waiting)
+static quern__wait make_wait(job_counter_wait *waiting)
 {
     return (quern__wait){.scope = waiting->counters[0],
                          .more_scopes = waiting->counters + 1,
@@ -119,7 +119,7 @@ static quern__wait make_wait(counter_wait *waiting)
                          .is_done = waiting->is_over};
 }
 
-static void wait_inside(quern__worker *worker, counter_wait *waiting)
+static void wait_inside(quern__worker *worker, job_counter_wait *waiting)
 {
     quern__wait wait = make_wait(waiting);
     wait.announce = announce;
@@ -138,9 +138,9 @@ static void fence_outside(void)
 }
 
 /* Sleeps until the wait is over or an external slot is free. Links fire under the mutex. A thread that
- * frees a slot broadcasts if it sees outside_waiter_count above 0 (quern__jobs_leave); the increment here,
- * followed by the check for a free slot, pairs with that handshake. The decrement is relaxed: one broadcast
- * too many does no harm. */
+ * frees a slot broadcasts if it sees outside_waiter_count above 0: the increment here and the check for a
+ * free slot are a handshake that pairs with quern__jobs_leave. The decrement is relaxed: one broadcast too
+ * many does no harm. */
 static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
     atomic_fetch_add_explicit(&jobs->outside_waiter_count, 1, QUERN__HANDSHAKE_RELEASE);
@@ -154,7 +154,7 @@ static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 
 /* Waits while all external slots are in use: sleeps outside of the pool, or continues as a worker as soon
  * as a slot is free. */
-static void wait_outside(quern_jobs *jobs, counter_wait *waiting)
+static void wait_outside(quern_jobs *jobs, job_counter_wait *waiting)
 {
     quern__wait wait = make_wait(waiting);
     add_links(waiting, jobs, NULL);
@@ -174,7 +174,7 @@ static void wait_outside(quern_jobs *jobs, counter_wait *waiting)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-static quern_result wait_from_outside(quern_jobs *jobs, counter_wait *waiting, const char *function)
+static quern_result wait_from_outside(quern_jobs *jobs, job_counter_wait *waiting, const char *function)
 {
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
@@ -192,7 +192,7 @@ static quern_result wait_from_outside(quern_jobs *jobs, counter_wait *waiting, c
 
 quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
 {
-    counter_wait waiting;
+    job_counter_wait waiting;
     if (jobs == NULL) return quern__fail_null("quern_jobs_wait", "jobs");
     if (counter == NULL) return quern__fail_null("quern_jobs_wait", "counter");
     quern__worker *worker = quern__jobs_current_worker(jobs);
@@ -221,7 +221,7 @@ static quern_result wait_for_any(quern_jobs *jobs, quern_counter *const *counter
                                  uint64_t limit_ns, const char *function, uint32_t *out_index)
 {
     quern__link links[QUERN_MAX_AFTER];
-    counter_wait waiting;
+    job_counter_wait waiting;
     quern_result result = QUERN_OK;
     waiting.counters = counters;
     waiting.links = links;

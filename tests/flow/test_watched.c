@@ -597,7 +597,7 @@ static void look_at_pool(quern_context *context, const quern_view *view)
 {
     (void)context;
     (void)view;
-    is_watched_later = atomic_load_explicit(&shared_jobs->watcher, memory_order_relaxed) != NULL;
+    is_watched_later = atomic_load_explicit(&shared_jobs->idle_time_reader, memory_order_relaxed) != NULL;
 }
 
 Test(watched, a_frame_inside_that_has_no_profile_does_not_end_that_of_the_outer_one)

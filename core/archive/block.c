@@ -131,20 +131,23 @@ quern__byte_writer *quern__section_begin(quern__block_writer *writer, quern__sec
     const quern__section_head head = {.kind = kind};
     assert(max_bytes <= QUERN__SECTION_BYTES);
     const size_t wanted_bytes = sizeof head + quern__align_up(max_bytes, QUERN__SECTION_ALIGNMENT_BYTES);
-    if (writer->block.count + wanted_bytes > BLOCK_MEMORY_BYTES) flush(writer, false);
-    writer->section_at = writer->block.count;
-    quern__write(&writer->block, &head, sizeof head);
-    return &writer->block;
+    quern__byte_writer *block = &writer->block;
+    if (block->count + wanted_bytes > BLOCK_MEMORY_BYTES) flush(writer, false);
+    writer->section_at = block->count;
+    memcpy(block->bytes + block->count, &head, sizeof head); /* which fits, and the zeros at the end do */
+    block->count += sizeof head;
+    return block;
 }
 
 void quern__section_end(quern__block_writer *writer)
 {
+    quern__byte_writer *block = &writer->block;
     const uint32_t bytes = (uint32_t)quern__section_bytes(writer);
     const size_t zeros = quern__align_up(bytes, QUERN__SECTION_ALIGNMENT_BYTES) - bytes;
-    assert(!writer->block.has_failed && bytes <= QUERN__SECTION_BYTES);
-    quern__write_back(&writer->block, writer->section_at + offsetof(quern__section_head, bytes), &bytes,
-                      sizeof bytes);
-    memset(quern__write_room(&writer->block, zeros), 0, zeros);
+    assert(!block->has_failed && bytes <= QUERN__SECTION_BYTES && zeros <= block->capacity - block->count);
+    memcpy(block->bytes + writer->section_at + offsetof(quern__section_head, bytes), &bytes, sizeof bytes);
+    memset(block->bytes + block->count, 0, zeros);
+    block->count += zeros;
 }
 
 void quern__section_drop(quern__block_writer *writer)

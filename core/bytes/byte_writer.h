@@ -33,7 +33,7 @@ static inline void quern__byte_writer_clear(quern__byte_writer *writer)
 }
 
 /* Makes room for `count` more bytes. Returns false and fails if there is none. */
-bool quern__byte_writer_grow(quern__byte_writer *writer, size_t count);
+QUERN__SLOW_PATH bool quern__byte_writer_grow(quern__byte_writer *writer, size_t count);
 
 /* Appends `count` bytes and returns where the caller stores them. Returns NULL if the writer fails or measures. */
 static inline char *quern__write_room(quern__byte_writer *writer, size_t count)

@@ -9,7 +9,10 @@
 void quern__write_text(quern__byte_writer *writer, uint32_t length_bytes, const char *name)
 {
     const uint32_t length = (uint32_t)strlen(name);
-    quern__write(writer, &length, length_bytes);
+    if (length_bytes == 1)
+        quern__write(writer, &length, 1);
+    else
+        quern__write_u32(writer, length);
     quern__write(writer, name, length);
 }
 

@@ -3,14 +3,14 @@
 #ifndef QUERN_SCHED_JOBS_ATOMIC_H
 #define QUERN_SCHED_JOBS_ATOMIC_H
 
-/* Memory orders for "I write mine, then read yours" handshakes between two threads, of which at least one
- * must see the other's write. Two spellings of the same thing:
+/* Memory orders for handshakes in which each of two threads writes its own variable and then reads the
+ * other's. At least one of the two must see the other's write. There are two equivalent implementations:
  *
  *   with fences:     write (relaxed or stronger), seq_cst fence, read (relaxed or stronger)
  *   without fences:  write seq_cst, read seq_cst
  *
- * The first is the product. The second is for ThreadSanitizer, which does not model fences. Code names the
- * role of an access and gets the order of the spelling in use. */
+ * The product uses fences. ThreadSanitizer does not model fences and therefore needs the second form. Code
+ * names the role of an access by QUERN__HANDSHAKE_* and gets the order of the form in use. */
 
 #include <stdatomic.h>
 
@@ -35,8 +35,8 @@
 #define QUERN__HANDSHAKE_RELEASE memory_order_release
 #endif
 
-/* Stands between the write and the read of a handshake. Pairs with the same fence, or
- * quern__fence_all_threads, on the other side. */
+/* Fence between the write and the read of a handshake. Pairs with the same fence, or with
+ * quern__fence_all_threads, in the other thread. */
 static inline void quern__handshake_fence(void)
 {
 #if !QUERN__FENCE_FREE
@@ -44,10 +44,10 @@ static inline void quern__handshake_fence(void)
 #endif
 }
 
-/* Apart by this much, two fields do not disturb each other: processors fetch lines in pairs. */
+/* Distance that prevents false sharing of two members: processors prefetch cache lines in pairs. */
 #define QUERN__APART_BYTES 128
 
-/* In a spinning loop: gives way to the other hardware thread of the core. */
+/* Pause instruction for spinning loops: leaves execution units to the core's other hardware thread. */
 static inline void quern__relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -12,8 +12,8 @@
  *                job_counter.c, fork.c, loop.h, graph_internal.h, cancel.c
  *     reports    worker_times.c, describe_jobs.c
  *
- * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a worker
- * like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
+ * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
+ * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
 
 #include "core/base/base_internal.h"
 #include "sched/jobs/deque.h"
@@ -161,8 +161,8 @@ struct quern_jobs {
     uint32_t worker_capacity; /* more than worker_count if the system refused a thread */
     _Atomic bool is_stopping; /* whether workers end once there is no job left */
     _Atomic bool has_stopped; /* whether the pool's own threads run no more jobs */
-    /* With host threads: calls requested from the host that have not returned. Otherwise: own threads that do
-     * not rest, and, while the pool ends, also the thread that ends it; see rest in jobs.c. */
+    /* With host threads: calls requested from the host that have not returned. Otherwise: own threads that
+     * do not rest, and, while the pool ends, also the thread that ends it; see rest in jobs.c. */
     _Atomic uint32_t active_thread_count;
     _Atomic uint32_t fork_count; /* quern__fork_count when the threads started, or QUERN__NO_THREADS */
     _Atomic uint32_t
@@ -171,12 +171,13 @@ struct quern_jobs {
     pthread_cond_t
         outside_condition; /* a wait of an outside thread ended, or an external slot became free */
     quern__queues queues;
-    /* One bit per external slot in each half. Low half: a thread is inside. High half: the slot is reserved,
-     * and only the thread that reserved it may enter. See enter.c. */
+    /* One bit per external slot in each half. Low half: a thread is inside. High half: the slot is
+     * reserved, and only the thread that reserved it may enter. See enter.c. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t external_slots;
     quern__registration
         registrations[QUERN_MAX_GUESTS]; /* by slot; accessed by the registered thread alone */
-    /* Number of bits in idle and blocked, or more while bits change: it is 0 only if both masks are empty. */
+    /* Number of bits in idle and blocked, or more while bits change: it is 0 only if both masks are
+     * empty. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;
     quern__worker_mask idle;    /* workers that found no job and are asleep or about to sleep */
     quern__worker_mask blocked; /* workers that are asleep or about to sleep in a wait */
@@ -194,45 +195,47 @@ struct quern_jobs {
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count; /* workers that search for a job */
 };
 
-/* What the calling thread is in the pool that it entered last. */
+/* Worker that the calling thread is in the pool that it entered last; NULL if it is in no pool. */
 extern QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 
 quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs);
 
-/* The worker that the calling thread is in this pool; NULL when it is outside. */
+/* Returns the worker that the calling thread is in this pool; NULL if the thread is outside. */
 static inline quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
 {
     quern__worker *worker = quern__current_worker;
     return worker == NULL || worker->jobs == jobs ? worker : quern__jobs_outer_worker(jobs);
 }
 
-/* An outside thread becomes a worker (quern__jobs_current_worker), until it leaves. `function` names the
- * public call in the message. Errors: POOL_BUSY. */
+/* Makes the calling outside thread a worker of the pool until quern__jobs_leave. `function` names the
+ * public call in the message. Errors: THREAD, POOL_BUSY if all external slots are in use. */
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function);
 void quern__jobs_leave(quern_jobs *jobs);
 
-/* The same without a message: which worker it is; NULL when all places are taken. */
+/* Enters like quern__jobs_enter, without a message. Returns the worker, or NULL if all external slots are
+ * in use. */
 quern__worker *quern__jobs_try_enter(quern_jobs *jobs);
 
-/* Comes in as worker 0 and keeps all others out; false when somebody is inside, or has a place for himself.
- * leave_alone undoes it. */
+/* Enters as worker 0 and reserves all other external slots. Returns false if a thread is inside or a slot
+ * is reserved. quern__jobs_leave_exclusive undoes it. */
 bool quern__jobs_try_enter_exclusive(quern_jobs *jobs);
 void quern__jobs_leave_exclusive(quern_jobs *jobs);
 
-/* The calling thread, alone in the pool as worker `before`, becomes worker 0 of those that replace it. */
+/* Replaces `before`, which the calling thread is alone in the pool, by worker 0 of the new workers. */
 void quern__jobs_rebind_worker_0(quern_jobs *jobs, const quern__worker *before);
 
-/* Whether an outside thread would find a place. seq_cst: see enter.c. */
+/* Returns whether an external slot is neither in use nor reserved. seq_cst: see enter.c. */
 bool quern__jobs_has_free_external_slot(const quern_jobs *jobs);
 
-/* Reserves a place that is free, unless there is none; by the guest inside, gives it back. */
+/* Reserves a free external slot and returns true, or returns false if there is none.
+ * quern__jobs_release_external_slot cancels the reservation; only the thread inside may call it. */
 bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot);
 void quern__jobs_release_external_slot(quern_jobs *jobs, const quern__worker *worker);
 
-/* How many places are reserved. */
+/* Returns the number of reserved external slots. */
 uint32_t quern__jobs_registered_count(const quern_jobs *jobs);
 
-/* The worker that a thread at this place is. */
+/* Returns the worker of an external slot: slot 0 is worker 0, all others follow the pool's own threads. */
 static inline quern__worker *quern__jobs_external_worker(const quern_jobs *jobs, uint32_t slot)
 {
     return &jobs->workers[slot == 0 ? 0 : jobs->thread_count - 1 + slot];
@@ -248,9 +251,10 @@ static inline uint32_t quern__worker_external_slot(const quern__worker *worker)
     return worker->index == 0 ? 0 : worker->index + 1 - worker->jobs->thread_count;
 }
 
-/* How many workers may run a job now or later: the pool's own threads, unless they have stopped, and the guests
- * inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see is_last_one in wait.c. Relaxed: the guest
- * that has seen the threads stop is the only one that still waits then. */
+/* Returns how many workers may run a job now or later: the pool's own threads, unless they have stopped,
+ * and the external threads inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see is_last_one
+ * in wait.c. Relaxed for has_stopped: the external thread that saw the threads stop is then the only one
+ * that still waits. */
 static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
 {
     uint64_t guests = atomic_load_explicit(&jobs->external_slots, memory_order_seq_cst);
@@ -258,54 +262,55 @@ static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
     return (has_threads ? jobs->thread_count - 1 : 0) + (uint32_t)__builtin_popcount((uint32_t)guests);
 }
 
-/* The list of the calling thread; and what it says of a pool, or NULL. */
+/* Registrations of the calling thread, and its registration with one pool, or NULL if there is none. */
 extern QUERN__FAST_THREAD_LOCAL quern__registration *quern__registrations;
 quern__registration *quern__registration_of(const quern_jobs *jobs);
 
-/* Takes the pool out of the calling thread's list, and does nothing else. */
+/* Removes the pool from the calling thread's list of registrations. Does not release the slot. */
 void quern__registration_forget(const quern_jobs *jobs);
 
-/* Whether a thread has this place for itself. */
+/* Returns whether a thread has reserved this external slot. */
 bool quern__jobs_is_slot_registered(const quern_jobs *jobs, uint32_t slot);
 
-/* Gives a permit to each guest inside, after a write that guests look for before they sleep. */
+/* Gives a permit to each external thread inside. Called after a write that these threads read before they
+ * sleep. */
 void quern__jobs_wake_external_workers(quern_jobs *jobs);
 
-/* Whether threads that may work for the pool are in the process that this one was forked from. Relaxed: only
- * a fork changes the answer, and the child has one thread, which sees its own writes. */
+/* Returns whether the pool's threads exist only in the process from which this one was forked. Relaxed:
+ * only a fork changes the result, and the child begins with one thread, which sees its own writes. */
 static inline bool quern__jobs_has_threads_elsewhere(const quern_jobs *jobs)
 {
     uint32_t fork_count = atomic_load_explicit(&jobs->fork_count, memory_order_relaxed);
     return fork_count != QUERN__NO_THREADS && fork_count != quern__fork_count;
 }
 
-/* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To
- * be asked by calls from outside before they hand anything in, or wait. */
+/* Fails with THREAD if the process was forked after the pool started threads, which exist only in the
+ * parent. Outside threads call it before they submit or wait. */
 quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
 
-/* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a
- * host's thread: the worker is given away by clearing its bit in idle, and comes back when the bit is
- * set. */
+/* Runs jobs as the worker `argument` (a quern__worker) until there are none, then returns. The host calls
+ * it on one of its threads. The pool requests the call after it cleared the worker's bit in idle; at the
+ * end the call sets the bit again. */
 void quern__jobs_run_on_host_thread(void *argument);
 
-/* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of
- * it quern_jobs_destroy waits. Release pairs with the acquire there. seq_cst: pairs with try_enter_exclusive in
- * jobs.c. */
+/* Marks the begin of a call of an outside thread that may submit jobs or end waits. quern_jobs_destroy
+ * waits for the end of such calls. seq_cst: pairs with try_enter_exclusive in jobs.c. */
 static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_add_explicit(&jobs->outside_call_count, 1, memory_order_seq_cst);
 }
 
-/* Release: pairs with the acquire in wait_for_outside_calls. */
+/* Marks the end of such a call. Release: pairs with the acquire in wait_for_outside_calls. */
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_call_count, 1, memory_order_release);
 }
 
-/* Around each access of a thread outside to the pool's workers, which quern_jobs_resize replaces. A visit does
- * not wait and runs no job. False: the workers are being replaced; what the caller has put into a queue before
- * is then found by the thread that replaces them. seq_cst: pairs with close_to_visitors in jobs.c: a visit that
- * begins sees the flag, or is seen there. Relaxed at the end: a visit that did not begin has touched nothing. */
+/* Begins a visit: an access of an outside thread to the pool's workers, which quern_jobs_resize may
+ * replace. A visit neither blocks nor runs a job. Returns false while the workers are being replaced; the
+ * replacing thread then finds jobs that the caller put into a queue before. seq_cst: pairs with
+ * close_to_visitors in jobs.c, so that either the visit sees the flag or close_to_visitors sees the visit.
+ * The decrement is relaxed: the refused visit accessed nothing. */
 static inline bool quern__jobs_begin_visit(quern_jobs *jobs)
 {
     atomic_fetch_add_explicit(&jobs->visitor_count, 1, memory_order_seq_cst);
@@ -315,7 +320,7 @@ static inline bool quern__jobs_begin_visit(quern_jobs *jobs)
     return false;
 }
 
-/* Release: pairs with the acquire in close_to_visitors. */
+/* Ends a visit. Release: pairs with the acquire in close_to_visitors. */
 static inline void quern__jobs_end_visit(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->visitor_count, 1, memory_order_release);
@@ -323,13 +328,14 @@ static inline void quern__jobs_end_visit(quern_jobs *jobs)
 
 /* ------------------------------------------------------------------------------- own_threads.c: threads */
 
-/* Whether the threads can be as the definition wants them. */
+/* Fails if the definition's stack size or processors cannot be used, or contradict its host threads. */
 quern_result quern__jobs_check_own_threads(const quern_jobs_def *def);
 
-/* What a thread of the pool does before its first job. */
+/* Names the calling thread of the pool, sets its processors, and calls thread_start. */
 void quern__worker_set_up_thread(const quern__worker *worker);
 
-/* Around the time that a thread works for the pool, its own or one of the host. */
+/* Calls the definition's thread_start, and below thread_stop: around the time in which a thread, own or of
+ * the host, runs jobs. */
 static inline void quern__worker_call_start(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;
@@ -344,40 +350,44 @@ static inline void quern__worker_call_stop(const quern__worker *worker)
 
 /* -------------------------------------------------------------------------------------- search.c: jobs */
 
-/* After pushing a job of this scope: wakes one worker if there are sleepers that could do it and nobody is
- * searching. worker: the pusher; NULL when that is none. */
+/* Wakes one sleeping worker that may run a job of this scope, unless a worker searches. Called after the
+ * job was pushed. worker: the pushing worker, or NULL. */
 void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope);
 
-/* The look at sleepers pairs with their count in quern__worker_sleep and sleep_in_wait. */
+/* Wakes a worker for a job of this scope that was just pushed, if any worker sleeps. The read of
+ * sleeper_count pairs with its increments in quern__worker_sleep and sleep_in_wait. */
 static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, const void *scope)
 {
-    /* Between the push and the look at sleepers; those make up for a fence that is missing. */
+    /* Fence between the push and the read of sleeper_count. With asymmetric fences the sleepers execute it
+     * for all threads. */
     if (!jobs->uses_asymmetric_fence || worker == NULL) quern__handshake_fence();
     atomic_signal_fence(memory_order_seq_cst);
     if (QUERN__UNLIKELY(atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_ACQUIRE) != 0))
         quern__jobs_notify_sleepers(jobs, worker, scope);
 }
 
-/* A job for a worker that has none, whatever it is: its own newest, or somebody's oldest. Spins for a
- * while. False when there was nothing, or as soon as the worker has a permit. */
+/* Finds a job for a worker without one: its own newest, or the oldest of another deque or a queue. Spins
+ * for up to spin_ns. Returns false if there was none, or as soon as the worker has a permit. */
 bool quern__worker_find_job(quern__worker *worker, quern__job *out_job);
 
-/* The next that there is at this moment. */
+/* Takes the next available job without spinning. */
 bool quern__worker_try_take_job(quern__worker *worker, quern__job *out_job);
 
-/* Runs a job that quern__worker_find_job found. */
+/* Runs a job that quern__worker_find_job found, and publishes its scope meanwhile. */
 void quern__worker_run_job(quern__worker *worker, quern__job *job);
 
-/* Runs one that the current job has put into this worker's deque: a part of what it is serving anyway. */
+/* Runs a job that the current job pushed into this worker's deque. Its scope is not published, since it
+ * belongs to the current one. */
 void quern__worker_run_own_job(quern__worker *worker, quern__job *job);
 
 /* Sleeps until there may be work or the worker has a permit. */
 void quern__worker_sleep(quern__worker *worker);
 
-/* Makes a worker look at what is assigned to it, wherever it is. */
+/* Wakes the worker, idle or in a wait, so that it checks its assigned jobs. */
 void quern__worker_wake(quern__worker *worker);
 
-/* One that is assigned to this worker; with a scope that is not NULL the first one of this scope. */
+/* Takes the first job that is assigned to this worker; if scope is not NULL, the first one of this
+ * scope. */
 static inline bool quern__worker_take_assigned(quern__worker *worker, const void *scope,
                                                quern__job *out_job)
 {
@@ -385,66 +395,70 @@ static inline bool quern__worker_take_assigned(quern__worker *worker, const void
            quern__queues_take_from(&worker->jobs->queues, &worker->assigned, scope, out_job);
 }
 
-/* Whether there is any job, but for those that guests alone may run. The read of a handshake. */
+/* Returns whether there is any job, except caller-only and assigned ones. It is the read of a handshake. */
 bool quern__jobs_has_any_job(const quern_jobs *jobs);
 
-/* Sets or clears a worker's bit of a mask. Clear returns whether it was set: of several, one gets true. */
+/* Set or clear a worker's bit. Clear returns whether the bit was set: of several concurrent calls, one
+ * returns true. */
 void quern__worker_mask_set(quern__worker_mask *mask, uint32_t index);
 bool quern__worker_mask_clear(quern__worker_mask *mask, uint32_t index);
 
-/* Between "I am going to sleep" and the last look: the fence of both sides where pushers have none. */
+/* Executes a sleeper's fence between the announcement of its sleep and its last search; with asymmetric
+ * fences, for all threads. */
 void quern__jobs_sleeper_fence(const quern_jobs *jobs);
 
 /* -------------------------------------------------------------------------- worker_times.c: looking on */
 
-/* By the worker itself: it looks in vain since now_ns; it does no longer, for it has found a job. */
+/* Begin and end an idle period, in which the worker has no job. Called by the worker itself. */
 void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns);
 void quern__worker_end_idle_time(quern__worker *worker);
 
-/* Relaxed: the worker writes it itself. */
+/* Ends the idle period, if there is one. Relaxed: the worker itself writes the member. */
 static inline void quern__worker_note_job_found(quern__worker *worker)
 {
     if (atomic_load_explicit(&worker->times.idle_since_ns, memory_order_relaxed) != 0)
         quern__worker_end_idle_time(worker);
 }
 
-/* Around a sleep, by the worker itself; the second returns when it fell asleep. */
+/* Begin and end the measurement of a sleep. Called by the worker itself. The end returns when the sleep
+ * began. */
 void quern__worker_begin_sleep_time(quern__worker *worker);
 uint64_t quern__worker_end_sleep_time(quern__worker *worker);
 
-/* quern__parker_take, with the time that passes meanwhile. until_ns: as there. */
+/* Sleeps like quern__parker_take_until, measures the time and reports it to the observer. */
 void quern__worker_park(quern__worker *worker, uint64_t until_ns);
 
-/* Time without a job, and the part of it asleep, with what lasts. Any thread. */
+/* Return the total time without a job, and the part of it asleep, including periods in progress.
+ * Thread-safe. */
 uint64_t quern__worker_idle_ns(const quern__worker *worker, uint64_t now_ns);
 uint64_t quern__worker_sleep_ns(const quern__worker *worker, uint64_t now_ns);
 
-/* The time when something begins that the observer is shown, or 0: nobody wants to know. */
+/* Returns the current time as the begin of an event, or 0 if no observer records. */
 static inline uint64_t quern__worker_event_start(const quern__worker *worker)
 {
     return quern__observer_is_recording(worker->jobs->observer) ? quern__clock_ns() : 0;
 }
 
-/* Shows something that ends now, on the worker's track. */
+/* Reports an event that ends now to the observer, on the worker's track. */
 void quern__worker_report_event(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                                 uint32_t count);
 
-/* Work that has a name, while a worker does it. */
+/* Named work that a worker does now. */
 typedef struct quern__named_work {
-    const char *name;  /* NULL: it has none, and nothing is shown */
-    const char *outer; /* of the work that it is done inside of */
-    uint64_t start_ns; /* 0: nobody wants to see it */
+    const char *name;  /* NULL: the work has no name and is not reported */
+    const char *outer; /* name of the enclosing work, or NULL */
+    uint64_t start_ns; /* 0 if no observer records */
 } quern__named_work;
 
 quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name);
 void quern__worker_retract_name(quern__worker *worker, const quern__named_work *work);
 
-/* Around the work, by the worker itself. In between the name is seen by quern_jobs_describe; at the end the
- * work is shown to the observer. name may be NULL. */
+/* Begins work with a name, which quern_jobs_describe shows until the end of the work. The end reports it to
+ * the observer. Both are called by the worker itself. name may be NULL. */
 static inline quern__named_work quern__worker_begin_named(quern__worker *worker, const char *name)
 {
     if (QUERN__UNLIKELY(name != NULL)) return quern__worker_publish_name(worker, name);
-    quern__named_work none; /* member by member: see quern__job_copy */
+    quern__named_work none; /* Assigned member by member; see quern__job_copy. */
     none.name = NULL;
     none.outer = NULL;
     none.start_ns = 0;
@@ -458,93 +472,101 @@ static inline void quern__worker_end_named(quern__worker *worker, const quern__n
 
 /* ------------------------------------------------------------------- yield.c: two on one processor */
 
-/* By the worker itself, when it begins to do something that is worth it: it is on this processor. */
+/* Publishes the processor on which the calling worker runs. Called when it begins work that is long
+ * enough. */
 void quern__worker_publish_processor(quern__worker *worker);
 
-/* Whether the worker, who spins, holds a processor that another one of the pool needs, and should sleep. It
- * has tried to move away before. To be asked now and then. */
+/* Returns whether the spinning worker should sleep, because another worker of the pool needs its processor
+ * and it could not move to another one. Called from time to time while spinning. */
 bool quern__worker_should_stop_spinning(quern__worker *worker);
 
-/* How many workers are awake, about. */
+/* Returns the approximate number of workers that are awake. */
 int64_t quern__jobs_count_awake(const quern_jobs *jobs);
 
-/* Guests have made more of these than there are processors. */
+/* Returns whether more workers are awake than there are processors, which only external threads can
+ * cause. */
 static inline bool quern__jobs_is_oversubscribed(const quern_jobs *jobs)
 {
     return QUERN__UNLIKELY(jobs->external_count != 1) &&
            quern__jobs_count_awake(jobs) > jobs->processor_count;
 }
 
-/* Whether one more would not only take the time of those: for work that the worker does itself if nobody
- * comes. A pool for one guest does not ask. */
+/* Returns whether another worker would find a processor. Used for work that the caller does itself if no
+ * worker helps. A pool with one external slot always returns true. */
 static inline bool quern__jobs_has_spare_processor(const quern_jobs *jobs)
 {
     return QUERN__LIKELY(jobs->external_count == 1) ||
            quern__jobs_count_awake(jobs) < jobs->processor_count;
 }
 
-/* A look at the job that quern__worker_find_job would probably return. Any thread may take the job meanwhile. */
+/* Copies the job that quern__worker_find_job would probably return. Another thread may take the job
+ * meanwhile. */
 bool quern__worker_peek_job(const quern__worker *worker, quern__job *out_job);
 
-/* The function of a job that was submitted by itself; NULL for parts of loops, nodes of graphs and forks. */
+/* Returns the function of a single submitted job; NULL for parts of loops, nodes of graphs and forks. */
 quern_job_function *quern__job_function(const quern__job *job);
 
-/* Around waking one that sleeps without a job, and by that one when it is awake again. */
+/* Called by the waker before and after it wakes an idle sleeper, and by the sleeper before its sleep and
+ * after waking. */
 void quern__worker_begin_waking(const quern__worker *sleeper);
 void quern__worker_end_waking(const quern__worker *sleeper);
 void quern__worker_prepare_sleep(quern__worker *worker);
 void quern__worker_leave_shared_processor(quern__worker *worker);
 
-/* After long work that others might have shared, and nobody came: lets them run who should have. */
+/* Yields the processor after long work that no worker shared, if an idle worker was awake or woken but did
+ * not run. */
 void quern__worker_yield_after_long_work(quern__worker *worker);
 
 /* -------------------------------------------------------------------------- submit_loop.c: loop store */
 
-/* Gives back the memory of loops that were submitted; none is under way. */
+/* Frees the memory of all submitted loops. None may be in progress. */
 void quern__jobs_free_submitted_loops(quern_jobs *jobs);
 
 /* ------------------------------------------------------------------------------ graph_run.c: submitted
  * runs */
 
-/* Ends the runs that still wait for counters, without having begun: nothing ever begins them. */
+/* Ends submitted graph runs that still wait for counters and have not begun; they never begin. */
 void quern__jobs_drop_graphs(quern_jobs *jobs);
 
 /* ------------------------------------------------------------------------------------- wait.c: waiting */
 
-/* What a worker waits for. */
+/* Description of a wait, for quern__worker_wait. */
 typedef struct quern__wait {
-    const void *scope; /* jobs that have it, or are submitted by such jobs, bring the end nearer */
-    quern_counter *const *more_scopes; /* [more_count] so do these, for a wait for any of several */
+    /* Jobs of this scope, and jobs submitted by them, bring the end of the wait closer. */
+    const void *scope;
+    /* [more_count] further scopes, for a wait for any of several counters */
+    quern_counter *const *more_scopes;
     uint32_t more_count;
-    void *target;      /* for the functions */
-    uint64_t until_ns; /* is_done is true from then on; 0: nobody knows when */
-    /* Acquires what was done. */
+    void *target;      /* context of the functions below */
+    uint64_t until_ns; /* time from which on is_done returns true; 0: no limit */
+    /* Returns whether the wait is over, and acquires what the awaited jobs wrote. */
     bool (*is_done)(const struct quern__wait *wait);
-    /* Something else to do meanwhile, or NULL; returns whether there was. */
+    /* Does other useful work of the waiting thread and returns whether there was any. May be NULL. */
     bool (*help)(const struct quern__wait *wait, quern__worker *worker);
-    /* Called once, before the first sleep, or NULL: from then on whoever makes is_done true gives the
-     * worker a permit afterwards. */
+    /* Called once before the first sleep. From then on the thread that makes is_done true gives the worker
+     * a permit afterwards. May be NULL. */
     void (*announce)(const struct quern__wait *wait, quern__worker *worker);
 } quern__wait;
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
 
-/* Whether there is a closed job on its stack. Relaxed: its own word; others see it as it was when the
- * worker said that it sleeps, see search.c. */
+/* Returns whether a closed job is on the worker's stack. Relaxed: the worker itself writes the depth. Other
+ * threads see the value from before the worker announced its sleep; see search.c. */
 static inline bool quern__worker_has_closed_job(const quern__worker *worker)
 {
     return atomic_load_explicit(&worker->closed_depth, memory_order_relaxed) != 0;
 }
 
-/* Around such jobs, by the worker itself: so many more. Relaxed: as above. */
+/* Adds to the number of closed jobs on the worker's stack; called by the worker itself around such jobs.
+ * Relaxed: see quern__worker_has_closed_job. */
 static inline void quern__worker_add_closed_depth(quern__worker *worker, uint32_t difference)
 {
     uint32_t depth = atomic_load_explicit(&worker->closed_depth, memory_order_relaxed);
     atomic_store_explicit(&worker->closed_depth, depth + difference, memory_order_relaxed);
 }
 
-/* What quern__scope_allows is to be asked by a worker that waits for this scope and runs other jobs, too.
- */
+/* Returns the `awaited` argument of quern__scope_allows for a worker that waits for this scope and may also
+ * run other jobs. */
 static inline const void *quern__worker_awaited_scope(const quern__worker *worker, const void *scope)
 {
     return quern__worker_has_closed_job(worker) ? scope : QUERN__ANY_SCOPE;
@@ -552,8 +574,7 @@ static inline const void *quern__worker_awaited_scope(const quern__worker *worke
 
 /* -------------------------------------------------------------------------------------------- requests */
 
-/* quern_cancel_is_requested, where it is asked often. Acquire: pairs with the release of
- * quern_cancel_request. */
+/* Inline version of quern_cancel_is_requested. Acquire: pairs with the release in quern_cancel_request. */
 static inline bool quern__cancel_is_requested(const quern_cancel *cancel)
 {
     return cancel != NULL && atomic_load_explicit(&cancel->is_requested, memory_order_acquire) != 0;
@@ -561,50 +582,53 @@ static inline bool quern__cancel_is_requested(const quern_cancel *cancel)
 
 /* ----------------------------------------------------------------------------- submit.c: jobs and nodes */
 
-/* The name that a job was given; NULL: none. Of one that the caller has taken out and not yet run. */
+/* Returns the name of a job that was taken and not run yet; NULL if it has none. */
 const char *quern__job_name(const quern__job *job);
 
-/* Submits a job that is made: what its run needs is in it, its scope is its counter, which this counts up,
- * and run counts it down; it may run in this call. `function` names the public call in messages. Any
- * thread. Errors, with nothing submitted: OUT_OF_MEMORY, THREAD. */
+/* Submits a complete job. Its scope is its counter, or NULL; this call increments the counter, and the
+ * job's run function decrements it. The job may run inside this call. `function` names the public call in
+ * messages. Thread-safe. Errors, with nothing submitted: OUT_OF_MEMORY, THREAD. */
 quern_result quern__job_submit(quern_jobs *jobs, quern__job *job, quern__queue_index queue,
                                const char *function);
 
-/* The same for a job that begins when each of these counters has come to zero, at least one. The list is
- * good: see quern__check_after_list. */
+/* Submits a job that begins when each counter of a non-empty list reached zero. The caller has validated
+ * the list by quern__check_after_list. Otherwise like quern__job_submit. */
 quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                      quern_counter *const *after, uint32_t after_count,
                                      const char *function);
 
-/* Puts back into the store what this worker has taken out and not needed; nobody is that worker. */
+/* Returns the worker's unused nodes to the pool's store. No thread may be this worker. */
 void quern__worker_return_spare_nodes(quern__worker *worker);
 
-/* A node of the pool's store for such a job; NULL when there is no memory. */
+/* Returns a node of the pool's store that holds a copy of the job; NULL if there is no memory. */
 quern__node *quern__node_create(quern_jobs *jobs, const quern__job *job, quern__queue_index queue);
 
-/* The same as quern__job_name, of what stands for a submitted loop: see submit_loop.c. */
+/* Returns the name of a submitted loop from a job that offers it; NULL if the job is none or has no name.
+ * See submit_loop.c. */
 const char *quern__submitted_loop_name(const quern__job *job);
 
-/* Puts a node's job where workers find it, and tells one. worker: the calling one, in whichever pool, or
+/* Pushes a node's job and wakes a worker for it. worker: the worker that the caller is in any pool, or
  * NULL. */
 void quern__node_submit(quern__node *node, quern__worker *worker);
 
 /* --------------------------------------------------------------------- after.c: nodes after counters */
 
-/* Refuses a list that a definition names: too long, with a NULL, or with what itself counts the submitted
- * thing. function names the public call in the message. Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+/* Validates the counter list of a definition. Fails with INVALID_ARGUMENT if it is too long or contains
+ * `counter`, which counts the submitted work itself, and with NULL_ARGUMENT if it contains NULL. `function`
+ * names the public call in the message. */
 quern_result quern__check_after_list(quern_counter *const *after, uint32_t count,
                                      const quern_counter *counter, const char *function);
 
-/* Room for so many links. False when there is no memory. Needs jobs of the node. */
+/* Reserves links for this many counters. Returns false if there is no memory. Requires node->jobs. */
 bool quern__node_reserve_links(quern__node *node, uint32_t count);
 
-/* Submits a node that has room when each of these counters has come to zero since this call; now if all are
- * there. Needs job, jobs and queue of the node, and what the job counts as. The same counter twice is
- * harmless. worker: as above. */
+/* Submits a node when each of these counters has reached zero once since this call; immediately if all are
+ * zero. Requires reserved links, and job, jobs and queue of the node; its counter already counts the job. A
+ * counter may be listed twice. worker: as for quern__node_submit. */
 void quern__node_add_links(quern__node *node, quern_counter *const *after, quern__worker *worker);
 
-/* Both. False: no memory; nothing was done, and the node is still the caller's. */
+/* Reserves the links and adds them. Returns false if there is no memory; the node is then unchanged and
+ * still owned by the caller. */
 static inline bool quern__node_submit_after(quern__node *node, quern_counter *const *after, uint32_t count,
                                             quern__worker *worker)
 {
@@ -613,36 +637,39 @@ static inline bool quern__node_submit_after(quern__node *node, quern_counter *co
     return true;
 }
 
-/* Drops the jobs that wait for counters: takes their links out of these. The caller is alone in the pool, as worker
- * 0. A link that another thread is about to fire is left to it: that is a call from outside. */
+/* Drops the jobs that wait for counters and removes their links. The caller is alone in the pool, as worker
+ * 0. A link that another thread is about to fire is left to that thread, whose call counts as an outside
+ * call. */
 void quern__jobs_drop_links(quern_jobs *jobs);
 
-/* So many of the counters that it waits for have come to zero; after the last one it is submitted. */
+/* Subtracts `count` counters that reached zero from those that the node waits for; submits the node after
+ * the last one. */
 void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker);
 
 /* --------------------------------------------------------------------- assigned.c: for a given worker */
 
-/* Gives a node's job to the worker that its queue names, and tells it; false, with nothing done, when there
- * is no such worker any more. */
+/* Assigns a node's job to the worker that its queue names, and wakes that worker. Returns false, with
+ * nothing done, if that worker no longer takes jobs. */
 bool quern__node_assign(quern__node *node);
 
-/* Whether there is a worker of that number, counted from 1, that takes jobs. Errors: INVALID_ARGUMENT. */
+/* Fails with INVALID_ARGUMENT unless worker on_worker - 1 exists and takes assigned jobs. */
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function);
 
 /* --------------------------------------------------------------------------------- job_counter.c: counters */
 
-/* Takes so many off, and fires the counter's nodes when it comes to zero. worker: the calling one, in
- * whichever pool, or NULL. */
+/* Subtracts `count` from the counter and fires its links if it reaches zero. worker: the worker that the
+ * caller is in any pool, or NULL. */
 void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker *worker);
 
-/* Fires the link when the counter comes to zero. False, with nothing done, when it is there. */
+/* Adds a link that fires when the counter reaches zero. Returns false, with nothing done, if the counter is
+ * zero. */
 bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__worker *worker);
 
-/* Takes a link out again. False when it is not there: it has fired, or is about to. The counter must still
- * be there. */
+/* Removes a link. Returns false if the link has fired or is about to. The counter must still exist. */
 bool quern__counter_remove_link(quern_counter *counter, quern__link *link, quern__worker *worker);
 
-/* Takes the finished jobs that were kept back off their counter. */
+/* Subtract the worker's finished jobs from their counter. The inline version first checks that there are
+ * any. */
 void quern__worker_flush_finished_slow(quern__worker *worker);
 
 static inline void quern__worker_flush_finished(quern__worker *worker)
@@ -650,7 +677,8 @@ static inline void quern__worker_flush_finished(quern__worker *worker)
     if (worker->done_count != 0) quern__worker_flush_finished_slow(worker);
 }
 
-/* The end of a submitted job: takes it off its counter, or keeps that back for the next ones. */
+/* Ends a submitted job: notes that its counter is to be decremented. The worker subtracts several such jobs
+ * at once. */
 static inline void quern__job_count_down(const quern__job *job, quern__worker *worker)
 {
     if (job->scope == NULL) return;

@@ -2,8 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/queue.h"
 
-/* Lists and nodes are touched under the lock alone; who only looks (quern__queue_looks_empty) reads a
- * count. */
+/* Lists and nodes are accessed only with the mutex locked. Only the counts are also read without it. */
 
 bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
 {
@@ -114,8 +113,8 @@ void quern__queues_return_node(quern__queues *queues, quern__node *node)
     quern__queues_return_nodes(queues, node);
 }
 
-/* The store pairs with the looks of those who sleep (quern__queue_looks_empty). The load is relaxed: the
- * lock orders it. */
+/* Changes a queue's count. The store pairs with the reads of workers that are about to sleep
+ * (quern__queue_is_empty). The load is relaxed: the mutex orders it. */
 static void add_to_count(quern__queue *queue, uint32_t difference)
 {
     uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);

@@ -25,7 +25,7 @@ enum { LOOKS_BEFORE_YIELD = 64 };
 
 /* --------------------------------------------------------------------------------------------- threads */
 
-/* Whole pages: some systems refuse others. */
+/* Sets the stack size, rounded up to whole pages because some systems refuse others. */
 static bool set_stack(pthread_attr_t *attributes, size_t stack_bytes)
 {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -92,7 +92,8 @@ static void list_processors(const quern_processors *processors, cpu_set_t *out_s
         if ((processors->words[i / 64] >> i % 64 & 1) != 0) CPU_SET(i, out_set);
 }
 
-/* The system leaves out what it does not allow, and refuses when nothing is left. */
+/* The system ignores processors that it does not allow, and fails if none is left; so the result is read
+ * back. */
 bool quern__thread_set_processors(const quern_processors *processors, uint32_t *out_refused)
 {
     cpu_set_t wanted, got;
@@ -122,7 +123,7 @@ uint32_t quern__thread_processor(void)
     return processor >= 0 ? (uint32_t)processor + 1 : 0;
 }
 
-/* The system moves a thread at once when it may not stay where it is. */
+/* The system moves a thread at once if its processor is no longer in its set. */
 bool quern__thread_move_off(const uint32_t *processors, uint32_t count)
 {
     cpu_set_t allowed, others;
@@ -180,7 +181,7 @@ void quern__thread_spin_wait(uint32_t look)
     if (look % LOOKS_BEFORE_YIELD == LOOKS_BEFORE_YIELD - 1) sched_yield();
 }
 
-uint32_t quern__fork_count; /* written by a child that has one thread yet */
+uint32_t quern__fork_count; /* written in a child process while it has one thread */
 
 static void count_fork(void)
 {
@@ -202,14 +203,14 @@ void quern__count_forks(void)
 
 #if HAS_MEMBARRIER && !QUERN__FENCE_FREE
 
-/* Pairs with the places where others have an order for the compiler alone, see search.c. */
+/* Pairs with the compiler-only fences of other threads; see search.c. */
 void quern__fence_all_threads(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* Registering again does no harm; without it the command above is refused. */
+/* Registers the process, which the expedited command requires. Registering again does no harm. */
 bool quern__can_fence_all_threads(void)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -217,7 +218,7 @@ bool quern__can_fence_all_threads(void)
 
 #else
 
-/* Pairs with the places where others have an order for the compiler alone, see search.c. */
+/* Pairs with the compiler-only fences of other threads; see search.c. */
 void quern__fence_all_threads(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -266,7 +267,7 @@ static struct timespec time_of(uint64_t ns)
 
 /* ------------------------------------------------------------------------------------------- condition */
 
-/* Where conditions cannot be told which clock to go by, there is a wait for a span of time. */
+/* macOS cannot set a condition's clock; it has a wait with a relative timeout instead. */
 #if defined(__APPLE__)
 
 bool quern__condition_init(pthread_cond_t *condition)
@@ -311,20 +312,20 @@ void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, ui
 
 /* ---------------------------------------------------------------------------------------------- parker */
 
-/* SLEEPING is set by the owner alone, PERMIT by anybody, EMPTY by the owner alone. The owner blocks only
- * while the state is SLEEPING, and whoever replaces SLEEPING by PERMIT unblocks it; so no permit is missed,
- * and giving one to an owner that is awake needs no system call. */
+/* The owner alone sets SLEEPING and EMPTY; any thread sets PERMIT. The owner blocks only while the state is
+ * SLEEPING, and the thread that replaces SLEEPING by PERMIT unblocks it. So no permit is lost, and giving
+ * one to an awake owner needs no system call. */
 enum { EMPTY, PERMIT, SLEEPING };
 
 #if QUERN__FUTEX
 
-/* Numbers of the kernel's interface: some C libraries come without linux/futex.h. */
+/* Constants of the Linux futex interface, because some C libraries lack linux/futex.h. */
 enum { WAKE_PRIVATE = 1 | 128, WAIT_BITSET_PRIVATE = 9 | 128 };
 #define ANY_BIT UINT32_MAX
 
-/* The kernel compares the state with SLEEPING and sleeps as one step. This wait takes a point in time, by
- * the clock of quern__clock_ns. The kernel's time consists of two longs, also where the C library's
- * timespec is wider. */
+/* Blocks while the state is SLEEPING; the kernel compares and sleeps in one step. The bitset wait takes an
+ * absolute time on the clock of quern__clock_ns. The kernel's time has two longs, also where timespec of
+ * the C library is wider. */
 static void block(quern__parker *parker, uint64_t until_ns)
 {
     const struct timespec time = time_of(until_ns);
@@ -351,8 +352,8 @@ void quern__parker_deinit(quern__parker *parker)
 
 #else
 
-/* The mutex makes "compare and sleep" one step: unblock cannot signal in between. Relaxed: the mutex
- * orders it. May end early. */
+/* Blocks while the state is SLEEPING. The mutex makes comparing and sleeping one step: unblock cannot
+ * signal in between. Relaxed: the mutex orders the load. May return early. */
 static void block(quern__parker *parker, uint64_t until_ns)
 {
     pthread_mutex_lock(&parker->mutex);
@@ -385,20 +386,20 @@ void quern__parker_deinit(quern__parker *parker)
 
 #endif
 
-/* Release: pairs with the acquire in take. */
+/* Release: pairs with the acquire in quern__parker_take_until. */
 void quern__parker_give(quern__parker *parker)
 {
     if (atomic_exchange_explicit(&parker->state, PERMIT, memory_order_release) == SLEEPING) unblock(parker);
 }
 
-/* Acquire: pairs with the release in quern__parker_give. The swap is relaxed: the exchange after the sleep
- * acquires. When time is up the exchange has also ended SLEEPING. */
+/* Acquire: pairs with the release in quern__parker_give. The swap is relaxed, because the exchange after
+ * the sleep acquires. If the time is up, the exchange has also ended SLEEPING. */
 void quern__parker_take_until(quern__parker *parker, uint64_t until_ns)
 {
     while (atomic_exchange_explicit(&parker->state, EMPTY, memory_order_acquire) != PERMIT) {
         uint32_t expected = EMPTY;
         if (until_ns != 0 && quern__clock_ns() >= until_ns) return;
-        /* Fails when a permit arrived since the exchange, which then finds it. */
+        /* The swap fails if a permit arrived after the exchange; the next exchange takes it. */
         if (atomic_compare_exchange_strong_explicit(&parker->state, &expected, SLEEPING,
                                                     memory_order_relaxed, memory_order_relaxed))
             block(parker, until_ns);
@@ -410,8 +411,8 @@ void quern__parker_take(quern__parker *parker)
     quern__parker_take_until(parker, 0);
 }
 
-/* Acquire: the owner may look at once for what the giver announced. It pairs with the release in
- * quern__parker_give. */
+/* Acquire: pairs with the release in quern__parker_give, because the owner may immediately read what the
+ * giver wrote. */
 bool quern__parker_has_permit(const quern__parker *parker)
 {
     return atomic_load_explicit(&parker->state, memory_order_acquire) == PERMIT;

@@ -2,31 +2,32 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Jobs for a given worker.
+/* Jobs that are assigned to one worker.
  *
- * Each worker has a queue that it alone takes from: between two jobs, before anything else, and in its
- * waits. Whoever pushes there calls that worker, and needs none of what search.c does to wake just anybody:
+ * Each worker has a queue from which it alone takes jobs: between two jobs before all others, and in its
+ * waits. A thread that pushes to the queue wakes that worker, without the search protocol of search.c,
+ * which wakes any worker:
  *
  *     pusher                                  worker
  *     push                                    takes the permit, if there is one
- *     clear its bit in idle; give a permit    look at the queue
- *                                             sleep until there is a permit
+ *     clear its bit in idle; give a permit    reads the queue
+ *                                             sleeps until there is a permit
  *
- * A thread that sleeps does so on its permit, wherever it is, and looks at its queue after each permit and
- * before it sleeps again: either it takes this permit, and then it sees the job, or the permit is still
- * there when it wants to sleep. A lent worker has no thread that could sleep. It goes idle by setting its
- * bit, then looks once more; the two swaps of the bit have an order. If clearing comes second it finds the
- * bit, and the host is asked for a thread; if it comes first, then setting the bit acquires it, and the
- * last look sees the job. A permit left over costs one round without a result.
+ * A thread always sleeps on its permit, and reads its queue after each permit and before each sleep. So
+ * either it takes this permit and then sees the job, or the permit is still there when it tries to sleep.
+ * A worker on a host thread has no thread while it is idle. It becomes idle by setting its bit, then reads
+ * the queue once more; the two read-modify-write operations on the bit have an order. If clearing is
+ * second, the pusher finds the bit and requests a host thread. If clearing is first, setting the bit
+ * acquires it, and the last read sees the job. A left-over permit costs one needless round.
  *
- * A worker that was woken searches (search.c) for what is assigned to it as well. So when the wake-up was
- * meant for another job, too, it still wakes somebody for that before it begins.
+ * A woken worker searches (search.c) for jobs including its assigned ones. So if its wake-up was meant for
+ * another job, too, it still wakes a worker for that job before it begins.
  *
- * The queue is open as long as there is somebody to take from it. The lock decides: a job is pushed before
- * it is closed, and then closing it fails; or after, and then any worker gets the job.
+ * The queue is open while a thread takes jobs from it. Its lock decides: a job pushed before closing makes
+ * closing fail, and a job pushed after closing goes to any worker.
  *
- * A pool that ends keeps its threads until none of them has anything to do, for it may be assigned to any:
- * see rest in jobs.c. */
+ * A pool that ends keeps its threads until none of them has a job, because a job may be assigned to any of
+ * them; see rest in jobs.c. */
 
 bool quern__node_assign(quern__node *node)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel's files come first. On AMD's processors, sysconf of glibc 2.36 multiplies the size of the last
- * level by the number of core complexes: 256 MiB where each core shares 32 MiB. */
+/* The kernel's files have precedence. On AMD processors, sysconf of glibc 2.36 multiplies the size of the
+ * last level by the number of core complexes: 256 MiB where each core shares 32 MiB. */
 
 enum { MAX_CACHES = 16, TEXT_BYTES = 128, PATH_BYTES = 512 };
 
@@ -18,12 +18,12 @@ static const size_t assumed_own_bytes = (size_t)1 << 20;
 static const size_t assumed_shared_bytes = (size_t)32 << 20;
 
 typedef struct cache {
-    unsigned long level;         /* 1 is next to the core */
-    size_t bytes;                /* more than 0 */
-    char processors[TEXT_BYTES]; /* the processors that share it, as the kernel lists them */
+    unsigned long level;         /* 1: closest to the core */
+    size_t bytes;                /* at least 1 */
+    char processors[TEXT_BYTES]; /* processors that share the cache, as the kernel lists them */
 } cache;
 
-/* Reads the first line of a file of one cache. Returns false when there is none. */
+/* Reads the first line of one file of a cache. Returns false if there is none. */
 static bool read_line(const char *folder, int index, const char *name, char text[TEXT_BYTES])
 {
     char path[PATH_BYTES];
@@ -36,7 +36,7 @@ static bool read_line(const char *folder, int index, const char *name, char text
     return found;
 }
 
-/* Returns 0 for text that is no size. The kernel writes "32768K". */
+/* Parses a size as the kernel writes it, such as "32768K". Returns 0 if the text is none. */
 static size_t parse_size(const char *text)
 {
     char *end = NULL;
@@ -45,8 +45,8 @@ static size_t parse_size(const char *text)
     return number > (SIZE_MAX >> shift) ? 0 : (size_t)number << shift;
 }
 
-/* Reads one cache. Returns false when there is none, when it is for instructions alone, or when its files make
- * no sense. */
+/* Reads one cache. Returns false if there is none, if it caches only instructions, or if its files cannot
+ * be parsed. */
 static bool read_cache(const char *folder, int index, cache *found)
 {
     char type[TEXT_BYTES], level[TEXT_BYTES], size[TEXT_BYTES];
@@ -58,8 +58,9 @@ static bool read_cache(const char *folder, int index, cache *found)
     return found->level > 0 && found->bytes > 0;
 }
 
-/* The shared cache is the last level. A core's own cache is the highest level below it that the same processors
- * share as share the first level: on a processor with a second level for several cores it is the first. */
+/* The shared cache is the one with the highest level. A core's own cache is the highest lower level shared
+ * by the same processors as level 1: on a processor whose level 2 serves several cores, the own cache is
+ * level 1. */
 static void read_folder(const char *folder, quern_cache_sizes *sizes)
 {
     cache caches[MAX_CACHES];
@@ -82,7 +83,7 @@ static void read_folder(const char *folder, quern_cache_sizes *sizes)
                                  .shared_source = QUERN_CACHE_FROM_KERNEL};
 }
 
-/* Sets a size that is still unknown to what sysconf said, or else to what is assumed. */
+/* Sets a size that is still unknown to the value of sysconf, or to an assumed size. */
 static void fall_back(size_t *bytes, quern_cache_source *source, long told, size_t assumed)
 {
     if (*bytes > 0) return;
@@ -112,7 +113,7 @@ static void read_for_process(void)
     process_sizes = quern__read_cache_sizes("/sys/devices/system/cpu/cpu0/cache");
 }
 
-/* The files are read once per process: that takes some 100 us, and each schedule asks. */
+/* Reads the files once per process: reading takes about 100 us, and each schedule calls this. */
 quern_cache_sizes quern_processor_caches(void)
 {
     pthread_once(&process_once, read_for_process);

@@ -5,9 +5,9 @@
 
 #include <quern/jobs.h>
 
-/* Returns the cache sizes that `folder` describes, laid out as Linux lays out
- * /sys/devices/system/cpu/cpu0/cache; each size that the folder does not tell comes from sysconf, or is
- * assumed. NULL means that there is no such folder. */
+/* Returns the cache sizes that `folder` describes, in the layout of Linux's
+ * /sys/devices/system/cpu/cpu0/cache. A size that is missing there is read by sysconf, or assumed. NULL: no
+ * folder. */
 quern_cache_sizes quern__read_cache_sizes(const char *folder);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "core/base/printer.h"
 
-/* A picture of a pool in words, taken while it works: every read is relaxed, and shows about now. */
+/* Description of a pool as text, while it runs: all loads are relaxed and give approximate values. */
 
 static bool has_bit(const quern__worker_mask *mask, uint32_t index)
 {
@@ -83,7 +83,7 @@ quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
     quern__printer printer;
     quern__printer_open(&printer, sink);
     describe_pool(&printer, jobs);
-    /* Cast: a visit counts itself. */
+    /* Cast: a visit increments visitor_count. */
     describe_workers(&printer, (quern_jobs *)(uintptr_t)jobs);
     return quern__printer_close(&printer, "quern_jobs_describe");
 }

@@ -2,29 +2,31 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Guests: threads from outside the pool that are workers of it until they leave.
+/* External threads: threads that the pool did not start, and that are workers of it between
+ * quern__jobs_enter and quern__jobs_leave.
  *
- * There is a place for each guest. A place is one worker: the first is worker 0, the others come behind the
- * pool's own threads. `guests` says which places are taken, and all of it is in one word:
+ * Each external slot belongs to one worker. Slot 0 is worker 0; the workers of the others follow the
+ * pool's own threads. The word external_slots holds the state of all slots:
  *
- *     |reserved: 31 ... 1 0|inside: 31 ... 1 0|     who comes in sets a bit on the right, by a swap, where
- *                                                   neither half has one; who leaves clears it
+ *     |reserved: 31 ... 1 0|inside: 31 ... 1 0|     entering sets an inside bit by a swap, for a slot that has
+ *                                                   neither bit; leaving clears it
  *
- * A place is reserved by a registered thread (register.c), which comes in there whenever it likes, and by
- * one that must be alone. So no two threads are the same worker at a time. Who comes in acquires what the
- * last one at this place released when it left: all other changes of the word are swaps, so what it reads
- * goes back to that.
+ * A registered thread (register.c) has reserved a slot and enters there at any time; a thread that must be
+ * alone reserves all others. So no two threads are the same worker at a time. A thread that enters
+ * acquires what the previous thread of the slot released when it left: all changes of the word between
+ * them are read-modify-write operations, which continue that release sequence.
  *
- * Who sleeps because somebody else will go on relies on the guests inside, and so on each that leaves:
+ * A thread sleeps only if another one will continue the work. So it relies on the external threads inside,
+ * and on each of them that leaves:
  *
- *     leaves                          sleeps in a wait (wait.c), or outside (job_counter.c)
+ *     leaves                          sleeps in a wait (wait.c), or outside (job_counter_wait.c)
  *     inside &= ~me                   blocked_count or outside_waiter_count += 1
  *     fence                           fence
- *     read both counts;               read guests (and blocked_count): sleep unless this is the last one
- *     if not 0: wake somebody         that is awake, or a place is free
+ *     read both counts;               read external_slots (and blocked_count): sleep unless no other
+ *     if not 0: wake a thread         worker is awake, or a slot is free
  *
- * One of the two sees the other. Of several that leave, the last one in the order of the word sees that
- * all others are gone, and what they have pushed. */
+ * At least one of the two sees the other. If several threads leave, the last one in the modification order
+ * of the word sees that all others have left, and sees the jobs that they pushed. */
 
 /* ------------------------------------------------------------------------------------ forked processes */
 
@@ -66,8 +68,9 @@ bool quern__jobs_has_free_external_slot(const quern_jobs *jobs)
     return free_slots(jobs, atomic_load_explicit(&jobs->external_slots, memory_order_seq_cst)) != 0;
 }
 
-/* What the last guest has left in the deque is not this one's, unless it was the same thread. (One that has
- * ended may have had the same address; then its jobs count as this one's.) */
+/* Makes the calling thread this worker. If another thread was inside before, the jobs that it left in the
+ * deque are below the floor: they are not the caller's own. (A thread that has ended may have had the same
+ * address; its jobs then count as the caller's own.) */
 static quern__worker *become_worker(quern__worker *worker)
 {
     if (worker->last_thread != &quern__current_worker) {
@@ -79,16 +82,17 @@ static quern__worker *become_worker(quern__worker *worker)
     return worker;
 }
 
-/* Nobody else changes a bit of a place that this thread has for itself. seq_cst: see is_last_one in wait.c.
- * Acquire pairs with the release of whoever was there before it was reserved: see quern__jobs_reserve_external_slot. */
+/* Enters the slot that the calling thread has reserved, so no other thread changes its bits. seq_cst: see
+ * is_last_awake in wait.c. Acquire: pairs with the release of the thread that left the slot before it was
+ * reserved; see quern__jobs_reserve_external_slot. */
 static quern__worker *enter_reserved_slot(quern_jobs *jobs, uint32_t slot)
 {
     atomic_fetch_or_explicit(&jobs->external_slots, (uint64_t)1 << slot, memory_order_seq_cst);
     return become_worker(quern__jobs_external_worker(jobs, slot));
 }
 
-/* Acquire pairs with the release in leave: a worker passes from one thread to the next. seq_cst: see
- * is_last_one in wait.c. */
+/* Tries to enter a slot. Acquire: pairs with the release in quern__jobs_leave, because a worker passes from
+ * one thread to the next. seq_cst: see is_last_awake in wait.c. */
 static bool swap_in(quern_jobs *jobs, uint64_t *slots, uint32_t slot)
 {
     return atomic_compare_exchange_strong_explicit(&jobs->external_slots, slots,
@@ -96,7 +100,7 @@ static bool swap_in(quern_jobs *jobs, uint64_t *slots, uint32_t slot)
                                                    memory_order_relaxed);
 }
 
-/* Not inlined: most guests find nobody inside. */
+/* Enters any free slot. Not inlined, because most external threads enter while no other is inside. */
 __attribute__((noinline)) static quern__worker *enter_any_slot(quern_jobs *jobs, uint64_t slots)
 {
     for (;;) {
@@ -107,14 +111,15 @@ __attribute__((noinline)) static quern__worker *enter_any_slot(quern_jobs *jobs,
     }
 }
 
-/* Inlined into quern__jobs_enter in any case: each loop from outside goes through it. */
+/* Enters the reserved slot of the calling thread, or any free one. Always inlined into quern__jobs_enter,
+ * because each loop of an outside thread calls it. */
 __attribute__((always_inline)) static inline quern__worker *enter_slot(quern_jobs *jobs)
 {
     if (QUERN__UNLIKELY(quern__registrations != NULL)) {
         const quern__registration *own = quern__registration_of(jobs);
         if (own != NULL) return enter_reserved_slot(jobs, own->slot);
     }
-    /* Relaxed: the swap checks it. */
+    /* Relaxed: the swap verifies the value. */
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     if (QUERN__LIKELY(slots == 0) && swap_in(jobs, &slots, 0)) return become_worker(&jobs->workers[0]);
     return enter_any_slot(jobs, slots);
@@ -125,8 +130,9 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
     return enter_slot(jobs);
 }
 
-/* The others count as reserved, not as inside: nobody is there who could do a job. The first look is
- * relaxed: the swap checks it. That is seq_cst, and acquires: it pairs with the release in leave. */
+/* The other slots become reserved, not entered, because no thread is there that could run a job. The load
+ * is relaxed: the swap verifies the value. The swap is seq_cst and pairs, as an acquire, with the release
+ * in quern__jobs_leave. */
 bool quern__jobs_try_enter_exclusive(quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
@@ -139,7 +145,7 @@ bool quern__jobs_try_enter_exclusive(quern_jobs *jobs)
     return true;
 }
 
-/* Its deque is new, so what it has pushed itself begins at the bottom, 0. */
+/* The new worker's floor is 0, the bottom of its empty deque. */
 void quern__jobs_rebind_worker_0(quern_jobs *jobs, const quern__worker *before)
 {
     quern__worker *first = &jobs->workers[0];
@@ -159,8 +165,9 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
                        function, (unsigned)jobs->external_count, jobs->name);
 }
 
-/* A guest has left. All others may be asleep in waits, and jobs be left that it might have run; and a
- * thread that waits outside may come in and help. Not inlined: mostly no thread sleeps. */
+/* Wakes threads after an external thread has left: a worker that sleeps in a wait, if there are jobs that
+ * the thread could have run, and outside threads that wait for a slot. Not inlined, because usually no
+ * thread sleeps. */
 __attribute__((noinline)) static void wake_after_leave(quern_jobs *jobs)
 {
     if (quern__jobs_begin_visit(jobs)) {
@@ -172,8 +179,9 @@ __attribute__((noinline)) static void wake_after_leave(quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* Where there is one place, the first, nobody else changes the word while it is taken. Release: pairs with
- * the acquire in try_enter. Acquire: the last to leave sees what the others have pushed. */
+/* Clears the inside bit. With one slot a store is enough: no other thread changes the word while the slot
+ * is in use. Release: pairs with the acquire in quern__jobs_try_enter. Acquire: the last thread to leave
+ * sees what the others have pushed. */
 static void clear_inside_bit(quern_jobs *jobs, const quern__worker *worker)
 {
     if (jobs->external_count == 1)
@@ -187,16 +195,18 @@ static void clear_inside_bit(quern_jobs *jobs, const quern__worker *worker)
                                   memory_order_seq_cst);
 }
 
-/* The write and the loads are a handshake that pairs with the counts in sleep_outside and sleep_in_wait. */
+/* The store and the loads are a handshake that pairs with the counts in sleep_outside and sleep_in_wait. */
 void quern__jobs_leave(quern_jobs *jobs)
 {
     quern__worker *worker = quern__jobs_current_worker(jobs);
     quern__worker_flush_finished(worker);
     const bool uses_asymmetric_fence =
-        jobs->uses_asymmetric_fence; /* while the thread is inside: a resize may change it */
+        /* read while the thread is inside: a resize may change it afterwards */
+        jobs->uses_asymmetric_fence;
     quern__current_worker = worker->outer;
     clear_inside_bit(jobs, worker);
-    /* Those who sleep while there are guests make up for a fence that is missing. */
+    /* With asymmetric fences, the threads that sleep while external threads are inside execute the
+     * fence. */
     if (!uses_asymmetric_fence) quern__handshake_fence();
     atomic_signal_fence(memory_order_seq_cst);
     uint32_t sleepers = atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) |
@@ -204,16 +214,16 @@ void quern__jobs_leave(quern_jobs *jobs)
     if (QUERN__UNLIKELY(sleepers != 0)) wake_after_leave(jobs);
 }
 
-/* The places can be taken again before this guest leaves, so that it tells those who wait for one. Release:
- * what it did to them; it pairs with the acquire in try_enter. */
+/* Releases the reserved slots before leaving, so that leaving wakes the threads that wait for one. Release:
+ * pairs with the acquire in quern__jobs_try_enter and publishes the changes to the workers. */
 void quern__jobs_leave_exclusive(quern_jobs *jobs)
 {
     atomic_fetch_and_explicit(&jobs->external_slots, UINT32_MAX, memory_order_release);
     quern__jobs_leave(jobs);
 }
 
-/* The first look is relaxed: the swap checks it. That acquires what the last one there has released, so
- * that it is seen by the thread that has the place now: it pairs with quern__jobs_leave. */
+/* The load is relaxed: the swap verifies the value. Acquire: the reserving thread sees what the previous
+ * thread of the slot released in quern__jobs_leave. */
 bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
@@ -228,25 +238,25 @@ bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
     }
 }
 
-/* Relaxed: leaving orders it, and tells those who wait for a place. */
+/* Relaxed: the caller leaves next, which orders the change and wakes threads that wait for a slot. */
 void quern__jobs_release_external_slot(quern_jobs *jobs, const quern__worker *worker)
 {
     uint64_t kept = ~((uint64_t)1 << (32 + quern__worker_external_slot(worker)));
     atomic_fetch_and_explicit(&jobs->external_slots, kept, memory_order_relaxed);
 }
 
-/* Relaxed: for a message. */
+/* Relaxed: the result is used in a message. */
 uint32_t quern__jobs_registered_count(const quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     return (uint32_t)__builtin_popcount((uint32_t)(slots >> 32));
 }
 
-/* The look pairs with the swap in try_enter: a thread that comes in later, or has come in but is not seen
- * here, sees the write before it sleeps, for its fence is in sleep_in_wait. */
+/* The load pairs with the swap in quern__jobs_try_enter. A thread that enters later, or has entered without
+ * being seen here, sees the caller's write before it sleeps, because its own fence is in sleep_in_wait. */
 void quern__jobs_wake_external_workers(quern_jobs *jobs)
 {
-    quern__handshake_fence(); /* between the write and the look at guests */
+    quern__handshake_fence(); /* between the write and the read of external_slots */
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, QUERN__HANDSHAKE_RELAXED);
     for (; inside != 0; inside &= inside - 1)
         quern__parker_give(&quern__jobs_external_worker(jobs, (uint32_t)__builtin_ctz(inside))->parker);

@@ -5,27 +5,28 @@
 #include <stdio.h>
 #include <time.h>
 
-/* The life of a pool: what its threads do, and how it is made, resized and ended. How workers find jobs is
- * in search.c. */
+/* Lifecycle of a pool: the main functions of its threads, and how it is created, resized and destroyed.
+ * search.c has how workers find jobs. */
 
 enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000 };
 
 /* --------------------------------------------------------------------------------------------- threads */
 
-/* Acquire pairs with end_threads, which also gives a permit to end the sleep. */
+/* Acquire: pairs with end_threads, which also gives each worker a permit, so that no worker stays
+ * asleep. */
 static bool is_stopping(const quern_jobs *jobs)
 {
     return atomic_load_explicit(&jobs->is_stopping, memory_order_acquire);
 }
 
-/* Acquire pairs with stop_locked, after which each worker gets a permit. */
+/* Acquire: pairs with stop_locked, after which each worker gets a permit. */
 static bool has_stopped(const quern_jobs *jobs)
 {
     return atomic_load_explicit(&jobs->has_stopped, memory_order_acquire);
 }
 
-/* Guests also run what guests alone may run. */
-static bool can_find_job(const quern__worker *worker)
+/* Returns whether the worker may find a job. External workers also run caller-only jobs. */
+static bool may_find_job(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;
     return !quern__queue_is_empty(&worker->assigned) || quern__jobs_has_any_job(jobs) ||
@@ -33,16 +34,16 @@ static bool can_find_job(const quern__worker *worker)
             !quern__queue_looks_empty(&jobs->queues, QUERN__QUEUE_CALLER));
 }
 
-/* Also wakes the caller of end_threads, which rests as worker 0. */
-static void give_permits(quern_jobs *jobs)
+/* Wakes all own threads and worker 0, as which the caller of end_threads rests. */
+static void wake_all(quern_jobs *jobs)
 {
     for (uint32_t index = 0; index < jobs->thread_count; index++)
         quern__parker_give(&jobs->workers[index].parker);
 }
 
-/* Under the queues' lock, when all workers rest. Returns false if there is a job that one of them alone may run,
- * and so is about to; else nothing is assigned to a thread any more. Release: pairs with the acquire in
- * has_stopped. */
+/* Stops the pool's threads, with the queues' lock held, when all workers rest. Returns false if there is a
+ * job that only one of them may run; that worker is about to run it. After success no job can be assigned
+ * to a thread any more. Release: pairs with the acquire in has_stopped. */
 static bool stop_locked(quern_jobs *jobs)
 {
     if (!quern__queue_looks_empty(&jobs->queues, QUERN__QUEUE_CALLER)) return false;
@@ -54,38 +55,39 @@ static bool stop_locked(quern_jobs *jobs)
     return true;
 }
 
-/* The worker has found no job while the pool ends. The last worker to rest ends the threads. Returns false if
- * there is a job for the worker after all.
+/* Begins the rest of a worker that found no job while the pool ends. The last worker to rest stops the
+ * threads. Returns false if there is a job for the worker after all.
  *
- * The queues' lock makes "all workers rest and there is no job" one observation: jobs are queued and assigned
- * under it, workers begin and end their rest under it, and only a worker that does not rest has jobs in its
- * deque. Relaxed: the lock orders the count. */
+ * The queues' lock makes "all workers rest and there is no job" one observation: jobs are queued and
+ * assigned under it, workers begin and end their rest under it, and only a worker that does not rest has
+ * jobs in its deque. Relaxed: the lock orders the count. */
 static bool begin_rest(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     bool stops = false;
     pthread_mutex_lock(&jobs->queues.mutex);
-    bool can_rest = !can_find_job(worker);
+    bool can_rest = !may_find_job(worker);
     if (can_rest && atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_relaxed) == 1)
         stops = stop_locked(jobs);
     pthread_mutex_unlock(&jobs->queues.mutex);
-    if (stops) give_permits(jobs);
+    if (stops) wake_all(jobs);
     return can_rest;
 }
 
-/* Returns false if the worker has nothing to do: then it still rests. Relaxed: as above. */
+/* Ends the rest if the worker may find a job. Returns false if it found none and still rests. Relaxed: the
+ * lock orders the count. */
 static bool end_rest(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     pthread_mutex_lock(&jobs->queues.mutex);
-    bool goes_on = !has_stopped(jobs) && can_find_job(worker);
-    if (goes_on) atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
+    bool continues = !has_stopped(jobs) && may_find_job(worker);
+    if (continues) atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&jobs->queues.mutex);
-    return goes_on;
+    return continues;
 }
 
-/* The worker rests. A job that another worker pushes wakes it, as always (quern__worker_sleep). Returns false when
- * the threads end. */
+/* Sleeps until there is a job. A worker that pushes a job wakes resting workers like all sleepers
+ * (quern__worker_sleep). Returns false when the threads stop. */
 static bool sleep_at_rest(quern__worker *worker)
 {
     while (!has_stopped(worker->jobs)) {
@@ -95,14 +97,14 @@ static bool sleep_at_rest(quern__worker *worker)
     return false;
 }
 
-/* For a worker without a job, while the pool ends. Returns false when the threads end. */
+/* Rests a worker that found no job while the pool ends. Returns false when the threads stop. */
 static bool rest(quern__worker *worker)
 {
     return !begin_rest(worker) || sleep_at_rest(worker);
 }
 
-/* Until it is known how many threads there are: see start_workers. */
-static void wait_for_the_others(quern_jobs *jobs)
+/* Waits until start_workers has set the final number of threads, which it does with the mutex locked. */
+static void wait_for_thread_count(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
@@ -113,7 +115,7 @@ static void *worker_main(void *argument)
     quern__worker *worker = argument;
     quern_jobs *jobs = worker->jobs;
     quern__job job;
-    wait_for_the_others(jobs);
+    wait_for_thread_count(jobs);
     quern__worker_set_up_thread(worker);
     quern__current_worker = worker;
     for (;;) {
@@ -128,17 +130,18 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* An idle worker gives itself back by its bit, and is somebody else's as soon as that is cleared again.
- * The count and the bit pair with the look at sleepers in notify (search.c). Counting down is relaxed: a
- * look at sleepers in vain does no harm. */
-static bool goes_idle(quern__worker *worker)
+/* Announces that a worker on a host thread is idle. Returns false if a job arrived meanwhile and the thread
+ * continues. Otherwise the worker belongs to the next thread that clears its bit. The count and the bit
+ * pair with the reads in notify (search.c). The decrement is relaxed: one needless check for sleepers does
+ * no harm. */
+static bool become_idle(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     uint32_t index = worker->index;
     quern__worker_begin_sleep_time(worker);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__worker_mask_set(&jobs->idle, index);
-    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
+    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last search */
     bool has_work = quern__jobs_has_any_job(jobs) || !quern__queue_is_empty(&worker->assigned);
     if (!has_work || !quern__worker_mask_clear(&jobs->idle, index)) return true;
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
@@ -146,8 +149,8 @@ static bool goes_idle(quern__worker *worker)
     return false;
 }
 
-/* Release at the end: pairs with the acquire in end_lent. Counting sleepers down is relaxed: a look at
- * them in vain does no harm. */
+/* Release at the end: pairs with the acquire in wait_for_host_calls. The decrement of sleeper_count is
+ * relaxed: one needless check for sleepers does no harm. */
 void quern__jobs_run_on_host_thread(void *argument)
 {
     quern__worker *worker = argument;
@@ -164,10 +167,10 @@ void quern__jobs_run_on_host_thread(void *argument)
         quern__worker_call_start(worker);
         while (quern__worker_find_job(worker, &job))
             quern__worker_run_job(worker, &job);
-        quern__worker_call_stop(worker); /* another thread may be this worker as soon as it is idle */
-    } while (!goes_idle(worker));
+        quern__worker_call_stop(worker); /* before the worker is idle and another thread may run it */
+    } while (!become_idle(worker));
     quern__current_worker = outer;
-    /* The mutex is the last that is touched of the pool; see end_lent. */
+    /* Unlocking the mutex is the last access to the pool; see wait_for_host_calls. */
     pthread_mutex_lock(&jobs->outside_mutex);
     atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_release);
     pthread_mutex_unlock(&jobs->outside_mutex);
@@ -188,10 +191,10 @@ static quern_result check_thread_count(uint32_t thread_count, uint32_t external_
                        function, (unsigned)thread_count, (unsigned)external_count, QUERN_MAX_THREADS);
 }
 
-static uint32_t choose_thread_count(uint32_t asked_count, uint32_t external_count,
+static uint32_t choose_thread_count(uint32_t requested_count, uint32_t external_count,
                                     const quern_processors *processors)
 {
-    if (asked_count != 0) return asked_count;
+    if (requested_count != 0) return requested_count;
     uint32_t processor_count = quern__count_processors_with_caller(processors);
     uint32_t most = QUERN_MAX_THREADS + 1 - external_count;
     return processor_count < most ? processor_count : most;
@@ -199,7 +202,7 @@ static uint32_t choose_thread_count(uint32_t asked_count, uint32_t external_coun
 
 /* --------------------------------------------------------------------------------------------- workers */
 
-/* The first guest is one of the threads. */
+/* The first external slot is already counted as one of the threads. */
 static uint32_t count_workers(uint32_t thread_count, uint32_t external_count)
 {
     return thread_count - 1 + external_count;
@@ -226,7 +229,7 @@ static bool init_worker(quern_jobs *jobs, quern__worker *worker, uint32_t index,
     return quern__parker_init(&worker->parker);
 }
 
-/* NULL, with nothing left behind, when there is no memory. */
+/* Returns the workers, or NULL, with nothing allocated, if there is no memory. */
 static quern__worker *make_workers(quern_jobs *jobs, uint32_t count)
 {
     quern__worker *workers =
@@ -249,14 +252,15 @@ static quern_result fail_workers(const char *function, const char *name, uint32_
 
 /* --------------------------------------------------------------------------------------- start and end */
 
-/* Relaxed: nobody else is in the pool yet. */
+/* Relaxed: no other thread is in the pool yet. */
 static void clear_mask(quern__worker_mask *mask)
 {
     for (uint32_t word = 0; word < QUERN__WORKER_MASK_WORDS; word++)
         atomic_store_explicit(&mask->words[word], 0, memory_order_relaxed);
 }
 
-/* Relaxed: threads outside learn nothing else from these. */
+/* Sets all values that depend on the number of threads. Relaxed: outside threads read nothing else through
+ * these members. */
 static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
 {
     jobs->thread_count = thread_count;
@@ -266,8 +270,8 @@ static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
                           memory_order_relaxed);
 }
 
-/* What follows from the number of threads. Nobody else is in the pool. So its stores are relaxed; starting
- * the threads publishes them. */
+/* Installs new workers and resets the state of sleep and stop. No other thread is in the pool; starting the
+ * threads publishes the relaxed stores. */
 static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
 {
     quern__count_forks();
@@ -287,8 +291,8 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t threa
     atomic_store_explicit(&jobs->active_thread_count, 0, memory_order_relaxed);
 }
 
-/* Workers that run on the host's threads begin idle. Relaxed: no thread from outside knows the pool yet. */
-static void offer_workers(quern_jobs *jobs)
+/* Makes all workers idle that will run on host threads. Relaxed: no outside thread knows the pool yet. */
+static void open_host_workers(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
@@ -299,15 +303,15 @@ static void offer_workers(quern_jobs *jobs)
     }
 }
 
-/* Returns how many there are, worker 0 included. The count is relaxed: starting the thread publishes it,
- * and this thread alone reads it before. */
+/* Starts the pool's threads. Returns the number of workers that exist, worker 0 included. The count is
+ * relaxed: starting a thread publishes it, and before that only this thread reads it. */
 static uint32_t start_threads(quern_jobs *jobs)
 {
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
         quern__worker *worker = &jobs->workers[index];
         atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
         quern__queues_open(&jobs->queues, &worker->assigned);
-        quern__worker_begin_idle_time(worker, quern__clock_ns()); /* until it comes */
+        quern__worker_begin_idle_time(worker, quern__clock_ns()); /* idle until it finds its first job */
         if (quern__thread_start(&worker->thread, jobs->stack_bytes, worker_main, worker)) continue;
         atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
         (void)quern__queues_close(&jobs->queues, &worker->assigned);
@@ -316,27 +320,28 @@ static uint32_t start_threads(quern_jobs *jobs)
     return jobs->thread_count;
 }
 
-/* When the system refuses a thread, the pool has as many as could be started. None of them begins before,
- * since all read how many there are: they come by the mutex. */
+/* Starts the pool's threads. If the system refuses one, fails with THREAD, and the pool keeps those that
+ * started. The threads wait for the mutex before they begin, because all of them read the final count. */
 static quern_result start_workers(quern_jobs *jobs, const char *function)
 {
     if (jobs->host_threads.submit != NULL) {
-        offer_workers(jobs);
+        open_host_workers(jobs);
         return QUERN_OK;
     }
-    const uint32_t asked_count = jobs->thread_count;
+    const uint32_t requested_count = jobs->thread_count;
     pthread_mutex_lock(&jobs->outside_mutex);
     const uint32_t count = start_threads(jobs);
     set_thread_count(jobs, count);
     pthread_mutex_unlock(&jobs->outside_mutex);
-    if (count == asked_count) return QUERN_OK;
+    if (count == requested_count) return QUERN_OK;
     return quern__fail(QUERN_ERROR_THREAD,
                        "%s: the system refused thread %u of %u of job pool '%s'; ask for fewer "
                        "(thread_count), or smaller stacks (stack_bytes, here %zu; 0: the system's default)",
-                       function, (unsigned)count, (unsigned)asked_count - 1, jobs->name, jobs->stack_bytes);
+                       function, (unsigned)count, (unsigned)requested_count - 1, jobs->name,
+                       jobs->stack_bytes);
 }
 
-/* Returns whether there was anything. */
+/* Runs all jobs that worker 0 may run. Returns whether there was any. */
 static bool drain(quern_jobs *jobs)
 {
     quern__worker *caller = &jobs->workers[0];
@@ -351,13 +356,14 @@ static bool drain(quern_jobs *jobs)
     return had_any;
 }
 
-/* The caller takes part like a worker of the pool, and alone runs what is for guests. Release: pairs with the
- * acquire in is_stopping. The count is relaxed: no worker rests before is_stopping is set. */
+/* Ends the pool's threads after all jobs have run. The caller runs jobs like a worker, and alone runs
+ * caller-only jobs. Release: pairs with the acquire in is_stopping. The count is relaxed: no worker rests
+ * before is_stopping is set. */
 static void end_threads(quern_jobs *jobs)
 {
     atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
     atomic_store_explicit(&jobs->is_stopping, true, memory_order_release);
-    give_permits(jobs);
+    wake_all(jobs);
     do
         (void)drain(jobs);
     while (rest(&jobs->workers[0]));
@@ -365,8 +371,8 @@ static void end_threads(quern_jobs *jobs)
         quern__thread_join(&jobs->workers[index].thread);
 }
 
-/* Nothing is assigned to workers that have ended; the caller runs what foreign threads may have. Returns
- * whether there was anything. */
+/* Closes all queues of assigned jobs, for workers whose threads have ended. The caller runs the jobs that
+ * outside threads assigned meanwhile. Returns whether there was any. */
 static bool close_assigned(quern_jobs *jobs)
 {
     bool had_any = false;
@@ -381,16 +387,16 @@ static bool close_assigned(quern_jobs *jobs)
     return had_any;
 }
 
-/* Until the last call of quern__jobs_run_on_host_thread is out of it. */
+/* Waits until the last call of quern__jobs_run_on_host_thread has unlocked the mutex. */
 static void wait_for_outside_mutex(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* Calls end when there is nothing to do; how long that takes is up to the host. Acquire: pairs with the
- * release at the end of quern__jobs_run_on_host_thread. */
-static void end_lent(quern_jobs *jobs)
+/* Waits until the host's calls have returned, which they do when there is no job; the host decides how long
+ * that takes. Acquire: pairs with the release at the end of quern__jobs_run_on_host_thread. */
+static void wait_for_host_calls(quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->active_thread_count, memory_order_acquire) != 0) {
         (void)drain(jobs);
@@ -399,35 +405,38 @@ static void end_lent(quern_jobs *jobs)
     wait_for_outside_mutex(jobs);
 }
 
-/* Threads from outside that have submitted or released something, and are not through with it. Acquire:
- * pairs with the release in quern__jobs_end_outside_call. */
+/* Waits until no outside thread is in a call that may submit jobs or end waits. Acquire: pairs with the
+ * release in quern__jobs_end_outside_call. */
 static void wait_for_outside_calls(const quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->outside_call_count, memory_order_acquire) != 0)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
-/* The caller is alone inside. Afterwards all jobs that were submitted before have run, and no thread works for the
- * pool. Acquire: pairs with the release at the end of quern__jobs_run_on_host_thread. */
+/* Ends the work of all workers. The caller is alone inside. Afterwards all jobs submitted before have run,
+ * and no thread works for the pool. Acquire: pairs with the release at the end of
+ * quern__jobs_run_on_host_thread. */
 static void end_workers(quern_jobs *jobs)
 {
     if (jobs->host_threads.submit == NULL) {
         end_threads(jobs);
         return;
     }
-    /* Calls from outside, and what the caller drains, may ask for lent workers again. */
+    /* Repeated because outside calls, and the jobs that the caller drains, may request host threads
+     * again. */
     do {
-        end_lent(jobs);
+        wait_for_host_calls(jobs);
         (void)drain(jobs);
     } while (atomic_load_explicit(&jobs->active_thread_count, memory_order_acquire) != 0 ||
              close_assigned(jobs));
 }
 
-/* Enters alone, for a resize or the end of the pool. False if another thread is inside, other than for the time
- * of a submit: such a thread is waited for, and meanwhile others submit without entering. seq_cst: pairs with
- * quern__jobs_begin_outside_call: a call that submits sees exclusive_request_count, or is counted before outside_call_count
- * is read here. So if there was no call, a thread that is inside afterwards is there for something else. Relaxed
- * at the end: a call that still sees the wish only submits without entering. */
+/* Enters exclusively, for a resize or the end of the pool. Returns false if another thread is inside,
+ * except for a thread that is inside to submit: the call waits for its end, and meanwhile other threads
+ * submit without entering. seq_cst: pairs with quern__jobs_begin_outside_call: a call that submits sees
+ * exclusive_request_count, or is counted before outside_call_count is read here. So if no call was counted,
+ * a thread inside is there for something else. Relaxed at the end: a call that still sees the request
+ * merely submits without entering. */
 static bool try_enter_exclusive(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;
@@ -443,11 +452,11 @@ static bool try_enter_exclusive(quern_jobs *jobs)
     }
 }
 
-/* ----------------------------------------------------------------------------------- replacing the workers */
+/* ------------------------------------------------------------------------------ replacing the workers */
 
-/* Threads outside may touch the workers again. A job that one of them submitted meanwhile lies in a queue, and
- * nobody was woken for it. The lock orders its push: before this look, or the visit after it succeeds. seq_cst:
- * pairs with quern__jobs_begin_visit. */
+/* Lets outside threads access the workers again, and wakes a worker if there are jobs: one may have been
+ * queued meanwhile without waking a worker. Either the lock orders its push before this check, or the visit
+ * after the push succeeds. seq_cst: pairs with quern__jobs_begin_visit. */
 static void open_to_visitors(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->is_replacing_workers, false, memory_order_seq_cst);
@@ -456,9 +465,9 @@ static void open_to_visitors(quern_jobs *jobs)
     if (quern__jobs_has_any_job(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
 }
 
-/* From now on no thread outside touches the workers. False, with nothing done, if one has asked for the host's
- * threads meanwhile, which then work for the pool. seq_cst and acquire: pairs with quern__jobs_begin_visit
- * and quern__jobs_end_visit. */
+/* Keeps outside threads from accessing the workers, and waits for visits in progress. Returns false, with
+ * nothing changed, if a visitor requested host threads meanwhile, which now work for the pool. seq_cst and
+ * acquire: pairs with quern__jobs_begin_visit and quern__jobs_end_visit. */
 static bool close_to_visitors(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->is_replacing_workers, true, memory_order_seq_cst);
@@ -472,21 +481,21 @@ static bool close_to_visitors(quern_jobs *jobs)
     return false;
 }
 
-/* Puts these in place of the pool's workers, which have ended, and starts the threads. */
-static quern_result start_with(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
+/* Replaces the pool's workers, whose threads have ended, and starts the new threads. */
+static quern_result install_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
 {
     quern__worker *before = jobs->workers;
     const uint32_t capacity = jobs->worker_capacity;
     for (uint32_t index = 0; index < jobs->worker_count; index++)
         quern__worker_return_spare_nodes(&before[index]);
-    quern__jobs_free_submitted_loops(jobs); /* they have slots for as many workers as there were */
+    quern__jobs_free_submitted_loops(jobs); /* submitted loops have one slot per old worker */
     set_workers(jobs, workers, thread_count);
     quern__jobs_rebind_worker_0(jobs, before);
     release_workers(jobs, before, capacity, capacity);
     return start_workers(jobs, "quern_jobs_resize");
 }
 
-/* The caller is alone inside, and leaves. */
+/* Replaces the workers by new ones for this many threads. The caller is alone inside, and leaves. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
     const uint32_t worker_count = count_workers(thread_count, jobs->external_count);
@@ -496,7 +505,7 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
         do
             end_workers(jobs);
         while (!close_to_visitors(jobs));
-        result = start_with(jobs, workers, thread_count);
+        result = install_workers(jobs, workers, thread_count);
         open_to_visitors(jobs);
     } else {
         result = fail_workers("quern_jobs_resize", jobs->name, worker_count);
@@ -540,7 +549,7 @@ static void release_pool(quern_jobs *jobs)
     release_memory(jobs);
 }
 
-/* Of a definition that is complete; see complete_def. */
+/* Allocates a pool from a definition that complete_def has completed. */
 static quern_jobs *allocate_pool(const quern_jobs_def *def)
 {
     quern_jobs *jobs = quern__allocate(&def->allocator, sizeof *jobs, _Alignof(quern_jobs));
@@ -548,7 +557,8 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     memset((void *)jobs, 0, sizeof *jobs);
     jobs->allocator = def->allocator;
     jobs->host_threads = def->host_threads;
-    jobs->observer = (quern__observer *)(void *)def->trace; /* it begins with one: see trace.h */
+    /* a trace begins with an observer; see trace.h */
+    jobs->observer = (quern__observer *)(void *)def->trace;
     jobs->requested_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;
     jobs->processors = def->processors;
@@ -570,8 +580,8 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     return NULL;
 }
 
-/* Nothing was submitted yet. */
-static void give_up(quern_jobs *jobs)
+/* Destroys a pool whose threads could not all be started. No job was submitted yet. */
+static void destroy_unstarted(quern_jobs *jobs)
 {
     if (quern__jobs_try_enter_exclusive(jobs)) {
         end_workers(jobs);
@@ -580,7 +590,7 @@ static void give_up(quern_jobs *jobs)
     release_pool(jobs);
 }
 
-/* Puts in place of zeros what they stand for. */
+/* Validates a definition and replaces zeros by their defaults. */
 static quern_result complete_def(quern_jobs_def *def)
 {
     if (def->name == NULL) def->name = "quern";
@@ -616,25 +626,25 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
     if (result == QUERN_OK)
         *out_jobs = jobs;
     else
-        give_up(jobs);
+        destroy_unstarted(jobs);
     return result;
 }
 
-static const char *why_busy(const quern_jobs *jobs)
+static const char *busy_reason(const quern_jobs *jobs)
 {
     return quern__jobs_registered_count(jobs) != 0
                ? "has threads that are registered (quern_jobs_unregister_thread)"
                : "is running work";
 }
 
-/* Jobs that still wait are dropped. One may be submitted by a thread outside at the same time: it runs. Afterwards
- * no thread and no counter knows the pool. */
-static void drop_waiting(quern_jobs *jobs)
+/* Drops the jobs that still wait for counters. If an outside thread submits such a job at the same time,
+ * the job runs. Afterwards no thread and no counter refers to the pool. */
+static void drop_waiting_jobs(quern_jobs *jobs)
 {
     do {
         quern__jobs_drop_links(jobs);
         wait_for_outside_calls(jobs);
-        end_lent(jobs);
+        wait_for_host_calls(jobs);
     } while (drain(jobs));
 }
 
@@ -642,7 +652,7 @@ void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
     if (quern__jobs_has_threads_elsewhere(jobs)) {
-        /* Its jobs are the parent's, and so are those who may hold its locks. */
+        /* The jobs, and the threads that may hold locks of the pool, belong to the parent. */
         quern__registration_forget(jobs);
         release_memory(jobs);
         return;
@@ -650,11 +660,11 @@ void quern_jobs_destroy(quern_jobs *jobs)
     if (quern__registration_of(jobs) != NULL) (void)quern_jobs_unregister_thread(jobs);
     if (!try_enter_exclusive(jobs)) {
         quern__violation(QUERN_ERROR_POOL_BUSY, "quern_jobs_destroy: job pool '%s' %s; it is left as it is",
-                         jobs->name, why_busy(jobs));
+                         jobs->name, busy_reason(jobs));
         return;
     }
     end_workers(jobs);
-    drop_waiting(jobs);
+    drop_waiting_jobs(jobs);
     quern__jobs_leave(jobs);
     release_pool(jobs);
 }
@@ -668,7 +678,7 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
     thread_count = choose_thread_count(thread_count, jobs->external_count, &jobs->processors);
     if (!try_enter_exclusive(jobs))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' %s", jobs->name,
-                           why_busy(jobs));
+                           busy_reason(jobs));
     return replace_workers(jobs, thread_count);
 }
 

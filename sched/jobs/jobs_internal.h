@@ -252,7 +252,7 @@ static inline uint32_t quern__worker_external_slot(const quern__worker *worker)
 }
 
 /* Returns how many workers may run a job now or later: the pool's own threads, unless they have stopped,
- * and the external threads inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see is_last_one
+ * and the external threads inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see is_last_awake
  * in wait.c. Relaxed for has_stopped: the external thread that saw the threads stop is then the only one
  * that still waits. */
 static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)

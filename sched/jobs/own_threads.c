@@ -4,8 +4,7 @@
 
 #include <stdio.h>
 
-/* The threads that a pool starts: what its definition says of them, and what they do before their first
- * job. */
+/* The threads that a pool starts: their stack size, processors and names. */
 
 /* ------------------------------------------------------------------------------------------ processors */
 
@@ -31,7 +30,7 @@ static bool has_any(const quern_processors *processors)
 
 typedef struct trial {
     const quern_processors *processors;
-    uint32_t refused; /* valid unless it may */
+    uint32_t refused; /* first processor that may not be used; valid if may_use is false */
     bool may_use;
 } trial;
 
@@ -42,7 +41,8 @@ static void *try_processors(void *argument)
     return NULL;
 }
 
-/* Only the system knows what it allows, so a thread tries it. Not the calling one, which would move. */
+/* Fails if the process may not use one of the processors. Only the system knows, so a temporary thread
+ * tries them; the calling thread must not move. */
 static quern_result check_processors(const quern_jobs_def *def)
 {
     quern__thread thread;
@@ -64,7 +64,7 @@ static quern_result check_processors(const quern_jobs_def *def)
 
 /* ------------------------------------------------------------------------------------------ definition */
 
-static quern_result check_hosts(const quern_jobs_def *def)
+static quern_result check_host_threads(const quern_jobs_def *def)
 {
     if (def->stack_bytes == 0 && !has_any(&def->processors)) return QUERN_OK;
     return quern__fail(
@@ -88,7 +88,7 @@ static quern_result check_stack(const quern_jobs_def *def)
 
 quern_result quern__jobs_check_own_threads(const quern_jobs_def *def)
 {
-    if (def->host_threads.submit != NULL) return check_hosts(def);
+    if (def->host_threads.submit != NULL) return check_host_threads(def);
     const quern_result result = check_stack(def);
     return result == QUERN_OK ? check_processors(def) : result;
 }
@@ -98,14 +98,15 @@ quern_result quern__jobs_check_own_threads(const quern_jobs_def *def)
 static void name_thread(const quern__worker *worker)
 {
     char number[QUERN__THREAD_NAME_BYTES];
-    char name[2 * QUERN__THREAD_NAME_BYTES]; /* more than is used, for compilers that do the sum */
+    /* larger than needed, for compilers that check the maximum length */
+    char name[2 * QUERN__THREAD_NAME_BYTES];
     int number_length = snprintf(number, sizeof number, "/%u", (unsigned)worker->index);
     int room = QUERN__THREAD_NAME_BYTES - 1 - number_length;
     snprintf(name, sizeof name, "%.*s%s", room, worker->jobs->name, number);
     quern__thread_set_name(name);
 }
 
-/* Processors that have been taken from the process since the pool was made are none of its business. */
+/* Ignores processors that were taken from the process after the pool was created. */
 void quern__worker_set_up_thread(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;

@@ -2,20 +2,20 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Threads from outside that keep a place for themselves.
+/* Registered threads: external threads that reserve a slot.
  *
- * A registered thread has reserved its place (enter.c): it always comes in there, and nobody else does. So
- * it is the same worker each time, and jobs can be assigned to it. Of all other threads it is told by a
- * list of its own, with an entry for each pool; the entries stand in the pools.
+ * A registered thread always enters through its slot (enter.c), and no other thread does. So it is the
+ * same worker each time, and jobs can be assigned to it. Each thread has a list of its registrations, one
+ * per pool; the pools contain the elements.
  *
- * An entry must not outlive its pool. So a pool is not destroyed while other threads are registered, and a
- * thread that ends gives back what it has not: a key of the system's tells that. Jobs that are assigned to
- * it then go to any worker, for there is nobody else. */
+ * An element must not outlive its pool. So a pool cannot be destroyed while other threads are registered,
+ * and a thread that ends releases its slots through the destructor of a thread-specific key. Jobs that are
+ * still assigned to it then go to any worker. */
 
 QUERN__FAST_THREAD_LOCAL quern__registration *quern__registrations;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* has a value in threads with entries */
+static pthread_key_t key; /* not NULL in threads with registrations */
 static bool has_key;
 
 static void unregister_at_thread_exit(void *value);
@@ -25,7 +25,8 @@ static void make_key(void)
     has_key = pthread_key_create(&key, unregister_at_thread_exit) == 0;
 }
 
-/* For a thread with entries the key's value is not NULL. False when the system refuses. */
+/* Makes the system call the key's destructor when the calling thread ends. Returns false if the system
+ * refuses the key. */
 static bool set_exit_key(void)
 {
     pthread_once(&key_once, make_key);
@@ -51,7 +52,7 @@ void quern__registration_forget(const quern_jobs *jobs)
 
 /* ----------------------------------------------------------------------------------------- registering */
 
-static quern_result refuse_inside(const quern_jobs *jobs, const char *function)
+static quern_result check_outside(const quern_jobs *jobs, const char *function)
 {
     if (quern__jobs_current_worker(jobs) == NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -59,7 +60,7 @@ static quern_result refuse_inside(const quern_jobs *jobs, const char *function)
                        jobs->name);
 }
 
-static quern_result refuse_again(const quern_jobs *jobs)
+static quern_result check_unregistered(const quern_jobs *jobs)
 {
     const quern__registration *entry = quern__registration_of(jobs);
     if (entry == NULL) return QUERN_OK;
@@ -91,8 +92,8 @@ static quern_result reserve_slot(quern_jobs *jobs, quern__registration **out_ent
 quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_index)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_register_thread", "jobs");
-    quern_result result = refuse_inside(jobs, "quern_jobs_register_thread");
-    if (result == QUERN_OK) result = refuse_again(jobs);
+    quern_result result = check_outside(jobs, "quern_jobs_register_thread");
+    if (result == QUERN_OK) result = check_unregistered(jobs);
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_register_thread");
     if (result == QUERN_OK && !set_exit_key())
         result = quern__fail(QUERN_ERROR_THREAD,
@@ -120,8 +121,8 @@ static void run_assigned(quern__worker *worker)
         }
 }
 
-/* Inside, so that nobody else is this worker before all is done, and those who wait for a place are told by
- * leaving. */
+/* Ends a registration inside the pool: no other thread can be this worker before all is done, and leaving
+ * wakes the threads that wait for a slot. empty: disposes of the assigned jobs. */
 static void end_registration(quern__registration *entry, void (*empty)(quern__worker *worker))
 {
     quern_jobs *jobs = entry->jobs;
@@ -135,7 +136,7 @@ static void end_registration(quern__registration *entry, void (*empty)(quern__wo
 quern_result quern_jobs_unregister_thread(quern_jobs *jobs)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_unregister_thread", "jobs");
-    quern_result result = refuse_inside(jobs, "quern_jobs_unregister_thread");
+    quern_result result = check_outside(jobs, "quern_jobs_unregister_thread");
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_unregister_thread");
     if (result != QUERN_OK) return result;
     quern__registration *entry = quern__registration_of(jobs);
@@ -147,7 +148,7 @@ quern_result quern_jobs_unregister_thread(quern_jobs *jobs)
     return QUERN_OK;
 }
 
-/* Jobs of a thread that is about to be gone are not for it to run. */
+/* Hands the jobs assigned to a thread that is ending to the other workers. */
 static void hand_over_assigned(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
@@ -156,7 +157,7 @@ static void hand_over_assigned(quern__worker *worker)
         quern__jobs_notify(jobs, NULL, scope);
 }
 
-/* In a forked process the pools belong to the parent. */
+/* After a fork the pools belong to the parent; the child only forgets them. */
 static void unregister_at_thread_exit(void *value)
 {
     (void)value;
@@ -171,7 +172,7 @@ static void unregister_at_thread_exit(void *value)
 
 /* --------------------------------------------------------------------------------------- for assigned.c */
 
-/* The look at the reserved half orders nothing, so it is relaxed. */
+/* Relaxed: the reserved bit orders nothing else. */
 bool quern__jobs_is_slot_registered(const quern_jobs *jobs, uint32_t slot)
 {
     return (atomic_load_explicit(&jobs->external_slots, memory_order_relaxed) >> (32 + slot) & 1) != 0;

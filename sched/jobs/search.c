@@ -2,57 +2,59 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Sleeping and waking.
+/* How workers find jobs, sleep and wake.
  *
- * A worker without a job searches (it is counted in searching_count), spinning for a while; then it sleeps.
- * Whoever pushes jobs wakes at most one sleeper, and none while somebody searches, because waking costs the
+ * A worker without a job searches, counted in searching_count: it spins for a while, then sleeps. A thread
+ * that pushes a job wakes at most one sleeper, and none while a worker searches, because waking costs the
  * waker a system call of several microseconds.
  *
  *     pusher (push, notify)              worker (search, sleep)
  *     bottom = b + 1                     searching_count -= 1
  *     fence A                            idle |= me, sleeper_count += 1
  *     read sleeper_count; if not 0:      fence B
- *         fence C                        look at all jobs; sleep if there are none
+ *         fence C                        read all deques and queues; sleep if there are no jobs
  *         read searching_count, idle
  *         wake one if none and some
  *
- * No job is left lying while everybody sleeps: of A and B one comes first. If it is the pusher's, the
- * worker sees the job and does not sleep. If it is the worker's, the pusher sees a sleeper, and then the
- * same holds for its look at searching_count and idle: it wakes this worker or another one.
+ * No job is forgotten while all workers sleep. One of the fences A and B is first. If A is, the worker
+ * sees the job and does not sleep. If B is, the pusher sees a sleeper, and by the same argument its reads
+ * of searching_count and idle are recent enough: it wakes this worker or another one.
  *
- * Fence A is on the way of every push, and B is not on the way of anything. So where the system can do it
- * (Linux: membarrier), the sleeper makes every thread of the process go through a fence at B, and A is
- * only an order for the compiler. Spinning comes before B, so that it is rare; a pool that does not spin
- * has a fence at A.
+ * Each push executes fence A, while fence B is rare and delays no work. So if the system supports it
+ * (Linux: membarrier), the sleeper executes a fence on every thread of the process at B, and A only orders
+ * the compiler. Workers spin before B so that B is rare. A pool that does not spin has a real fence at A.
  *
- * No job is left lying while there are sleepers and only the pusher is awake: a searcher that finds a job
- * stops searching, and when it was the last, looks again (fence, all jobs) and wakes one for what it sees.
- * A pusher that woke nobody because of that searcher pushed before that look (C and this fence); one that
- * pushed after it saw no searcher. Each woken worker does the same, so a burst of jobs wakes workers in a
- * growing tree. A worker that leaves sleep always searches first, whatever woke it: it may have used up the
- * wake-up that was meant for another job than the one it finds.
+ * No job is forgotten while there are sleepers and only the pusher is awake. A searcher that finds a job
+ * stops searching. If it was the last searcher, it reads all deques and queues again (fence, all jobs) and
+ * wakes a worker if it sees a job. A pusher that woke no worker because of this searcher pushed before
+ * that read (C and this fence); a pusher that pushed after it saw no searcher. Each woken worker does the
+ * same, so a burst of jobs wakes workers in a growing tree. A worker that stops sleeping always searches
+ * first, whatever woke it, because it may have used up the wake-up for another job than the one that it
+ * finds.
  *
- * A permit given to a worker is kept until taken (sched/jobs/thread.h), so wake-ups with an addressee (the
- * pool stops, what somebody waits for is done, there is a job for this worker alone) need none of this.
- * Permits left over from an earlier wait cost one round without a result.
+ * A permit given to a worker is stored until the worker takes it (sched/jobs/thread.h). So wake-ups of one
+ * certain worker need no protocol: at the end of the pool, at the end of its wait, or for a job assigned
+ * to it. A permit left over from an earlier wait costs one needless round.
  *
- * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle
- * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
- * then it is that one or nobody. In the latter case it is one that may run any job, if there is one: who has
- * a closed job on its stack might not. The same is done by one that falls asleep as the last and leaves jobs.
+ * Workers that sleep in a wait (wait.c) may not run every job. If no idle worker is left, a pusher wakes a
+ * waiting worker in two cases. First, the pusher's work belongs to what that worker waits for. Second, all
+ * workers wait, so that no other one could run the job. In the second case the pusher prefers a worker
+ * without a closed job on its stack, because that worker may run any job. A worker that is the last to
+ * fall asleep and leaves jobs does the same.
  *
- * tests/models has models of this, which include this file. */
+ * tests/models has models of this protocol, which include this file. */
 
 /* ----------------------------------------------------------------------------------------------- sleep */
 
-/* It pairs with quern__worker_mask_clear. */
+/* Pairs with quern__worker_mask_clear. */
 void quern__worker_mask_set(quern__worker_mask *mask, uint32_t index)
 {
-    /* Release: a lent worker is handed over by its bit. Acquire: see assigned.c. */
+    /* Release: the bit hands over a worker of the host's threads. Acquire: see assigned.c. */
     atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_acq_rel);
 }
 
-/* Acquire: pairs with the release in quern__worker_mask_set; release, for the next one who sets it. */
+/* Acquire: pairs with the release in quern__worker_mask_set. Release: for the next thread that sets the
+ * bit. */
 bool quern__worker_mask_clear(quern__worker_mask *mask, uint32_t index)
 {
     uint64_t bit = (uint64_t)1 << (index % 64);
@@ -75,8 +77,9 @@ bool quern__jobs_has_any_job(const quern_jobs *jobs)
     return false;
 }
 
-/* Relaxed: the permit, or what the host does, carries the order. */
-static void rouse(quern_jobs *jobs, uint32_t index)
+/* Wakes an idle worker whose bit the caller has cleared: gives a permit, or requests a host thread.
+ * Relaxed: the permit, or the host, orders the count. */
+static void start_waking(quern_jobs *jobs, uint32_t index)
 {
     quern__worker *worker = &jobs->workers[index];
     if (jobs->host_threads.submit == NULL) {
@@ -89,8 +92,9 @@ static void rouse(quern_jobs *jobs, uint32_t index)
     jobs->host_threads.submit(jobs->host_threads.user_data, quern__jobs_run_on_host_thread, worker);
 }
 
-/* Of several wakers, the one that clears the bit does it. The look pairs with quern__worker_mask_set of one that
- * falls asleep: see above, idle. */
+/* Wakes one idle worker and returns true; returns false if there is none. Of several wakers, the one that
+ * clears a worker's bit wakes it. The load pairs with quern__worker_mask_set of a worker that falls asleep;
+ * see `idle` in the protocol above. */
 static bool wake_idle(quern_jobs *jobs)
 {
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
@@ -98,15 +102,15 @@ static bool wake_idle(quern_jobs *jobs)
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
             if (!quern__worker_mask_clear(&jobs->idle, index)) continue;
-            rouse(jobs, index);
+            start_waking(jobs, index);
             return true;
         }
     }
     return false;
 }
 
-/* Workers that could run a job at some time without being woken: all that are not asleep in a wait.
- * seq_cst: pairs with sleep_in_wait and quern__jobs_try_enter; see is_last_one in wait.c. */
+/* Returns whether all workers are asleep in waits, so that none could run a job without being woken.
+ * seq_cst: pairs with sleep_in_wait and quern__jobs_try_enter; see is_last_awake in wait.c. */
 static bool all_are_blocked(const quern_jobs *jobs)
 {
     uint32_t participant_count = quern__jobs_participant_count(jobs);
@@ -114,44 +118,49 @@ static bool all_are_blocked(const quern_jobs *jobs)
     return blocked_count >= participant_count && blocked_count != 0;
 }
 
-/* Relaxed: a wrong answer wakes one too many, or leaves it to all_are_blocked. */
-static bool waits_for(const quern__worker *worker, const void *serving, const void *scope)
+/* Returns whether the worker waits for one of the two scopes. Relaxed: a wrong result wakes one worker too
+ * many, or leaves the job to the check of all_are_blocked. */
+static bool waits_for(const quern__worker *worker, const void *served_scope, const void *scope)
 {
     const void *awaited = atomic_load_explicit(&worker->awaited_scope, memory_order_relaxed);
-    if (awaited != NULL && (quern__scope_matches(serving, awaited) || quern__scope_matches(scope, awaited)))
+    if (awaited != NULL &&
+        (quern__scope_matches(served_scope, awaited) || quern__scope_matches(scope, awaited)))
         return true;
     uint32_t more_count = atomic_load_explicit(&worker->more_awaited_count, memory_order_relaxed);
     for (uint32_t i = 0; i < more_count; i++) {
         awaited = atomic_load_explicit(&worker->more_awaited_scopes[i], memory_order_relaxed);
-        if (quern__scope_matches(serving, awaited) || quern__scope_matches(scope, awaited)) return true;
+        if (quern__scope_matches(served_scope, awaited) || quern__scope_matches(scope, awaited))
+            return true;
     }
     return false;
 }
 
-/* Of those asleep in a wait. */
+/* Workers that are asleep in a wait. */
 typedef enum sleeper_kind {
-    WAITS_FOR_IT, /* one that waits for what the pusher serves, or for what the job is counted by */
-    MAY_RUN_ALL,  /* one that has no closed job on its stack */
+    WAITS_FOR_IT, /* waits for the scope that the pusher serves, or for the job's scope */
+    MAY_RUN_ALL,  /* has no closed job on its stack */
     ANY_SLEEPER
 } sleeper_kind;
 
-static bool is_of_kind(const quern__worker *sleeper, sleeper_kind kind, const void *serving,
+static bool is_of_kind(const quern__worker *sleeper, sleeper_kind kind, const void *served_scope,
                        const void *scope)
 {
-    if (kind == WAITS_FOR_IT) return waits_for(sleeper, serving, scope);
+    if (kind == WAITS_FOR_IT) return waits_for(sleeper, served_scope, scope);
     return kind == ANY_SLEEPER || !quern__worker_has_closed_job(sleeper);
 }
 
-/* The look pairs with quern__worker_mask_set of one that falls asleep in a wait; acquire: what is read of that
- * one was written before. */
-static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *serving, const void *scope)
+/* Wakes one worker of this kind that sleeps in a wait; returns false if there is none. The load pairs with
+ * quern__worker_mask_set of a worker that falls asleep. Acquire: that worker wrote the members read here
+ * before it set its bit. */
+static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *served_scope,
+                             const void *scope)
 {
     for (uint32_t word = 0; word < (jobs->worker_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_ACQUIRE);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
             quern__worker *worker = &jobs->workers[index];
-            if (!is_of_kind(worker, kind, serving, scope)) continue;
+            if (!is_of_kind(worker, kind, served_scope, scope)) continue;
             if (!quern__worker_mask_clear(&jobs->blocked, index)) continue;
             quern__parker_give(&worker->parker);
             return true;
@@ -160,39 +169,40 @@ static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *se
     return false;
 }
 
-/* One that waits for it; when all are blocked, and none does, one that may run it: who has a
- * closed job on its stack may not run another (deque.h). */
-static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
+/* Wakes a worker that waits for one of the scopes. If there is none and all workers are blocked, wakes one
+ * that may run the job; a worker with a closed job on its stack may not run another closed job
+ * (deque.h). */
+static void wake_blocked(quern_jobs *jobs, const void *served_scope, const void *scope)
 {
-    if (wake_one_blocked(jobs, WAITS_FOR_IT, serving, scope) || !all_are_blocked(jobs)) return;
-    if (!wake_one_blocked(jobs, MAY_RUN_ALL, serving, scope) && !quern__scope_is_closed(scope))
-        wake_one_blocked(jobs, ANY_SLEEPER, serving, scope);
+    if (wake_one_blocked(jobs, WAITS_FOR_IT, served_scope, scope) || !all_are_blocked(jobs)) return;
+    if (!wake_one_blocked(jobs, MAY_RUN_ALL, served_scope, scope) && !quern__scope_is_closed(scope))
+        wake_one_blocked(jobs, ANY_SLEEPER, served_scope, scope);
 }
 
-/* The looks pair with the counts of searchers and sleepers: see above, fence C. What the worker serves is
- * its own word: relaxed. */
+/* The loads pair with the counts of searchers and sleepers; see fence C above. The load of served_scope is
+ * relaxed: the worker wrote it itself. */
 void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope)
 {
-    quern__handshake_fence(); /* between the push and the look at searchers */
+    quern__handshake_fence(); /* fence C: between the push and the read of searching_count */
     if (atomic_load_explicit(&jobs->searching_count, QUERN__HANDSHAKE_RELAXED) != 0) return;
     if (wake_idle(jobs)) return;
     if (atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) == 0) return;
-    const void *serving =
+    const void *served_scope =
         worker != NULL ? atomic_load_explicit(&worker->served_scope, memory_order_relaxed) : NULL;
-    wake_blocked(jobs, serving, scope);
+    wake_blocked(jobs, served_scope, scope);
 }
 
-/* One that sleeps in a wait has its bit in another mask, and needs no more than the permit. */
+/* A worker that sleeps in a wait has its bit in another mask, and needs only the permit. */
 void quern__worker_wake(quern__worker *worker)
 {
     if (quern__worker_mask_clear(&worker->jobs->idle, worker->index))
-        rouse(worker->jobs, worker->index);
+        start_waking(worker->jobs, worker->index);
     else
         quern__parker_give(&worker->parker);
 }
 
-/* One look at each word: workers that fall asleep again meanwhile are not woken again. Relaxed: it is a
- * hint, and mask_clear decides. */
+/* Wakes all idle workers. Each mask word is read once, so that workers that fall asleep again are not woken
+ * again. Relaxed: the word is a hint; quern__worker_mask_clear decides. */
 void quern_jobs_wake(quern_jobs *jobs)
 {
     if (jobs == NULL || !quern__jobs_begin_visit(jobs)) return;
@@ -200,26 +210,26 @@ void quern_jobs_wake(quern_jobs *jobs)
         uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], memory_order_relaxed);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
-            if (quern__worker_mask_clear(&jobs->idle, index)) rouse(jobs, index);
+            if (quern__worker_mask_clear(&jobs->idle, index)) start_waking(jobs, index);
         }
     }
     quern__jobs_end_visit(jobs);
 }
 
-/* Setting the bit and counting pair with the looks in notify: see above, fence B. Counting down is
- * relaxed: a look at sleepers in vain does no harm. */
+/* Setting the bit and incrementing the count pair with the reads in notify; see fence B above. The
+ * decrement is relaxed: one needless check for sleepers does no harm. */
 void quern__worker_sleep(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     quern__worker_mask_set(&jobs->idle, worker->index);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
-    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
+    quern__jobs_sleeper_fence(jobs); /* fence B: between the announcement and the last search */
     if (!quern__jobs_has_any_job(jobs) && quern__queue_is_empty(&worker->assigned)) {
         quern__worker_prepare_sleep(worker);
         quern__worker_park(worker, 0);
         quern__worker_leave_shared_processor(worker);
     }
-    /* A waker has cleared it already, unless the permit came from somebody else. */
+    /* A waker has cleared the bit already, unless the permit was given for another reason. */
     quern__worker_mask_clear(&jobs->idle, worker->index);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     worker->has_slept = true;
@@ -227,8 +237,7 @@ void quern__worker_sleep(quern__worker *worker)
 
 /* ---------------------------------------------------------------------------------------------- search */
 
-/* Once around the others. Victims are looked at before they are stolen from, so that spinning only
- * reads. */
+/* Visits each other deque once. Checks a deque before stealing, so that spinning only reads. */
 static bool steal_any(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
@@ -257,22 +266,22 @@ static bool take_queued(quern__worker *worker, quern__queue_index index, quern__
     return quern__queues_take(&worker->jobs->queues, index, NULL, out_job);
 }
 
-static bool look_around(quern__worker *worker, quern__job *out_job)
+static bool search_others(quern__worker *worker, quern__job *out_job)
 {
     return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || steal_any(worker, out_job) ||
            take_queued(worker, QUERN__QUEUE_NORMAL, out_job);
 }
 
-static bool look_everywhere(quern__worker *worker, quern__job *out_job)
+static bool search_everywhere(quern__worker *worker, quern__job *out_job)
 {
-    return look_around(worker, out_job) || take_queued(worker, QUERN__QUEUE_LOW, out_job);
+    return search_others(worker, out_job) || take_queued(worker, QUERN__QUEUE_LOW, out_job);
 }
 
 bool quern__worker_try_take_job(quern__worker *worker, quern__job *out_job)
 {
     return quern__worker_take_assigned(worker, NULL, out_job) ||
            take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job) ||
-           look_everywhere(worker, out_job);
+           search_everywhere(worker, out_job);
 }
 
 bool quern__worker_peek_job(const quern__worker *worker, quern__job *out_job)
@@ -293,7 +302,7 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
     uint64_t spin_ns = worker->jobs->spin_ns;
     do {
         for (uint32_t look = 0; look < QUERN__SCANS_PER_CLOCK_READ; look++) {
-            if (quern__worker_take_assigned(worker, NULL, out_job) || look_everywhere(worker, out_job))
+            if (quern__worker_take_assigned(worker, NULL, out_job) || search_everywhere(worker, out_job))
                 return true;
             if (quern__parker_has_permit(&worker->parker)) return false;
             quern__relax();
@@ -303,8 +312,8 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
     return false;
 }
 
-/* Counting searchers down pairs with the look at them in notify_sleepers; counting up is relaxed, since it
- * only keeps others from waking somebody. */
+/* Searches for a job and spins meanwhile. Decrementing searching_count pairs with its read in
+ * quern__jobs_notify_sleepers. Incrementing it is relaxed: it only keeps pushers from waking workers. */
 static bool search(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
@@ -314,7 +323,7 @@ static bool search(quern__worker *worker, quern__job *out_job)
     bool found = spin(worker, start_ns, out_job);
     if (found && quern__observer_is_recording(jobs->observer))
         quern__worker_report_event(worker, QUERN__JOB_EVENT_STEAL, start_ns, 1);
-    /* The write of a handshake with notify: the fence follows below, or in quern__worker_sleep. */
+    /* The write of a handshake with notify. Its fence follows below, or in quern__worker_sleep. */
     uint32_t before = atomic_fetch_sub_explicit(&jobs->searching_count, 1, QUERN__HANDSHAKE_RELAXED);
     if (!found || before != 1) return found;
     quern__handshake_fence();
@@ -324,7 +333,7 @@ static bool search(quern__worker *worker, quern__job *out_job)
     return true;
 }
 
-/* Takes finished jobs off their counter; then one of what waited for that. */
+/* Subtracts finished jobs from their counter, then takes a job that this has submitted, if any. */
 static bool take_continuation(quern__worker *worker, quern__job *out_job)
 {
     if (worker->done_count == 0) return false;
@@ -339,7 +348,7 @@ bool quern__worker_find_job(quern__worker *worker, quern__job *out_job)
     if (!worker->has_slept) {
         if (quern__worker_take_assigned(worker, NULL, out_job)) return true;
         if (take_queued(worker, QUERN__QUEUE_HIGH, out_job)) return true;
-        if (pop_own(worker, out_job) || look_around(worker, out_job)) return true;
+        if (pop_own(worker, out_job) || search_others(worker, out_job)) return true;
         if (take_continuation(worker, out_job)) return true;
         if (take_queued(worker, QUERN__QUEUE_LOW, out_job)) return true;
     }

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Jobs that are submitted, or run as they are by the call that gives them. Where a submitted job goes is a
- * matter of who submits it: a worker puts it into its own deque, all others into a queue. */
+/* Submitted jobs, and jobs that run inside the call. A worker pushes a submitted job into its own deque; an
+ * outside thread, or a job with a priority or a fixed worker, uses a queue. */
 
 enum {
-    FULL_FOR_JOBS = 32,   /* a deque that was full counts as full for so many more */
-    MAX_INLINE_DEPTH = 64 /* jobs on one stack that ran in the call that submitted them */
+    ASSUMED_FULL_COUNT = 32, /* number of next submits for which a full deque counts as full */
+    MAX_INLINE_DEPTH = 64    /* jobs on one stack that run inside the call that submitted them */
 };
 
 /* ---------------------------------------------------------------------------------- running a job here */
@@ -75,7 +75,7 @@ static uint32_t payload_room(const quern_job_def *def)
     return QUERN_JOB_PAYLOAD_BYTES - extra_count * (uint32_t)sizeof(uintptr_t);
 }
 
-static quern_result refuse_def(const quern_jobs *jobs, const quern_job_def *def, const char *function)
+static quern_result fail_def(const quern_jobs *jobs, const quern_job_def *def, const char *function)
 {
     if (jobs == NULL) return quern__fail_null(function, "jobs");
     if (def == NULL) return quern__fail_null(function, "def");
@@ -102,7 +102,7 @@ static bool has_extras(const quern_job_def *def)
     return ((uintptr_t)def->cancel | (uintptr_t)def->name) != 0;
 }
 
-/* Whether it asks for more than plain jobs do, in one test for all of it. */
+/* Returns whether the definition uses more than function, payload and counter; one test for all members. */
 static bool is_special(const quern_job_def *def)
 {
     return ((uintptr_t)def->cancel | (uintptr_t)def->name | (uintptr_t)def->priority |
@@ -120,17 +120,17 @@ static quern_result check_worker(const quern_jobs *jobs, const quern_job_def *de
     return quern__jobs_check_assigned(jobs, def->on_worker, function);
 }
 
-/* Of one that is not special. */
-static bool is_good_and_plain(const quern_jobs *jobs, const quern_job_def *def)
+/* Returns whether a definition that is not special is valid. */
+static bool is_valid_plain(const quern_jobs *jobs, const quern_job_def *def)
 {
     return jobs != NULL && def != NULL && def->function != NULL &&
            def->payload_bytes <= QUERN_JOB_PAYLOAD_BYTES &&
            (def->payload_bytes == 0) == (def->payload == NULL);
 }
 
-static bool is_good(const quern_jobs *jobs, const quern_job_def *def)
+static bool is_valid(const quern_jobs *jobs, const quern_job_def *def)
 {
-    return is_good_and_plain(jobs, def) && (uint32_t)def->priority <= QUERN_PRIORITY_LOW &&
+    return is_valid_plain(jobs, def) && (uint32_t)def->priority <= QUERN_PRIORITY_LOW &&
            def->payload_bytes <= payload_room(def);
 }
 
@@ -146,11 +146,12 @@ static void run_submitted(quern__job *job, quern__worker *worker)
     quern__job_count_down(job, worker);
 }
 
-/* What few jobs have stands in the last words of their data, behind the payload, and which of it is told by
- * the function that runs them. So all others know nothing of it. */
+/* Optional members of a job, in the last words of its data behind the payload. The job's run function
+ * determines which of them exist, so jobs without them pay nothing. */
 enum {
-    LAST_WORD = QUERN__JOB_DATA_WORDS - 1,               /* the name; of a job without one the request */
-    SECOND_LAST_WORD = LAST_WORD > 0 ? LAST_WORD - 1 : 0 /* the request, of a job with a name */
+    /* name; of a job without a name, the cancel object */
+    LAST_WORD = QUERN__JOB_DATA_WORDS - 1,
+    SECOND_LAST_WORD = LAST_WORD > 0 ? LAST_WORD - 1 : 0 /* cancel object of a job with a name */
 };
 
 static bool is_cancelled(const quern__job *job, uint32_t word)
@@ -193,7 +194,7 @@ quern_job_function *quern__job_function(const quern__job *job)
     return is_submitted ? (quern_job_function *)(uintptr_t)job->target : NULL;
 }
 
-/* Casts: nobody writes through these words. */
+/* The casts remove const; no code writes through these words. */
 static void add_extras(const quern_job_def *def, quern__job *job)
 {
     if (def->name == NULL) {
@@ -209,8 +210,9 @@ static void add_extras(const quern_job_def *def, quern__job *job)
 _Static_assert(sizeof(uintptr_t) * QUERN__JOB_DATA_WORDS >= QUERN_JOB_PAYLOAD_BYTES,
                "room for the payload");
 
-/* Word by word, as it was probably written a moment ago: a processor can read back a store that has not
- * reached the cache, but not several at once, and then everything before has to end first. */
+/* Copies word by word, because the caller probably wrote the payload just before: a processor forwards a
+ * single store that has not reached the cache, but not several stores at once, and would then wait for all
+ * earlier ones. */
 static void copy_payload(const quern_job_def *def, uintptr_t *data)
 {
     const unsigned char *payload = def->payload;
@@ -224,7 +226,7 @@ static void copy_payload(const quern_job_def *def, uintptr_t *data)
         memcpy(&data[word_count], payload + word_count * sizeof(uintptr_t), rest);
 }
 
-/* Returns how many words of the data are in use. */
+/* Makes a job without name and cancel object. Returns how many words of its data are used. */
 static uint32_t make_plain_job(const quern_job_def *def, quern__job *job)
 {
     job->run = run_submitted;
@@ -249,8 +251,8 @@ static quern__queue_index queue_of(const quern_job_def *def)
 
 /* ----------------------------------------------------------------------------------------------- nodes */
 
-/* Nodes go from the store to a worker and back a few at a time: so most jobs that wait for a counter take no
- * lock. A worker's own need none: nobody else touches them. */
+/* Nodes move between the store and a worker in groups, so that most jobs that wait for a counter lock no
+ * mutex. A worker's spare nodes need none, because only that worker accesses them. */
 enum { FEW_NODES = 32, MOST_SPARE_NODES = 2 * FEW_NODES };
 
 static bool is_of(const quern__worker *worker, const quern_jobs *jobs)
@@ -272,7 +274,7 @@ static quern__node *take_node(quern_jobs *jobs, quern__worker *worker)
     return node;
 }
 
-static void give_few_nodes(quern__worker *worker)
+static void return_few_nodes(quern__worker *worker)
 {
     quern__node *list = worker->spare_nodes, *last = list;
     for (uint32_t i = 1; i < FEW_NODES; i++)
@@ -283,11 +285,11 @@ static void give_few_nodes(quern__worker *worker)
     quern__queues_return_nodes(&worker->jobs->queues, list);
 }
 
-static void give_node(quern__worker *worker, quern__node *node)
+static void recycle_node(quern__worker *worker, quern__node *node)
 {
     node->next = worker->spare_nodes;
     worker->spare_nodes = node;
-    if (++worker->spare_count == MOST_SPARE_NODES) give_few_nodes(worker);
+    if (++worker->spare_count == MOST_SPARE_NODES) return_few_nodes(worker);
 }
 
 void quern__worker_return_spare_nodes(quern__worker *worker)
@@ -299,8 +301,9 @@ void quern__worker_return_spare_nodes(quern__worker *worker)
 
 /* --------------------------------------------------------------------------------------- where it goes */
 
-/* A worker that is looking for its next job takes the first one itself: nobody has to be woken for it. */
-static void tell(quern__worker *worker, const void *scope)
+/* Notifies other workers of a pushed job, unless this worker searches for a job and takes this one
+ * itself. */
+static void notify_unless_claimed(quern__worker *worker, const void *scope)
 {
     if (worker->claims_next_job)
         worker->claims_next_job = false;
@@ -308,7 +311,7 @@ static void tell(quern__worker *worker, const void *scope)
         quern__jobs_notify(worker->jobs, worker, scope);
 }
 
-static void put_node(quern__node *node, quern__worker *worker)
+static void push_node(quern__node *node, quern__worker *worker)
 {
     quern_jobs *jobs = node->jobs;
     const void *scope = node->job.scope;
@@ -317,10 +320,10 @@ static void put_node(quern__node *node, quern__worker *worker)
         node->queue = QUERN__QUEUE_NORMAL;
     }
     bool is_plain = node->queue == QUERN__QUEUE_NORMAL && is_of(worker, jobs) &&
-                    !quern__scope_is_closed(scope); /* or a wait in a node would find it in the deque */
+                    !quern__scope_is_closed(scope); /* a wait inside a node would find it in the deque */
     if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
-        give_node(worker, node);
-        tell(worker, scope);
+        recycle_node(worker, node);
+        notify_unless_claimed(worker, scope);
         return;
     }
     bool is_for_caller = node->queue == QUERN__QUEUE_CALLER;
@@ -331,13 +334,13 @@ static void put_node(quern__node *node, quern__worker *worker)
         quern__jobs_notify(jobs, NULL, scope);
 }
 
-/* Not inlined: workers submit most nodes. While the workers are being replaced, the thread that replaces them looks
- * for the job afterwards. */
+/* Submits from an outside thread. Not inlined, because workers submit most nodes. While the workers are
+ * being replaced, the replacing thread looks for queued jobs afterwards. */
 __attribute__((noinline)) static void submit_from_outside(quern__node *node)
 {
     quern_jobs *jobs = node->jobs;
     if (quern__jobs_begin_visit(jobs)) {
-        put_node(node, NULL);
+        push_node(node, NULL);
         quern__jobs_end_visit(jobs);
         return;
     }
@@ -350,7 +353,7 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
     if (QUERN__UNLIKELY(!is_of(worker, node->jobs) && quern__jobs_current_worker(node->jobs) == NULL))
         submit_from_outside(node);
     else
-        put_node(node, worker);
+        push_node(node, worker);
 }
 
 quern__node *quern__node_create(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)
@@ -368,8 +371,8 @@ static quern_result fail_memory(const char *function)
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
 }
 
-/* Relaxed: whoever sees the counter above zero learns nothing else from it. Cast: the scope of a submitted
- * job is its counter. */
+/* Increments the job's counter. Relaxed: a thread that sees the counter above zero learns nothing else from
+ * it. Cast: the scope of a submitted job is its counter. */
 static void count_job(const quern__job *job)
 {
     quern_counter *counter = (quern_counter *)(uintptr_t)job->scope;
@@ -386,8 +389,9 @@ static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, que
     return QUERN_OK;
 }
 
-/* Looking again at how full the deque is means to fetch a cache line that thieves write. So one that was
- * full counts as full for the next few jobs; others are busy with it anyway. */
+/* Returns whether the deque has room. Reading `top` again fetches a cache line that thieves write. So a
+ * deque that was full counts as full for the next ASSUMED_FULL_COUNT jobs; the other workers are busy with
+ * it anyway. */
 static bool has_room(quern__worker *worker)
 {
     if (!quern__deque_was_full(&worker->deque)) return true;
@@ -396,13 +400,14 @@ static bool has_room(quern__worker *worker)
         return false;
     }
     if (!quern__deque_is_full(&worker->deque)) return true;
-    worker->assumed_full_count = FULL_FOR_JOBS;
+    worker->assumed_full_count = ASSUMED_FULL_COUNT;
     return false;
 }
 
-/* Counted like any other, since it may add to its counter, or submit what has to wait for that. What this
- * worker keeps back is not settled before: it is counted by the counter of what this job was submitted by,
- * which cannot finish meanwhile. */
+/* Runs a job inside the call that submits it. Its counter is incremented like for any other job, because
+ * the job may add to its counter or submit jobs that wait for it. The worker's finished jobs are not
+ * subtracted before: their counter also counts the job that submits this one, and cannot reach zero
+ * meanwhile. */
 static void run_inline(quern__worker *worker, quern__job *job)
 {
     const int64_t floor = worker->floor;
@@ -416,8 +421,9 @@ static void run_inline(quern__worker *worker, quern__job *job)
     quern__worker_flush_finished(worker);
 }
 
-/* A full deque means that there is enough for all to do, so this worker does the job itself; but jobs that
- * submit jobs that submit jobs must not use up its stack. */
+/* Submits to the worker's deque. If the deque is full, there are enough jobs for all workers, and this
+ * worker runs the job itself. Nested submits could overflow its stack, so beyond MAX_INLINE_DEPTH the job
+ * goes to a queue. */
 static inline quern_result submit_to(quern__worker *worker, quern__job *job, uint32_t word_count,
                                      const char *function)
 {
@@ -461,7 +467,7 @@ quern_result quern__job_submit(quern_jobs *jobs, quern__job *job, quern__queue_i
 
 /* ------------------------------------------------------------------------------------- after counters */
 
-/* Counted before it can run. */
+/* The job is counted before it can run. */
 quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                      quern_counter *const *after, uint32_t after_count,
                                      const char *function)
@@ -487,7 +493,7 @@ quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, qu
 __attribute__((noinline)) static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
 {
     quern__job job;
-    if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
+    if (!is_valid(jobs, def)) return fail_def(jobs, def, "quern_jobs_submit");
     quern_result result = check_worker(jobs, def, "quern_jobs_submit");
     if (result == QUERN_OK)
         result = quern__check_after_list(def->after, def->after_count, def->counter, "quern_jobs_submit");
@@ -500,7 +506,7 @@ __attribute__((noinline)) static quern_result submit_special(quern_jobs *jobs, c
 
 quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def)
 {
-    if (QUERN__UNLIKELY(!is_good_and_plain(jobs, def))) return refuse_def(jobs, def, "quern_jobs_submit");
+    if (QUERN__UNLIKELY(!is_valid_plain(jobs, def))) return fail_def(jobs, def, "quern_jobs_submit");
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker == NULL || is_special(def)) return submit_special(jobs, def);
     quern__job job;
@@ -510,7 +516,7 @@ quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def)
 
 quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def, quern_counter *after)
 {
-    if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit_after");
+    if (!is_valid(jobs, def)) return fail_def(jobs, def, "quern_jobs_submit_after");
     if (after == NULL) return quern__fail_null("quern_jobs_submit_after", "after");
     if (after == def->counter)
         return quern__fail(

@@ -4,46 +4,50 @@
 
 /* Waiting.
  *
- * A worker that waits inside a job keeps that job on its stack. If it ran just any other job meanwhile,
- * that one could wait as well and so on: stacks would grow without bound, and a wait for something short
- * could be held up by something long. So it helps with what it waits for, and nothing else:
+ * A worker that waits inside a job keeps that job on its stack. If it ran any other job meanwhile, that
+ * job could wait as well, and so on: stacks would grow without bound, and a short wait could take as long
+ * as a long job. So the waiting worker runs only jobs that bring its wait closer to its end:
  *
- *     1. jobs in its own deque that the current job has put there, or a guest outside of jobs (above `floor`),
- *     2. jobs whose scope is what it waits for: in a queue, its own newest, and the oldest of others,
- *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's
- *        scope (`serving`) and how full its deque was then (`serving_from`); everything above is a part of
- *        that scope;
- *     4. the same for what such a worker waits for in its turn, and so on.
+ *     1. jobs in its own deque from `floor` on, which the current job has pushed, or an external thread
+ *        outside of jobs;
+ *     2. jobs with the awaited scope: in a queue, its own newest job, and the oldest jobs of other deques;
+ *     3. jobs submitted by jobs of that scope: a worker that runs a job publishes the job's scope
+ *        (served_scope) and the bottom of its deque at the begin (served_from_index); the jobs from that
+ *        index on belong to the scope;
+ *     4. the jobs that such a worker waits for, found by the same rules.
  *
  *     A waits for S      B serves S, waits for T      C serves T: |older|part of T, so of S|
- *                                                              serving_from
+ *                                                              served_from_index
  *
- * When the jobs that the waiting job made have been stolen, everything older in its deque was stolen
- * before: thieves take the oldest first. So one pair of words for a worker, for what it took last, is
- * enough.
+ * Thieves take the oldest job first. So once the jobs that the waiting job pushed were stolen, everything
+ * older in its deque was stolen before. Therefore one pair of words per worker, for the job that it took
+ * last, is enough.
  *
- * A wait for any of several does all this for each of them; it ends when one is done, or when its time has
- * come. A job that it has begun to help with is not interrupted.
+ * A wait for any of several scopes applies the rules to each of them. It ends when one is done or when its
+ * time is up. A job that the worker runs meanwhile is not interrupted.
  *
- * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs
- * here instead of elsewhere: a matter of time, not of correctness. But a closed job (deque.h) is taken only
- * by who waits for its graph, whatever those words say; or, where any job is taken, by a worker that has no
- * closed job on its stack (closed_depth).
+ * The pair may change while another worker reads it. Then at worst the reader takes a job that does not
+ * belong to S, which runs here instead of elsewhere: a matter of time, not of correctness. A closed job
+ * (deque.h) is different, whatever those words say: only a worker that waits for its graph takes it, or,
+ * where any job is allowed, a worker without a closed job on its stack (closed_depth).
  *
- * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
- * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
- * of depth. Waits with a limit count as asleep from beginning to end, and who finds at the end of one that
- * all others wait takes a job, too: so workers that come back to such waits again and again go on as well.
- * Only nodes of graphs have to wait for it: what somebody waits for inside a node must not depend on other
- * nodes. What is assigned to a worker (assigned.c) nobody else can run, so it does so in its waits, to the
- * same limit; beyond, only what it waits for. A pusher that finds all of them asleep wakes one (search.c),
- * and a guest that leaves looks, too. */
+ * Progress: at least one worker always continues. A worker sleeps in a wait only while another worker of
+ * the pool is not asleep in one. The last worker does not sleep while there is any job that it may run; it
+ * runs such jobs, up to a maximal depth (rescue). A wait with a time limit counts as asleep from begin to
+ * end; if at its end all other workers wait, it runs such a job, too. So workers that repeat such waits
+ * continue as well. Progress is not guaranteed for nodes of graphs: what a thread awaits inside a node
+ * must not depend on other nodes. No other worker may run the jobs assigned to a worker (assigned.c), so
+ * it runs them in its waits, up to the same depth; beyond that depth, only those that it waits for. A
+ * pusher that finds all workers asleep wakes one (search.c), and so does an external thread that leaves. */
 
 enum {
-    MAX_SCOPES = 8,         /* how many waits one helper follows */
-    MAX_RESCUE_DEPTH = 256, /* jobs on one stack that a wait was not for, and nobody else was left for */
-    MAX_ASIDE = 32,         /* jobs that a rescuer looks behind */
-    CROWDED_YIELDS = 4      /* of a wait, before it sleeps; sleeping at once took a tenth more of time */
+    MAX_SCOPES = 8, /* scopes that one helper follows from worker to worker */
+    /* unrelated jobs on one stack that waits ran because no other worker was left */
+    MAX_RESCUE_DEPTH = 256,
+    MAX_MOVED_JOBS = 32, /* jobs that a rescuing worker moves to the queue to reach others */
+    /* Yields of a wait before it sleeps, if the pool is oversubscribed. Sleeping at once took a tenth
+     * longer. */
+    OVERSUBSCRIBED_YIELDS = 4
 };
 
 /* --------------------------------------------------------------------------------------- running a job */
@@ -61,15 +65,16 @@ void quern__worker_run_own_job(quern__worker *worker, quern__job *job)
 
 void quern__worker_run_job(quern__worker *worker, quern__job *job)
 {
-    /* The worker's own words: relaxed loads see its last store. */
-    const void *serving = atomic_load_explicit(&worker->served_scope, memory_order_relaxed);
+    /* The worker's own words: relaxed loads see its last stores. */
+    const void *served_scope = atomic_load_explicit(&worker->served_scope, memory_order_relaxed);
     int64_t from = atomic_load_explicit(&worker->served_from_index, memory_order_relaxed);
     int64_t bottom = quern__deque_bottom(&worker->deque);
     atomic_store_explicit(&worker->served_from_index, bottom, memory_order_relaxed);
-    /* Release pairs with the acquire in take_part: who sees the scope sees where it begins. */
+    /* Release: pairs with the acquire in steal_related_from. A thread that sees the scope sees its
+     * begin. */
     atomic_store_explicit(&worker->served_scope, job->scope, memory_order_release);
     quern__worker_run_own_job(worker, job);
-    atomic_store_explicit(&worker->served_scope, serving, memory_order_relaxed);
+    atomic_store_explicit(&worker->served_scope, served_scope, memory_order_relaxed);
     atomic_store_explicit(&worker->served_from_index, from, memory_order_relaxed);
 }
 
@@ -80,9 +85,9 @@ static bool has_own(const quern__worker *worker)
     return quern__deque_bottom(&worker->deque) > worker->floor && !quern__deque_looks_empty(&worker->deque);
 }
 
-/* Whether its own next job is of another counter than those it has finished. Relaxed: the worker wrote the
- * scope itself. */
-static bool turns_to_another(quern__worker *worker)
+/* Returns whether its own next job has another counter than the jobs that it has finished. Relaxed: the
+ * worker wrote the scope itself. */
+static bool next_has_other_counter(quern__worker *worker)
 {
     const quern__deque_slot *next =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
@@ -96,27 +101,28 @@ static bool pop_own(quern__worker *worker, quern__job *out_job)
     return slot != NULL;
 }
 
-static void run_filler(quern__job *job, quern__worker *worker)
+static void run_placeholder(quern__job *job, quern__worker *worker)
 {
     (void)job;
     (void)worker;
 }
 
-/* Its own newest job, put there by a job below on its stack, or by a guest before it, when that is what it
- * waits for; else its oldest. A filler takes the place of the newest, so that those jobs find the deque as
- * deep as they left it: `floor` would stand above what they push next. */
+/* Takes an awaited job from the worker's own deque: the newest job if it has the awaited scope, otherwise
+ * the oldest one. The newest job may have been pushed by an enclosing job, or by an external thread before
+ * it. A placeholder replaces it, so that those jobs find the deque as deep as they left it; otherwise their
+ * `floor` would be above what they push next. */
 static bool take_awaited(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     if (quern__deque_looks_empty(&worker->deque)) return false;
     const quern__deque_slot *newest =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
-    /* Relaxed: the worker wrote it itself. */
+    /* Relaxed: the worker wrote the scope itself. */
     if (!quern__scope_matches(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited))
         return quern__deque_steal_for(&worker->deque, awaited, INT64_MAX, awaited, out_job);
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot == NULL) return false;
     quern__deque_read_slot(slot, out_job);
-    quern__deque_push(&worker->deque, &(quern__job){.run = run_filler}, 0);
+    quern__deque_push(&worker->deque, &(quern__job){.run = run_placeholder}, 0);
     return true;
 }
 
@@ -133,7 +139,7 @@ static void add_scope(scopes *set, const void *scope)
     set->items[set->count++] = scope;
 }
 
-/* Relaxed: as above, what is read may be changing. */
+/* Relaxed: the words are hints and may change meanwhile. */
 static void add_more_scopes(scopes *set, const quern__worker *victim)
 {
     uint32_t count = atomic_load_explicit(&victim->more_awaited_count, memory_order_relaxed);
@@ -141,10 +147,11 @@ static void add_more_scopes(scopes *set, const quern__worker *victim)
         add_scope(set, atomic_load_explicit(&victim->more_awaited_scopes[i], memory_order_relaxed));
 }
 
-/* Acquire: pairs with the release in quern__worker_run_job. The rest is relaxed: see above, the pair is read
- * while it may be changing. */
-static bool take_part(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
-                      quern__job *out_job)
+/* Steals a job that belongs to the scope from the victim, and adds the scopes that the victim waits for to
+ * `set`. Acquire: pairs with the release in quern__worker_run_job. The other loads are relaxed: they are
+ * hints and may change meanwhile. */
+static bool steal_related_from(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
+                               quern__job *out_job)
 {
     int64_t from = INT64_MAX;
     if (quern__scope_matches(atomic_load_explicit(&victim->served_scope, memory_order_acquire), scope)) {
@@ -156,7 +163,7 @@ static bool take_part(quern__worker *victim, const void *scope, scopes *set, con
            quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
 }
 
-static bool steal_part(quern__worker *worker, const void *awaited, quern__job *out_job)
+static bool steal_related(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     const quern_jobs *jobs = worker->jobs;
     scopes set = {.items = {awaited}, .count = 1};
@@ -164,7 +171,7 @@ static bool steal_part(quern__worker *worker, const void *awaited, quern__job *o
     for (uint32_t i = 0; i < set.count; i++)
         for (uint32_t index = 0; index < jobs->worker_count; index++)
             if (index != worker->index &&
-                take_part(&jobs->workers[index], set.items[i], &set, awaited, out_job))
+                steal_related_from(&jobs->workers[index], set.items[i], &set, awaited, out_job))
                 return true;
     return false;
 }
@@ -183,8 +190,8 @@ static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__j
     return false;
 }
 
-/* What guests alone may run; seldom is there any. */
-static bool take_for_guests(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+/* Takes a caller-only job, if the worker is external. There rarely is any. */
+static bool take_caller_only(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern__queues *queues = &worker->jobs->queues;
     if (QUERN__LIKELY(quern__queue_looks_empty(queues, QUERN__QUEUE_CALLER))) return false;
@@ -197,9 +204,9 @@ static bool take_for_guests(quern__worker *worker, const quern__wait *wait, quer
 
 static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (take_for_guests(worker, wait, out_job)) return true;
+    if (take_caller_only(worker, wait, out_job)) return true;
     for (uint32_t i = 0; i <= wait->more_count; i++)
-        if (steal_part(worker, scope_of(wait, i), out_job)) return true;
+        if (steal_related(worker, scope_of(wait, i), out_job)) return true;
     return false;
 }
 
@@ -210,7 +217,7 @@ static bool has_limit(const quern__wait *wait)
     return wait != NULL && wait->until_ns != 0;
 }
 
-/* seq_cst: pairs with the look in is_last_one. */
+/* seq_cst: pairs with the load in is_last_awake. */
 static void count_blocked(quern_jobs *jobs, bool is_blocked)
 {
     if (is_blocked)
@@ -219,9 +226,9 @@ static void count_blocked(quern_jobs *jobs, bool is_blocked)
         atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
 }
 
-/* Tells others what the worker waits for, from now on. Relaxed: they read it as a hint. In a wait with a
- * limit it counts as blocked all the time: it may never get to sleep. */
-static void tell_scopes(quern__worker *worker, const quern__wait *wait)
+/* Publishes the scopes that the worker waits for; NULL: none. Relaxed: other workers read them as hints. In
+ * a wait with a time limit the worker counts as blocked from begin to end, because it may never sleep. */
+static void publish_scopes(quern__worker *worker, const quern__wait *wait)
 {
     uint32_t more_count = wait != NULL ? wait->more_count : 0;
     if (QUERN__UNLIKELY(has_limit(worker->wait) != has_limit(wait)))
@@ -236,17 +243,19 @@ static void tell_scopes(quern__worker *worker, const quern__wait *wait)
     atomic_store_explicit(&worker->more_awaited_count, more_count, memory_order_relaxed);
 }
 
-/* What the worker waits for is not what the job waits for that it runs meanwhile. */
+/* Runs a job inside a wait. The wait's scopes are not published meanwhile, because the job may wait for
+ * others. */
 static void run_meanwhile(quern__worker *worker, quern__job *job)
 {
     const quern__wait *wait = worker->wait;
-    tell_scopes(worker, NULL);
+    publish_scopes(worker, NULL);
     quern__worker_run_job(worker, job);
-    tell_scopes(worker, wait);
+    publish_scopes(worker, wait);
 }
 
-/* Finished jobs must not be kept back while this worker does something else. */
-static bool settle_some(quern__worker *worker)
+/* Subtracts finished jobs from their counter before this worker does something else. Returns whether there
+ * were any. */
+static bool flush_some(quern__worker *worker)
 {
     bool has_some = worker->done_count != 0;
     quern__worker_flush_finished(worker);
@@ -260,7 +269,7 @@ static bool help_with(const quern__wait *wait, quern__worker *worker)
     return wait->help(wait, worker);
 }
 
-/* One that this worker alone may run, so that nobody has to wait for as long as this one waits. */
+/* Takes a job that this worker alone may run, so that such jobs do not wait until this wait ends. */
 static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     if (QUERN__LIKELY(quern__queue_is_empty(&worker->assigned))) return false;
@@ -270,23 +279,23 @@ static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern_
     return false;
 }
 
-/* One that the wait is not for. */
-static void run_aside(quern__worker *worker, quern__job *job)
+/* Runs a job that the wait does not depend on. */
+static void run_unrelated(quern__worker *worker, quern__job *job)
 {
     worker->rescue_depth++;
     run_meanwhile(worker, job);
     worker->rescue_depth--;
 }
 
-/* Does something toward the end of the wait, if there is anything. What it has finished is taken off before
- * it turns to something else: the wait may be over. `look` counts tries in vain: those that take a lock are
- * rarer. */
+/* Does one piece of work that brings the wait closer to its end. Returns false if there is none. Finished
+ * jobs are subtracted before the worker turns to other work, because the wait may be over. `look` counts
+ * unsuccessful tries; those that lock a mutex are made less often. */
 static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
 {
     quern__job job;
-    if (wait->more_count != 0 && settle_some(worker)) return true;
+    if (wait->more_count != 0 && flush_some(worker)) return true;
     if (has_own(worker)) {
-        if (turns_to_another(worker) && settle_some(worker)) return true;
+        if (next_has_other_counter(worker) && flush_some(worker)) return true;
         if (pop_own(worker, &job)) {
             quern__worker_run_own_job(worker, &job);
             return true;
@@ -294,28 +303,29 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     }
     if (help_with(wait, worker)) return true;
     if (take_assigned(worker, wait, &job)) {
-        run_aside(worker, &job);
+        run_unrelated(worker, &job);
         return true;
     }
     bool found = take_from_others(worker, wait, &job) ||
                  (look % QUERN__SCANS_PER_CLOCK_READ == 0 && take_from_queues(worker->jobs, wait, &job));
-    if (!found) return settle_some(worker);
+    if (!found) return flush_some(worker);
     run_meanwhile(worker, &job);
     return true;
 }
 
-/* seq_cst: pairs with the count in sleep_in_wait and the swap in quern__jobs_try_enter, all of which have
- * one order. Participants first: one that comes in after that look sees this one blocked. */
-static bool is_last_one(const quern_jobs *jobs)
+/* Returns whether all participants except this worker are blocked. seq_cst: one order with the count in
+ * sleep_in_wait and the swap in quern__jobs_try_enter. Participants are read first: a thread that enters
+ * after that read sees this worker as blocked. */
+static bool is_last_awake(const quern_jobs *jobs)
 {
     uint32_t participant_count = quern__jobs_participant_count(jobs);
     return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >= participant_count;
 }
 
-/* Any job that may run where this worker waits, if it can be reached without taking others. The newest of
- * the queues first, as the likeliest to be what the wait comes down to: older ones would wait in their
- * turn, and the stack would grow to its limit. Out of deques the oldest, as thieves do, also out of its
- * own: see take_awaited. */
+/* Takes any job that may run inside this wait and can be reached without taking others. From the queues it
+ * takes the newest job, because the wait most likely depends on that one: older jobs would wait in turn,
+ * and the stack would grow to its limit. From deques, its own one included, it takes the oldest job, like a
+ * thief; see take_awaited. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
@@ -334,9 +344,9 @@ static bool steal_oldest(quern_jobs *jobs, quern__job *out_job)
     return false;
 }
 
-/* Moves the oldest job of some deque, which may not run here and hides others, to the queue, where all can
- * take it. False when there is none, or no memory. */
-static bool put_aside(quern__worker *worker)
+/* Moves the oldest job of some deque to the queue, where every worker can take it: the job may not run here
+ * and hides others. Returns false if there is no job or no memory. */
+static bool move_oldest_to_queue(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     quern__node *node = quern__queues_take_node(&jobs->queues);
@@ -361,27 +371,27 @@ static bool take_allowed_of_any(quern__worker *worker, const quern__wait *wait, 
     return false;
 }
 
-/* Any job that the waiting worker may run, also behind those that it may not. */
+/* Takes any job that may run inside this wait, also one that is hidden by jobs that may not. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     for (uint32_t count = 0; !take_allowed_of_any(worker, wait, out_job); count++)
-        if (count == MAX_ASIDE || !put_aside(worker)) return false;
+        if (count == MAX_MOVED_JOBS || !move_oldest_to_queue(worker)) return false;
     return true;
 }
 
-/* Where no worker is left that is not asleep in a wait. If there are jobs that may not run here, somebody
- * else is told who may run them. */
+/* Takes a job that the wait does not depend on, if no other worker is awake. If there are only jobs that
+ * may not run here, notifies a worker that may run them. */
 static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
+    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_awake(worker->jobs)) return false;
     if (find_any(worker, wait, out_job)) return true;
     if (quern__worker_has_closed_job(worker) && quern__jobs_has_any_job(worker->jobs))
         quern__jobs_notify(worker->jobs, NULL, QUERN__ANY_SCOPE);
     return false;
 }
 
-/* A last look after the announcement that this worker sleeps. */
-static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+/* Searches once more after the worker has announced its sleep. */
+static bool search_before_sleep(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     if (take_assigned(worker, wait, out_job) || take_from_others(worker, wait, out_job) ||
         take_from_queues(worker->jobs, wait, out_job))
@@ -389,17 +399,18 @@ static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern
     return rescue(worker, wait, out_job);
 }
 
-/* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a
- * job to run instead. The counts pair with the looks in notify, is_last_one and quern__jobs_leave.
- * Counting sleepers down is relaxed: a look in vain does no harm. */
+/* Sleeps until the wait may be over or the worker has a permit; see the head of search.c. Returns whether
+ * there is a job to run instead. The counts pair with the reads in quern__jobs_notify_sleepers,
+ * is_last_awake and quern__jobs_leave. The decrement of sleeper_count is relaxed: one needless check does
+ * no harm. */
 static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
     quern__worker_mask_set(&jobs->blocked, worker->index);
     if (!has_limit(wait)) count_blocked(jobs, true);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
-    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
+    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last search */
+    bool found = !wait->is_done(wait) && search_before_sleep(worker, wait, out_job);
     if (!found && !wait->is_done(wait)) quern__worker_park(worker, wait->until_ns);
     quern__worker_mask_clear(&jobs->blocked, worker->index);
     if (!has_limit(wait)) count_blocked(jobs, false);
@@ -407,22 +418,24 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
     return found;
 }
 
-/* At the end of a wait with a limit, which may have been too short for a sleep: else all could come back to
- * such waits for ever, and nobody would take what none of them is for. */
-static void rescue_in_the_end(quern__worker *worker, const quern__wait *wait)
+/* Runs an unrelated job at the end of a wait with a time limit, which may have been too short for a sleep.
+ * Otherwise all workers could repeat such waits for ever while no worker runs the jobs that they do not
+ * depend on. */
+static void rescue_at_timeout(quern__worker *worker, const quern__wait *wait)
 {
     quern__job job;
-    if (rescue(worker, wait, &job)) run_aside(worker, &job);
+    if (rescue(worker, wait, &job)) run_unrelated(worker, &job);
 }
 
 static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
 {
     quern__job job;
-    if (sleep_in_wait(worker, wait, &job)) run_aside(worker, &job);
+    if (sleep_in_wait(worker, wait, &job)) run_unrelated(worker, &job);
 }
 
-/* yield_count: since the worker has begun to look in vain. A wait with a limit spins for half of it at most,
- * and leaves the processor to others for the rest. */
+/* Returns whether the worker should sleep now. yield_count: yields since its search became unsuccessful. A
+ * wait with a time limit spins for at most half of its remaining time, and leaves the processor to other
+ * threads afterwards. */
 static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint64_t *start_ns,
                             uint32_t *yield_count)
 {
@@ -435,7 +448,7 @@ static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint
     uint64_t spun_ns = now_ns - *start_ns;
     if (wait->until_ns != 0 && spun_ns + now_ns >= wait->until_ns) return true;
     if (quern__jobs_is_oversubscribed(worker->jobs)) {
-        if (++*yield_count > CROWDED_YIELDS) return true;
+        if (++*yield_count > OVERSUBSCRIBED_YIELDS) return true;
         quern__thread_yield();
         return false;
     }
@@ -462,16 +475,16 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
         sleep_or_rescue(worker, wait);
         start_ns = 0;
     }
-    if (has_limit(wait) && quern__clock_ns() >= wait->until_ns) rescue_in_the_end(worker, wait);
+    if (has_limit(wait) && quern__clock_ns() >= wait->until_ns) rescue_at_timeout(worker, wait);
 }
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
 {
     const quern__wait *outer = worker->wait;
     quern__worker_flush_finished(worker);
-    tell_scopes(worker, wait);
+    publish_scopes(worker, wait);
     wait_until_done(worker, wait);
     quern__worker_note_job_found(worker);
-    tell_scopes(worker, outer);
+    publish_scopes(worker, outer);
     quern__worker_flush_finished(worker);
 }

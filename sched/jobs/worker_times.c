@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* What a pool tells of its workers: where their time goes, and what they do between jobs.
+/* Times and events that a pool reports about its workers.
  *
- *     busy           |  dry                                 |  busy
- *        finds no job|spins      |sleeps               |woken|finds one
+ *     busy           |  idle                                |  busy
+ *        finds no job|spins      |sleeps              |woken|finds a job
  *
- * The times are written by the worker alone. Who reads them at the moment at which one of these begins or
- * ends may count it not at all, or twice: nothing but a figure of one frame depends on it, so relaxed order
- * will do. */
+ * Each worker writes its own times. A thread that reads them at the moment when a period begins or ends
+ * may count that period twice or not at all. Only the figures of one frame depend on it, so relaxed order
+ * is enough. */
 
 static uint64_t read_time(const _Atomic uint64_t *time_ns)
 {
@@ -35,7 +35,7 @@ void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns)
     if (read_time(&worker->times.idle_since_ns) == 0) set_time(&worker->times.idle_since_ns, now_ns);
 }
 
-/* The clock is looked at only where somebody wants to know. */
+/* Reads the clock only if a profiler reads idle times. */
 void quern__worker_end_idle_time(quern__worker *worker)
 {
     quern__worker_times *times = &worker->times;
@@ -89,7 +89,7 @@ void quern__worker_report_event(const quern__worker *worker, quern__job_event ev
 
 /* -------------------------------------------------------------------------------------- named work */
 
-/* Relaxed: the worker alone writes it, and readers (describe_jobs.c) need only a recent value. */
+/* Relaxed: the worker alone writes the name, and readers (describe_jobs.c) need only a recent value. */
 quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
 {
     const quern__named_work work = {.name = name,
@@ -99,7 +99,7 @@ quern__named_work quern__worker_publish_name(quern__worker *worker, const char *
     return work;
 }
 
-/* Relaxed: see above. */
+/* Relaxed: see quern__worker_publish_name. */
 void quern__worker_retract_name(quern__worker *worker, const quern__named_work *work)
 {
     quern__observer *observer = worker->jobs->observer;

@@ -4,54 +4,55 @@
 
 /* Two workers on one processor.
  *
- * A pool with no more threads than processors spins, which is of use only if each worker has a processor to
- * itself. The system may put a worker that is woken on the processor of the thread that wakes it, although
- * another processor is idle, and leave it there for milliseconds. Virtual machines do so a lot: there an idle
- * processor looks as if another guest had it. Then a spinning worker takes away time that the worker with the
- * work needs, and a loop that two workers should share takes as long as on one.
+ * A pool with at most as many threads as processors spins, which is useful only if each worker has a
+ * processor to itself. The system may place a woken worker on the processor of its waker, although another
+ * processor is idle, and leave it there for milliseconds. This is frequent in virtual machines, where an
+ * idle processor looks as if another machine used it. Then a spinning worker takes time from the worker
+ * that has a job, and a loop shared by two workers takes as long as on one.
  *
- * So each worker notes the processor on which it begins to do something. A worker that spins compares now and
- * then:
+ * So each worker publishes the processor on which it begins work. A spinning worker compares from time to
+ * time:
  *
  *     a worker with a job is on its processor        the spinning worker moves away, or else sleeps
- *     a worker was woken and does not run yet        the spinning worker yields: it may be in the way
+ *     a worker was woken and does not run yet        the spinning worker yields: it may block that worker
  *
- * A worker that is woken compares as soon as it runs. If it shares the processor, it has two choices:
+ * A woken worker compares as soon as it runs. If it shares the processor, it has two choices:
  *
  *     move away   costs the woken worker the time in which an idle processor wakes up, 40 to 60 us in a virtual
- *                 machine, and milliseconds if that processor has other work. The waker goes on at once.
- *     stay        the job begins at once, and the waker is kept from running until the job ends: the system
- *                 notices the idle processor only after milliseconds.
+ *                 machine, and milliseconds if that processor has other work. The waker continues at once.
+ *     stay        the job begins at once, and the waker does not run until the job ends: the system notices
+ *                 the idle processor only after milliseconds.
  *
- * So the worker stays for a job that is probably shorter than a move, and goes back to sleep after it without
- * spinning; it moves away for everything else. Both times are measured. `longest_ns` of a function rises at once
- * and falls slowly; a function that was never seen counts as brief, once. `move_ns` is kept between MIN_MOVE_NS
- * and MAX_MOVE_NS, and falls with each stay, so that it is measured again. Only a worker of a pool that spins
- * takes the time, and only from one sleep to the next, so jobs of a worker that is awake pay nothing.
+ * So the worker stays for a job that is probably shorter than a move, and then sleeps again without
+ * spinning; it moves away for all other work. Both times are measured. `longest_ns` of a function rises at
+ * once and falls slowly; an unknown function counts as short, once. `move_ns` is kept between MIN_MOVE_NS
+ * and MAX_MOVE_NS, and falls with each stay, so that a move is tried and measured again. Only workers of a
+ * pool that spins measure, and only from one sleep to the next, so jobs of a worker that is awake cost
+ * nothing.
  *
  * The waker may keep the woken worker from running. After a worker has found itself on a shared processor,
- * threads that wake it yield for some time, if it does not run yet (checked_wakeup_count). A worker that did all of
- * a long loop alone, although others were awake or woken, yields as well: they may wait for its processor.
+ * threads that wake it yield if it does not run yet, for the next CHECKED_WAKEUPS wake-ups
+ * (checked_wakeup_count). A worker that did all of a long loop alone, although others were awake or woken,
+ * yields as well: they may wait for its processor.
  *
- * Guests can make more workers than there are processors, and then some are always kept from running: no worker
- * spins any longer (a worker that waits yields a few times, then sleeps), and a worker with work that it can do
- * alone does not share it, for another worker would only take turns with those who are awake, and be waited for
- * in the end.
+ * External threads can make more workers than there are processors. While more are awake, no worker spins
+ * (a worker that waits yields a few times, then sleeps), and a worker does not share work that it can do
+ * alone: another worker would only compete for a processor, and the first would wait for it at the end.
  *
- * A pool moves only threads of its own that are not pinned, and lets them go wherever they might go before.
- * What is noted may be old, for the system moves threads at any time. Then a worker moves, sleeps or yields in
- * vain, or spins to the end: a matter of time, not of correctness. So relaxed order is enough everywhere
- * here. */
+ * The pool moves only its own threads, unless they are pinned, and restores the set of processors that
+ * each may use. Published processors may be outdated, because the system moves threads at any time. Then a
+ * worker moves, sleeps or yields needlessly, or spins to the end: a matter of time, not of correctness. So
+ * relaxed order is enough in this file. */
 
 enum {
     CHECKED_WAKEUPS = 64,
-    MIN_MOVE_NS = 50000,   /* what a move to an idle processor takes */
-    MAX_MOVE_NS = 1000000, /* the waker may not be kept from running for longer */
-    UNKNOWN_NS = 400000,   /* a function that took the place of another in the table counts as so long */
-    FALL_SHIFT = 3         /* measured times fall by an eighth of the difference */
+    MIN_MOVE_NS = 50000,   /* typical duration of a move to an idle processor */
+    MAX_MOVE_NS = 1000000, /* longest time for which a stay may block the waker */
+    UNKNOWN_NS = 400000,   /* assumed duration of a function that replaces another one in the table */
+    FALL_SHIFT = 3         /* measured times fall by 1/8 of the difference */
 };
 
-/* Relaxed, as all in this file. Written only when it changes, since others read it while they spin. */
+/* Stores only changes, because spinning workers read the member. */
 void quern__worker_publish_processor(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0) return;
@@ -70,14 +71,14 @@ static bool is_asleep(const quern__worker *worker)
     return atomic_load_explicit(&worker->times.asleep_since_ns, memory_order_relaxed) != 0;
 }
 
-/* Woken, and not yet running. */
+/* Returns whether the worker was woken and does not run yet. */
 static bool is_being_woken(const quern__worker *worker)
 {
     return is_asleep(worker) && quern__parker_has_permit(&worker->parker);
 }
 
-/* The processors of the others that have a job. An outside thread that has left the pool counts as well: it
- * goes on with something else. */
+/* Lists the processors of all other workers that have a job. A thread that has left its external slot
+ * counts, too: it continues with other work. */
 static uint32_t list_busy_processors(const quern__worker *worker, uint32_t *processors)
 {
     const quern_jobs *jobs = worker->jobs;
@@ -131,7 +132,7 @@ static processor_state move_off(quern__worker *worker, const uint32_t *processor
     return PROCESSOR_LEFT;
 }
 
-/* Moves away from a processor where another worker has a job. */
+/* Moves away from a processor on which another worker has a job. */
 static processor_state leave_shared(quern__worker *worker)
 {
     uint32_t processors[QUERN_MAX_THREADS], count;
@@ -143,8 +144,8 @@ static processor_state leave_shared(quern__worker *worker)
 
 /* ----------------------------------------------------------------------------------------- brief jobs */
 
-/* What is known of the function of the job that the worker was probably woken for. NULL if it is none that was
- * submitted by itself. */
+/* Returns the measured duration of the function for whose job the worker was probably woken. Returns NULL
+ * if that job is part of a loop, graph or fork. */
 static quern__job_time *find_job_time(quern__worker *worker)
 {
     quern__job job;
@@ -159,8 +160,8 @@ static quern__job_time *find_job_time(quern__worker *worker)
     return job_time;
 }
 
-/* At the end of the work that the worker was woken for. It may have run several jobs, which only makes the
- * time longer. */
+/* Ends the measurement after the work for which the worker was woken. If the worker has run several jobs,
+ * the result is only longer. */
 static void end_timing(quern__worker *worker)
 {
     quern__cpu_slot *cpu_slot = &worker->cpu_slot;
@@ -174,7 +175,7 @@ static void end_timing(quern__worker *worker)
         job_time->longest_ns -= (job_time->longest_ns - took_ns) >> FALL_SHIFT;
 }
 
-/* Decides whether the worker stays where it was woken, for the job that it was probably woken for. */
+/* Decides whether the worker stays on the shared processor, for the job for which it was probably woken. */
 static bool decide_to_stay(quern__worker *worker)
 {
     quern__cpu_slot *cpu_slot = &worker->cpu_slot;
@@ -194,15 +195,15 @@ static processor_state leave_shared_after_waking(quern__worker *worker)
     return decide_to_stay(worker) ? PROCESSOR_SHARED : move_off(worker, processors, count);
 }
 
-static bool is_any_other(const quern__worker *worker, bool (*is_so)(const quern__worker *other))
+static bool any_other_worker(const quern__worker *worker, bool (*matches)(const quern__worker *other))
 {
     const quern_jobs *jobs = worker->jobs;
     for (uint32_t index = 0; index < jobs->worker_count; index++)
-        if (index != worker->index && is_so(&jobs->workers[index])) return true;
+        if (index != worker->index && matches(&jobs->workers[index])) return true;
     return false;
 }
 
-/* The counts may not fit together for a moment. */
+/* The counts may be inconsistent for a moment. */
 int64_t quern__jobs_count_awake(const quern_jobs *jobs)
 {
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
@@ -215,14 +216,15 @@ bool quern__worker_should_stop_spinning(quern__worker *worker)
     if (worker->cpu_slot.timed != NULL) end_timing(worker);
     if (quern__jobs_is_oversubscribed(worker->jobs)) return true;
     if (leave_shared(worker) == PROCESSOR_SHARED) return true;
-    if (is_any_other(worker, is_being_woken)) {
+    if (any_other_worker(worker, is_being_woken)) {
         count_yield(worker);
         quern__thread_yield();
     }
     return false;
 }
 
-/* Noted here, since a worker with a long job may have been moved since it began. */
+/* Publishes the waker's processor, because a worker with a long job may have been moved since the job
+ * began. */
 void quern__worker_begin_waking(const quern__worker *sleeper)
 {
     quern__worker *waker = quern__jobs_current_worker(sleeper->jobs);
@@ -236,7 +238,8 @@ void quern__worker_end_waking(const quern__worker *sleeper)
         quern__thread_yield();
 }
 
-/* The thread's time stands still while it sleeps, so it is read here, where nothing waits for the worker. */
+/* Reads the thread's processor time before the sleep, where nothing waits for the worker; the time does not
+ * advance during sleep. */
 void quern__worker_prepare_sleep(quern__worker *worker)
 {
     if (worker->jobs->spin_ns == 0) return;
@@ -259,7 +262,8 @@ void quern__worker_leave_shared_processor(quern__worker *worker)
     atomic_store_explicit(&worker->cpu_slot.checked_wakeup_count, watched, memory_order_relaxed);
 }
 
-/* Awake without a job, or on its way: it would have come if it ran. */
+/* Returns whether the worker has no job and is awake or woken, so that it would have helped if it had
+ * run. */
 static bool could_have_helped(const quern__worker *worker)
 {
     return has_no_job(worker) && (!is_asleep(worker) || is_being_woken(worker));
@@ -267,7 +271,7 @@ static bool could_have_helped(const quern__worker *worker)
 
 void quern__worker_yield_after_long_work(quern__worker *worker)
 {
-    if (worker->jobs->spin_ns == 0 || !is_any_other(worker, could_have_helped)) return;
+    if (worker->jobs->spin_ns == 0 || !any_other_worker(worker, could_have_helped)) return;
     count_yield(worker);
     quern__thread_yield();
 }

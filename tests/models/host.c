@@ -67,7 +67,7 @@ static void wait_for_runs(int count)
     end_fenceless();
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
     AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
-    pthread_mutex_lock(&pool.outside_mutex); /* as end_lent does */
+    pthread_mutex_lock(&pool.outside_mutex); /* as wait_for_host_calls does */
     pthread_mutex_unlock(&pool.outside_mutex);
     assert(!quern__jobs_has_any_job(&pool));
     assert(workers[1].outer == NULL); /* a plain read: the call has done all that it does */

@@ -108,7 +108,7 @@ static void add_continuation(void)
     quern_counter *counter = &counters[0];
     continuation.job.scope = &submitted;
     continuation.queue = QUERN__QUEUE_NORMAL;
-    continuation.job.run = run_filler;
+    continuation.job.run = run_placeholder;
     continuation.jobs = &pool;
     quern__node_submit_after(&continuation, &counter, 1, NULL);
 }

@@ -35,7 +35,7 @@ static quern_result start_noting(quern_world *world)
         storage->components.first_filter_count = 1;
         storage->relations->touches = true;
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-            quern__query_list_again(query);
+            quern__query_relist(query);
         return QUERN_OK;
     }
     while (filtered_count > 0)

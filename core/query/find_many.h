@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_QUERY_FIND_MANY_H
 #define QUERN_CORE_QUERY_FIND_MANY_H
 
-/* The values of many entities. One after the other they would cost two waits each, for the record and for
- * the value. Here the records of a batch are asked for while the batch before it is looked up, and each
- * value as soon as it is known where it is; nothing waits for a value. */
+/* Lookup of one component in many entities. Single lookups would miss the cache twice each, at the record and
+ * at the value. Here the records of a batch are prefetched while the previous batch is looked up, and each
+ * value is prefetched as soon as its address is known. The lookup itself reads no value. */
 
 #include "core/storage/limit.h"
 #include "core/storage/storage.h"
@@ -21,7 +21,8 @@ static inline void quern__prefetch_records(const quern__entities *entities, cons
     }
 }
 
-/* Where the component of an entity is; nowhere if it has none. table: of the component, or NULL. */
+/* Returns the place of the component in the entity's archetype; its offset_bytes is 0 if the archetype lacks
+ * the component. table: the component's table of places, or NULL if there is none. */
 static inline quern__place quern__find_place(const quern__storage *storage, const quern__place_table *table,
                                              uint32_t component_index, const quern__record *record)
 {
@@ -29,8 +30,9 @@ static inline quern__place quern__find_place(const quern__storage *storage, cons
     return quern__archetype_place(quern__storage_archetype_of(storage, record), component_index);
 }
 
-/* out_values[i]: the value of handles[i], or NULL. Returns how many there are. table and limit are each
- * NULL or not where this is called. */
+/* Writes the address of the component of handles[i], or NULL, into out_values[i]. Returns the number of values
+ * found. table: as in quern__find_place. limit: components that an entity must have or lack; NULL for none.
+ * For each of these two, a call site passes NULL always or never, so that the compiler can drop a branch. */
 static inline uint32_t quern__find_many(const quern__storage *storage, const quern__place_table *table,
                                         uint32_t component_index, const quern__limit *limit,
                                         const quern_entity *handles, uint32_t count,

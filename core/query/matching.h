@@ -3,14 +3,15 @@
 #ifndef QUERN_CORE_QUERY_MATCHING_H
 #define QUERN_CORE_QUERY_MATCHING_H
 
-/* What the calls that change all that a query matches begin with. */
+/* Common checks of the calls that change all entities matching a query. */
 
 #include "core/query/query_internal.h"
 #include "core/query/up.h"
 #include "core/world/world_internal.h"
 
-/* A query of an unlocked world, with all its matches, of which it leaves no row out. Errors, which name the
- * call: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Refreshes the query, and checks that its world is not locked and that no term can leave out single rows of
+ * a match. Fails with NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT or OUT_OF_MEMORY; messages begin with the
+ * name of the call, `function`. */
 static inline quern_result quern__query_prepare(quern_query *query, const char *function)
 {
     if (query == NULL) return quern__fail_null(function, "query");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Queries: their definition, and which archetypes match. core/query/query_walk.c walks over them. */
+/* Creation of queries, and their matches. core/query/query_walk.c iterates over the matches. */
 
 #include "core/query/query_internal.h"
 
@@ -23,8 +23,8 @@ quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
     return quern__list_count(terms, QUERN_MAX_TERMS, is_end_of_terms, "term", NULL, out_count);
 }
 
-/* Whether both are about the same component of the same entity. */
-static bool are_alike(const quern_term *a, const quern_term *b)
+/* Returns whether two terms name the same component of the same entity. */
+static bool are_duplicates(const quern_term *a, const quern_term *b)
 {
     return quern_component_equal(a->component, b->component) && a->reach == b->reach &&
            a->relation.bits == b->relation.bits;
@@ -50,7 +50,7 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
                        i, name);
 }
 
-/* Whether it depends on single rows if an entity with the component matches the term. */
+/* Returns whether the term selects single rows of an archetype that has the component. */
 static bool is_row_term(const quern__storage *storage, const quern_term *term)
 {
     return term->match == QUERN_MATCH_ALL && term->reach == QUERN_REACH_ROW &&
@@ -105,7 +105,7 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
     quern_result enabled = check_enabled(storage, term, i);
     if (enabled != QUERN_OK) return enabled;
     for (uint32_t k = 0; k < i; k++)
-        if (are_alike(&terms[k], term))
+        if (are_duplicates(&terms[k], term))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
                                name, k, i);
     if (term->by_target) return quern__target_check(storage, terms, i);
@@ -116,7 +116,7 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
                        i, name);
 }
 
-/* Few archetypes have the rarest component: looking only at those spares the others. */
+/* Returns the component that fewest archetypes have, so that a refresh checks as few archetypes as possible. */
 static uint32_t find_driver(const quern__storage *storage, const quern_term *terms, uint32_t term_count)
 {
     uint32_t driver = QUERN__NO_DRIVER, fewest = UINT32_MAX;
@@ -146,7 +146,7 @@ static quern_result filter(quern__storage *storage, const quern_term *terms, uin
         if (!terms[i].changed) continue;
         quern_result result = quern__storage_filter(storage, quern__component_index(terms[i].component));
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-            quern__query_list_again(query); /* some archetypes may have begun to keep versions */
+            quern__query_relist(query); /* some archetypes may keep versions now */
         if (result != QUERN_OK) {
             unfilter(storage, terms, i);
             return result;
@@ -202,7 +202,7 @@ static size_t block_bytes(const quern__query *query)
     return (size_t)QUERN__QUERY_BLOCK_MATCHES * query->term_count * sizeof(quern_view_column);
 }
 
-/* Where the columns of the i-th match are. */
+/* Returns the address of the columns of the i-th match. */
 static quern_view_column *columns_at(const quern__query *query, uint32_t i)
 {
     size_t first = (size_t)(i % QUERN__QUERY_BLOCK_MATCHES) * query->term_count;
@@ -270,7 +270,7 @@ bool quern__query_matches(const quern__query *query, const quern__archetype *arc
     return !wants_any || has_any;
 }
 
-/* up_index: how many up-terms stand before the term. */
+/* Returns the position of a term's column in an archetype. up_index: number of up-terms before the term. */
 static quern_view_column view_column(const quern__query *query, const quern__archetype *archetype,
                                      const quern_term *term, uint32_t up_index)
 {
@@ -297,7 +297,7 @@ static quern_view_column view_column(const quern__query *query, const quern__arc
     return view;
 }
 
-/* A block for the columns of the next match, if it is the first of a block. */
+/* Reserves memory for the columns of the next match. Returns false if out of memory. */
 static bool reserve_block(quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;

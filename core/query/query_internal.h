@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_QUERY_QUERY_INTERNAL_H
 #define QUERN_CORE_QUERY_QUERY_INTERNAL_H
 
-/* Queries: which archetypes match some terms, and where the terms' columns lie in each of them. Matches are
- * cached; refreshing looks only at archetypes that appeared since the last time, of these only at those
- * that have the query's rarest component. */
+/* Queries: the archetypes that match a list of terms, and the positions of the terms' columns in each of
+ * them. Matches are cached. A refresh checks only archetypes that were created since the last refresh, and
+ * of these only the ones that have the query's driver, its rarest component. */
 
 #include "core/base/array.h"
 #include "core/query/scope.h"
@@ -17,44 +17,49 @@
 
 typedef struct quern_query quern__query;
 
-/* An archetype that matches. */
+/* An archetype that matches, and the positions of the terms' columns in its chunks. */
 typedef struct quern__query_match {
     quern__archetype *archetype;
-    quern_view_column *columns; /* one per term, in a block of the query */
+    quern_view_column *columns; /* one per term, in one of the query's blocks */
 } quern__query_match;
 
 struct quern_query {
-    quern_world *world; /* NULL for a system's own query */
+    quern_world *world; /* NULL if the query belongs to a system */
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
-    uint32_t filter_count;              /* terms that are `changed` */
-    uint32_t row_term_count;            /* terms that ask for what can be disabled, and not for either */
-    uint8_t row_terms[QUERN_MAX_TERMS]; /* which */
-    uint64_t row_filters;               /* terms that are filters by row, a bit for each */
-    bool picks_rows;              /* row terms, row filters or up-terms let single rows stay, see rows.h */
-    bool by_runs;                 /* a view has all rows of its chunk, and tells which are meant */
-    bool names_disabled;          /* otherwise entities that are disabled are left out */
-    uint32_t up_count;            /* terms that are up-terms */
-    struct quern__ups *ups;       /* what these need, see up.h; NULL: there are none */
-    struct quern__target *target; /* of its target term, see target.h; NULL: there is none */
-    uint64_t seen_version;        /* of the last look of a query with filters */
-    uint32_t driver;              /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
-    uint32_t scanned_count;       /* candidates looked at: of the driver's archetypes, without one of all */
-    QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
-    /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
-     * point at them. */
+    uint32_t filter_count;              /* number of change filters (terms with `changed`) */
+    uint32_t row_term_count;            /* number of terms that select enabled or disabled rows */
+    uint8_t row_terms[QUERN_MAX_TERMS]; /* indices of these terms */
+    uint64_t row_filters;               /* change filters that select single rows: bit i for term i */
+    bool picks_rows; /* whether row terms, row filters or up-terms can leave out single rows; see rows.h */
+    bool by_runs;    /* whether views cover whole chunks, and view.rows marks the selected rows */
+    bool names_disabled; /* whether a term names quern_world_disabled; if not, no disabled entity matches */
+    uint32_t up_count;   /* number of up-terms */
+    struct quern__ups *ups;       /* state of the up-terms, see up.h; NULL if the query has none */
+    struct quern__target *target; /* state of the target term, see target.h; NULL if the query has none */
+    uint64_t seen_version;        /* version up to which iterations have seen changes; only with filters */
+    /* Index of the component that fewest archetypes had, among the QUERN_MATCH_ALL terms, when the query was
+     * created; QUERN__NO_DRIVER if there is no such term. */
+    uint32_t driver;
+    /* Number of archetypes checked so far: those with the driver, or all archetypes without a driver. */
+    uint32_t scanned_count;
+    QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype index */
+    /* Blocks of columns, each for QUERN__QUERY_BLOCK_MATCHES matches. The columns of a block are contiguous.
+     * A block never moves, because views point into it. */
     QUERN__ARRAY(quern_view_column *) blocks;
-    /* The chunks with rows, in order, when the structure's version was entries_version. They are listed
-     * when a second walk begins at the same version: so a walk that a change follows costs nothing besides.
-     * */
+    /* The chunks with rows, in visiting order, as of the structure version entries_version. The list is built
+     * when a second iteration begins at the same structure version. An iteration that is followed by a
+     * structural change therefore never pays for the list. */
     QUERN__ARRAY(quern__chunk_entry) entries;
-    uint64_t entries_version;      /* QUERN__NO_VERSION: never */
-    uint64_t walked_version;       /* when the last walk began */
-    uint32_t removed_count;        /* how often matches have been taken out: who counts them starts again */
-    quern__scope scope;            /* of iterations; a system's and a parallel query's have their own */
-    quern__accessor accessor;      /* of the iteration that began last */
-    quern__query *previous, *next; /* in the storage's list */
+    uint64_t entries_version; /* structure version of `entries`; QUERN__NO_VERSION if it was never built */
+    uint64_t walked_version;  /* structure version at the start of the last iteration */
+    /* Number of removals from `matches`. A change of it invalidates everything that depends on match indices
+     * or on the number of matches. */
+    uint32_t removed_count;
+    quern__scope scope;            /* scope of iterations; systems and parallel queries have their own */
+    quern__accessor accessor;      /* accessor of the iteration that began last */
+    quern__query *previous, *next; /* neighbours in the storage's list of queries */
 };
 
 #define QUERN__NO_DRIVER  UINT32_MAX
@@ -62,76 +67,85 @@ struct quern_query {
 
 enum { QUERN__QUERY_BLOCK_MATCHES = 64 };
 
-/* What a kernel gets as its context from others than systems. */
+/* Context of callbacks that belong to no system: query functions of parallel queries, and fills. */
 typedef struct quern__plain_context {
-    _Alignas(128) quern__scope scope; /* first: where it is no system's, a quern_context is one of these */
+    /* First member, because scope.caller tells whether a quern_context is this type or that of a system.
+     * Aligned to two cache lines, so that the contexts of two workers share none. */
+    _Alignas(128) quern__scope scope;
     const quern_world *world;
     void *user_data;
     quern_jobs *jobs;
-    const void *thread;       /* that runs the kernel now, or NULL */
-    quern_commands *commands; /* NULL: none can be recorded */
+    const void *thread;       /* thread that runs the callback; NULL while none runs */
+    quern_commands *commands; /* recorder; NULL if the callback may not record commands */
     uint32_t worker_index;
-    uint32_t ordinal;      /* of the view; the key of its stream */
-    uint64_t first_serial; /* the number of the stream of view 0 */
-    bool has_stream;       /* the recorder is set to this view's stream */
+    uint32_t ordinal;      /* ordinal of the view, and key of its command stream */
+    uint64_t first_serial; /* serial number of the command stream of view 0 */
+    bool has_stream;       /* whether the recorder has begun this view's stream */
 } quern__plain_context;
 
-/* The scope of a view; NULL for a view that was made by hand. */
+/* Returns the scope of a view: that of its context, or of its query in an iteration. Returns NULL if the
+ * application assembled the view itself. */
 static inline quern__scope *quern__scope_of(const quern_view *view)
 {
     if (view->context != NULL) return (quern__scope *)view->context;
     return view->query != NULL ? (quern__scope *)(uintptr_t)&view->query->scope : NULL;
 }
 
-/* The component that decides whether an archetype matches a term: of an up-term, the relation's. */
+/* Returns the index of the component that decides whether an archetype matches the term. For an up-term,
+ * this is the component of its relation. */
 static inline uint32_t quern__term_index(const quern_term *term)
 {
     return quern__component_index(
         term->reach == QUERN_REACH_ROW ? term->component : quern_relation_component(term->relation));
 }
 
-/* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create.
- * Nothing to release on failure. Filters have seen nothing yet; by_runs is the caller's to set. */
+/* Checks and copies the terms, and links the query into the storage's list. To its change filters, every
+ * chunk is new. The caller sets by_runs. Fails like quern_query_create; after a failure, the query must not
+ * be released. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
-/* Lets rows stay whether components are enabled or not: what happens to entities happens to them either
- * way.
- * */
-static inline void quern__query_take_either(quern__query *query)
+/* Makes all terms select enabled and disabled rows. Reactions need this: what happens to an entity is
+ * reported whether or not its components are enabled. */
+static inline void quern__query_select_either(quern__query *query)
 {
     query->row_term_count = 0;
     query->picks_rows = query->up_count > 0 || query->row_filters != 0;
 }
 
-/* Of those of a definition. Errors: INVALID_ARGUMENT (one stands after the end). */
+/* Counts the terms of a definition. Fails with INVALID_ARGUMENT if a term follows the first empty one. */
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count);
 
+/* Unlinks the query from the storage and frees its memory, but not *query itself. */
 void quern__query_release(quern__query *query);
 
-/* Forgets the matches whose archetype is_removed, none of which comes before `first` in the order. All
- * matches must have been taken up before. */
+/* Removes the matches whose archetype is_removed. No archetype with an index below `first` is. Precondition:
+ * the query has been refreshed. */
 void quern__query_forget_removed(quern__query *query, uint32_t first);
 
-/* Forgets all matches, whether taken up before or not. */
+/* Removes all matches. The next refresh checks all archetypes again. */
 void quern__query_forget_all(quern__query *query);
 
-/* Whether an archetype matches the terms. */
+/* Returns whether an archetype matches the terms. */
 bool quern__query_matches(const quern__query *query, const quern__archetype *archetype);
 
-/* Makes the list of entries be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
+/* Builds the list of views for the current structure, unless it is built already: `entries`, or the ranges of
+ * the target term. Precondition: the query has been refreshed. Fails with OUT_OF_MEMORY. */
 quern_result quern__query_list(quern__query *query);
 
-/* For all queries, when archetypes begin to keep change versions. */
-void quern__query_list_again(quern__query *query);
+/* Rebuilds `entries` if it is valid, because archetypes have begun to keep change versions. Iterations under
+ * way continue: the list keeps its length and its address. */
+void quern__query_relist(quern__query *query);
 
-/* Takes up the archetypes that are new. Errors: OUT_OF_MEMORY, with the matches found so far kept. */
+/* Adds the matches among the archetypes that were created since the last refresh. Fails with OUT_OF_MEMORY;
+ * the matches found so far are kept, and the next call continues after them. */
 quern_result quern__query_refresh(quern__query *query);
 
-/* Writes "read Velocity, write Position" into text. */
+/* Writes the declared accesses into `text`: "read Velocity, write Position". */
 void quern__query_declared(const quern__query *query, char *text, size_t text_bytes);
 
-/* What only archetypes have in which somebody listens. */
+/* Sets the members of a view that only archetypes with is_watched have: versions, row versions and row bits.
+ * slot: index of the chunk in the archetype. */
 static inline void quern__view_set_watched(quern_view *view, const quern__archetype *archetype,
                                            uint32_t slot)
 {
@@ -148,7 +162,7 @@ static inline void quern__view_set_watched(quern_view *view, const quern__archet
     view->plane_words = planes->plane_words;
 }
 
-/* archetype: NULL where nobody listens. */
+/* Sets or clears the versions and row bits of a view. archetype: NULL if the archetype is not is_watched. */
 static inline void quern__view_set_listeners(quern_view *view, const quern__archetype *archetype,
                                              uint32_t slot)
 {
@@ -157,7 +171,7 @@ static inline void quern__view_set_listeners(quern_view *view, const quern__arch
     if (QUERN__UNLIKELY(archetype != NULL)) quern__view_set_watched(view, archetype, slot);
 }
 
-/* Points a view at row_count rows of a chunk. ordinal, query and context are the caller's. */
+/* Points a view at all rows of a chunk. The caller sets ordinal, query and context. */
 static inline void quern__view_set(quern_view *view, const quern__query *query,
                                    const quern__query_match *match, const quern__chunk_slot *slot)
 {
@@ -172,7 +186,7 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
                               (uint32_t)(slot - match->archetype->slots));
 }
 
-/* Points a view at so many rows of its chunk. */
+/* Points a view at `count` rows of its chunk, from first_row on. */
 static inline void quern__view_point(quern_view *view, uint32_t first_row, uint32_t count)
 {
     view->entities += (ptrdiff_t)first_row - (ptrdiff_t)view->first_row;
@@ -180,7 +194,7 @@ static inline void quern__view_point(quern_view *view, uint32_t first_row, uint3
     view->count = count;
 }
 
-/* Fetches what a walk will read first of a chunk that it comes to next. */
+/* Prefetches the beginning of each accessed column of the chunk that the iteration visits next. */
 static inline void quern__query_fetch_heads(const quern__query *query, const quern_view_column *columns,
                                             const quern__chunk *chunk, uint32_t row_count)
 {
@@ -189,7 +203,7 @@ static inline void quern__query_fetch_heads(const quern__query *query, const que
             quern__chunk_fetch_head(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
 }
 
-/* At an entry that fetches_next. */
+/* Prefetches the chunk of the following entry. Precondition: entry->fetches_next. */
 static inline void quern__query_fetch_next(const quern__query *query, const quern__chunk_entry *entry)
 {
     const quern__chunk_entry *next = entry + 1;
@@ -197,11 +211,13 @@ static inline void quern__query_fetch_next(const quern__query *query, const quer
                              next->count);
 }
 
-/* Whether a chunk is to come to view: filters let it, or there are none. versions: of the chunk, NULL where
- * the archetype has none of the components that are filtered. */
+/* Returns whether a change filter selects the chunk: one of the filtered components is newer than
+ * seen_version. versions: those of the chunk; NULL if the archetype keeps none. Precondition: the query has
+ * filters. */
 bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
                                  const uint64_t *versions, uint64_t seen_version);
 
+/* As quern__query_passes_filters, but selects every chunk if the query has no filters. */
 static inline bool quern__query_passes(const quern__query *query, const quern_view_column *columns,
                                        const uint64_t *versions, uint64_t seen_version)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Walks over a query: along the list of its chunks, or, where nobody has asked for one yet or terms choose
- * among the rows, from match to match. */
+/* Iteration over a query. It follows the list of chunks if there is one. Without a list, or if terms select
+ * single rows, it goes from match to match. */
 
 #include "core/query/query_internal.h"
 #include "core/query/rows.h"
@@ -10,16 +10,16 @@
 
 enum {
     PREFETCH_MATCHES = 4,
-    /* Walks over less find it all in L2, where fetching ahead gains nothing. Who comes to few rows in each
-     * chunk is through before what is fetched has come. */
+    /* Iterations over less data find all of it in the L2 cache, where prefetching gains nothing. */
     CACHED_BYTES = 256 * 1024,
     CACHED_CHUNKS = CACHED_BYTES / QUERN__CHUNK_BYTES,
+    /* A chunk with fewer rows is processed before a prefetch of the next one would complete. */
     FEW_ROWS = 64
 };
 
 /* -------------------------------------------------------------------------------------- the list */
 
-static uint64_t count_stops(const quern__query *query)
+static uint64_t count_chunks(const quern__query *query)
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++)
@@ -27,7 +27,7 @@ static uint64_t count_stops(const quern__query *query)
     return count;
 }
 
-/* The bytes of a row that a walk may touch. */
+/* Returns the bytes of a row that the terms access. */
 static uint32_t touched_bytes(const quern__query *query, const quern__query_match *match)
 {
     uint32_t bytes = 0;
@@ -36,8 +36,9 @@ static uint32_t touched_bytes(const quern__query *query, const quern__query_matc
     return bytes;
 }
 
-/* Each entry is fetched from the one before. */
-static void plan_fetching(quern__query *query, uint64_t bytes)
+/* Decides which chunks are prefetched. Each is prefetched while the previous entry is visited. bytes: size of all
+ * accessed columns. */
+static void plan_prefetches(quern__query *query, uint64_t bytes)
 {
     if (bytes <= CACHED_BYTES) return;
     for (uint32_t i = 1; i < query->entries.count; i++) {
@@ -47,10 +48,10 @@ static void plan_fetching(quern__query *query, uint64_t bytes)
     }
 }
 
-/* Without memory there is no list, and walks go from match to match as the first one does. */
+/* Builds the list of chunks. If out of memory, there is no list, and iterations go from match to match. */
 static void list_entries(quern__query *query)
 {
-    const uint64_t count = count_stops(query);
+    const uint64_t count = count_chunks(query);
     query->entries_version = QUERN__NO_VERSION;
     query->entries.count = 0;
     if (count > UINT32_MAX - QUERN__PREFETCH_ENTRIES ||
@@ -81,7 +82,7 @@ static void list_entries(quern__query *query)
         query->entries.items[i].is_plain = false;
     for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
         query->entries.items[count + i] = query->entries.items[count - 1];
-    plan_fetching(query, bytes);
+    plan_prefetches(query, bytes);
     query->entries_version = query->storage->structure_version;
 }
 
@@ -97,11 +98,11 @@ quern_result quern__query_list(quern__query *query)
     if (query->entries_version != query->storage->structure_version) list_entries(query);
     if (query->entries_version == query->storage->structure_version) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %llu chunks of a query",
-                       (unsigned long long)count_stops(query));
+                       (unsigned long long)count_chunks(query));
 }
 
-/* There is room: the list is as long as it was. So walks under way go on. */
-void quern__query_list_again(quern__query *query)
+/* Without a structural change the list keeps its length, so its memory suffices and does not move. */
+void quern__query_relist(quern__query *query)
 {
     if (query->entries_version == query->storage->structure_version) list_entries(query);
 }
@@ -119,20 +120,21 @@ bool quern__query_passes_filters(const quern__query *query, const quern_view_col
     return false;
 }
 
-/* What a loop over a query with filters writes has the version of the query's own look, and so is not new
- * to it, unless somebody has looked since, inside the loop: then it is new to all, for better once too
- * often than never. */
+/* An iteration with filters writes with the version at which it began, so its own writes are not new to the next
+ * one. If another query with filters has begun an iteration since, the current version is used instead. The
+ * writes are then new to all queries, because seeing a change twice is better than missing it. */
 uint64_t quern__query_write_version(const quern_query *query)
 {
     const uint64_t clock = query->storage->clock;
-    const bool is_last_look = query->filter_count > 0 && query->seen_version + 1 == clock;
-    return is_last_look ? query->seen_version : clock;
+    const bool is_latest_iteration = query->filter_count > 0 && query->seen_version + 1 == clock;
+    return is_latest_iteration ? query->seen_version : clock;
 }
 
-/* -------------------------------------------------------------------------------------- the walk */
+/* ------------------------------------------------------------------------------------- iteration */
 
-/* Lists the entries when that pays: for the second walk over a structure, since another may follow. */
-static void take_entries(quern__query *query, quern_query_iterator *iterator)
+/* Points the iterator at the list of chunks. Builds the list for the second iteration over one structure,
+ * because a third may follow. */
+static void use_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
     if (query->filter_count > 0 || query->picks_rows || query->target != NULL) return;
@@ -143,7 +145,8 @@ static void take_entries(quern__query *query, quern_query_iterator *iterator)
     iterator->end_entry = query->entries.items + query->entries.count;
 }
 
-/* For builds with QUERN_CHECKS: the views of a walk stay good while frames run. */
+/* Notes that the application may hold writable columns: views of an iteration stay usable while frames run. Only
+ * for builds with QUERN_CHECKS. */
 static void note_lent(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
@@ -175,7 +178,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
         iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK && query->up_count > 0)
         iterator.result = quern__in_call(quern__ups_begin_walk(&iterator), "quern_query_iterate");
-    if (iterator.result == QUERN_OK) take_entries(query, &iterator);
+    if (iterator.result == QUERN_OK) use_entries(query, &iterator);
     if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
     iterator.seen_version = query->seen_version;
     if (iterator.result == QUERN_OK && query->filter_count > 0)
@@ -183,8 +186,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     return iterator;
 }
 
-/* Asks for what the walk will touch a few matches later: with many small archetypes each of them costs a
- * trip to memory otherwise, for there is no order in which a prefetcher could foresee them. */
+/* Prefetches the archetype and the first chunk of later matches. With many small archetypes, each would cost a
+ * cache miss otherwise, because the hardware prefetcher cannot predict their addresses. */
 static void prefetch_ahead(const quern__query *query, uint32_t match_index)
 {
     if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;
@@ -197,21 +200,21 @@ static void prefetch_ahead(const quern__query *query, uint32_t match_index)
             __builtin_prefetch(chunk + match->columns[i].offset_bytes);
 }
 
-/* The first chunk of a match from the given one on that filters let pass. Most walks over few changes leave
- * most chunks out, so this touches nothing but versions. */
+/* Returns the first chunk of a match, from the given one on, that the change filters select; the number of chunks
+ * if there is none. Reads nothing but versions, because most chunks are skipped if few rows change. */
 static uint32_t find_changed(const quern__query *query, const quern__query_match *match, uint32_t chunk,
                              uint64_t seen_version)
 {
     const uint32_t chunk_count = match->archetype->chunk_count;
-    const quern__versions *kept = &match->archetype->versions;
-    uint32_t indices[QUERN_MAX_TERMS] = {0}, index_count = 0; /* 0: that of the rows */
+    const quern__versions *all = &match->archetype->versions;
+    uint32_t indices[QUERN_MAX_TERMS] = {0}, index_count = 0; /* version 0 is that of the rows */
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].changed && match->columns[i].present)
             indices[index_count++] = match->columns[i].version_index;
-    if (kept->items == NULL || index_count == 0) return chunk_count;
-    const uint64_t *versions = quern__versions_of(kept, chunk);
+    if (all->items == NULL || index_count == 0) return chunk_count;
+    const uint64_t *versions = quern__versions_of(all, chunk);
     const uint32_t first = indices[0], second = indices[1];
-    for (; chunk < chunk_count; chunk++, versions += kept->stride) {
+    for (; chunk < chunk_count; chunk++, versions += all->stride) {
         bool is_new = (versions[0] > seen_version) | (versions[first] > seen_version) |
                       (versions[second] > seen_version);
         for (uint32_t i = 2; i < index_count; i++)
@@ -221,7 +224,7 @@ static uint32_t find_changed(const quern__query *query, const quern__query_match
     return chunk;
 }
 
-/* Moves on to the next chunk that has rows, in this match or a later one. */
+/* Advances to the next chunk that the change filters select, in this match or a later one. */
 static bool advance(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
@@ -246,15 +249,15 @@ static bool advance(quern_query_iterator *iterator)
     return false;
 }
 
-/* Others may have the place of the addresses by now. */
+/* Gives up the addresses of the iteration, unless a later iteration has reused them. */
 static void end_up_walk(quern_query_iterator *iterator)
 {
     if (quern__ups_has_walk(iterator)) iterator->up_walk->number = 0;
     iterator->up_walk = NULL;
 }
 
-/* Moves on to the next rows that filters by row let pass, and that have enabled, or disabled, what terms
- * ask for, in this chunk or a later one. */
+/* Advances to the next range of rows that row filters and terms on enabled or disabled components select, in
+ * this chunk or a later one. */
 static bool advance_rows(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
@@ -270,7 +273,7 @@ static bool advance_rows(quern_query_iterator *iterator)
     return true;
 }
 
-/* Moves on to the next of these rows that up-terms let stay. */
+/* Advances to the next range of these rows that the up-terms select, too. */
 static bool advance_up(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
@@ -283,19 +286,19 @@ static bool advance_up(quern_query_iterator *iterator)
             return false;
         }
         walk->rows = quern__up_find(query, walk->addresses, &iterator->view);
-        if (query->by_runs && quern__rows_leave_out(query, &walk->rows, &iterator->view, &iterator->mask))
+        if (query->by_runs && quern__rows_apply_ups(query, &walk->rows, &iterator->view, &iterator->mask))
             return true;
     }
     return true;
 }
 
-/* Whether the iterator may go on; if not, its result says why, and stays. */
-static bool may_go_on(quern_query_iterator *iterator)
+/* Returns whether the iteration is still valid. Otherwise sets iterator->result, which is never overwritten. */
+static bool check_valid(quern_query_iterator *iterator)
 {
     if (iterator->result != QUERN_OK) return false;
     iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
     const bool has_changed = *iterator->current_version != iterator->expected_version ||
-                             (iterator->query->target != NULL && !quern__target_holds(iterator));
+                             (iterator->query->target != NULL && !quern__target_is_valid(iterator));
     if (iterator->result == QUERN_OK && has_changed)
         iterator->result =
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
@@ -318,8 +321,8 @@ bool quern__query_next(quern_query_iterator *iterator)
         return false;
     }
     bool is_listed = iterator->end_entry != NULL;
-    iterator->next_entry = iterator->end_entry; /* whatever comes, the list will not be looked at again */
-    if (!may_go_on(iterator) || is_listed) return false;
+    iterator->next_entry = iterator->end_entry; /* the list is exhausted, or the iteration is invalid */
+    if (!check_valid(iterator) || is_listed) return false;
     return iterator->up_walk == NULL ? advance_rows(iterator) : advance_up(iterator);
 }
 
@@ -328,6 +331,6 @@ void quern_query_end(quern_query_iterator *iterator)
     if (iterator == NULL) return;
     if (iterator->up_walk != NULL) end_up_walk(iterator);
     iterator->next_entry = iterator->end_entry;
-    iterator->match_index = UINT32_MAX; /* behind all matches, and all runs of rows */
+    iterator->match_index = UINT32_MAX; /* past the last match and the last range of a target term */
     iterator->next_row = UINT32_MAX;
 }

@@ -4,7 +4,7 @@
 
 /* ------------------------------------------------------------------------------------------- masks */
 
-/* The rows of the view in their chunk, without those before it. */
+/* Sets the mask to the rows of the view. */
 static void begin_mask(const quern_view *view, quern__row_mask *mask)
 {
     quern__row_mask_all(mask, view->first_row + view->count);
@@ -22,7 +22,8 @@ static bool has_rows(const quern__row_mask *mask)
     return any != 0;
 }
 
-/* Which of so many rows, 64 at most, are newer: a bit for each. Mostly none of eight is. */
+/* Returns a bit for each of `count` rows (at most 64), set if its version is newer than seen_version. Rows are
+ * tested in groups of eight, because in most groups no row is newer. */
 static uint64_t find_newer(const uint64_t *versions, uint32_t count, uint64_t seen_version)
 {
     uint64_t newer = 0;
@@ -40,7 +41,8 @@ static uint64_t find_newer(const uint64_t *versions, uint32_t count, uint64_t se
     return newer;
 }
 
-/* The rows up to the last one of the view in which a component has changed. */
+/* Adds the rows in which one component is newer than seen_version. The mask may get rows of the chunk before
+ * the view, too. offset: offset of the component's row versions. */
 static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_version, quern__row_mask *mask)
 {
     const uint64_t *versions = view->row_versions + offset;
@@ -49,7 +51,8 @@ static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_ver
         mask->words[row / 64] |= find_newer(versions + row, end - row < 64 ? end - row : 64, seen_version);
 }
 
-/* What filters let pass. Versions of rows are looked at only where that of the chunk is new. */
+/* Selects the rows that pass the change filters. Row versions are read only if the chunk's version is newer than
+ * seen_version. */
 static quern__pick pick_changed(const quern__query *query, const quern_view *view, uint64_t seen_version,
                                 quern__row_mask *mask)
 {
@@ -82,7 +85,8 @@ quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, 
         pick = pick_changed(query, view, seen_version, out_mask);
     if (pick == QUERN__PICK_NONE) return QUERN__PICK_NONE;
     bool leaves_some_out = pick == QUERN__PICK_SOME;
-    if (view->planes == NULL) return pick; /* the rows may be copies of those of a chunk */
+    if (view->planes == NULL)
+        return pick; /* also for copies of removed rows, which lie outside of chunks */
     for (uint32_t i = 0; i < query->row_term_count; i++) {
         const uint32_t term = query->row_terms[i];
         const quern_view_column *column = &view->columns[term];
@@ -101,7 +105,7 @@ quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, 
     return has_rows(out_mask) ? QUERN__PICK_SOME : QUERN__PICK_NONE;
 }
 
-static void bear_mask(quern_view *view, const quern__row_mask *mask)
+static void set_mask(quern_view *view, const quern__row_mask *mask)
 {
     view->rows = mask->words;
     view->row_words = (uint16_t)mask->word_count;
@@ -114,7 +118,7 @@ bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, ui
     if (query->by_runs) {
         if (*next == UINT32_MAX) return false;
         *next = UINT32_MAX;
-        bear_mask(view, mask);
+        set_mask(view, mask);
         return true;
     }
     if (!quern__row_mask_next(mask, next, &first, &count)) return false;
@@ -122,47 +126,46 @@ bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, ui
     return true;
 }
 
-/* The view keeps all its rows; the runs of those that stay come one after the other. */
-bool quern__rows_leave_out(const quern__query *query, quern__up_rows *rows, quern_view *view,
+bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
                            quern__row_mask *mask)
 {
-    quern_view run = *view;
-    quern__row_mask stay = {.word_count = 0};
+    quern_view range = *view;
+    quern__row_mask selected = {.word_count = 0};
     if (!rows->leaves_some_out) return true;
-    begin_mask(view, &stay);
-    memset(stay.words, 0, stay.word_count * sizeof *stay.words);
-    while (quern__up_next(query, rows, &run))
-        for (uint32_t row = run.first_row; row < run.first_row + run.count; row++)
-            stay.words[row / 64] |= UINT64_C(1) << row % 64;
-    if (view->rows != NULL) quern__row_mask_keep(&stay, view->rows);
-    *mask = stay;
-    bear_mask(view, mask);
+    begin_mask(view, &selected);
+    memset(selected.words, 0, selected.word_count * sizeof *selected.words);
+    while (quern__up_next(query, rows, &range))
+        for (uint32_t row = range.first_row; row < range.first_row + range.count; row++)
+            selected.words[row / 64] |= UINT64_C(1) << row % 64;
+    if (view->rows != NULL) quern__row_mask_keep(&selected, view->rows);
+    *mask = selected;
+    set_mask(view, mask);
     return has_rows(mask);
 }
 
 /* ------------------------------------------------------------------------------------------- calls */
 
-/* The kernel on the rows of a view of which up-terms may leave some out. */
-static void call_rows(const quern_view *rows_view, const void **addresses, quern_kernel *run)
+/* Calls the callback for the rows of a view that the up-terms select. */
+static void call_rows(const quern_view *rows_view, const void **addresses, quern_kernel *callback)
 {
     const quern__query *query = rows_view->query;
     quern_view view = *rows_view;
     quern__row_mask mask;
     if (query->up_count == 0) {
-        run(view.context, &view);
+        callback(view.context, &view);
         return;
     }
     quern__up_rows rows = quern__up_find(query, addresses, &view);
     if (query->by_runs) {
-        if (quern__rows_leave_out(query, &rows, &view, &mask)) run(view.context, &view);
+        if (quern__rows_apply_ups(query, &rows, &view, &mask)) callback(view.context, &view);
         return;
     }
     while (quern__up_next(query, &rows, &view))
-        run(view.context, &view);
+        callback(view.context, &view);
 }
 
 void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
-                      quern_kernel *run)
+                      quern_kernel *callback)
 {
     const quern__query *query = chunk_view->query;
     quern__row_mask mask;
@@ -170,20 +173,20 @@ void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const
     if (pick == QUERN__PICK_NONE) return;
     if (pick == QUERN__PICK_ALL) {
         if (query->up_count == 0)
-            run(chunk_view->context, chunk_view);
+            callback(chunk_view->context, chunk_view);
         else
-            call_rows(chunk_view, addresses, run);
+            call_rows(chunk_view, addresses, callback);
         return;
     }
     quern_view view = *chunk_view;
     for (uint32_t next = 0; quern__rows_next(query, &mask, &next, &view);)
-        call_rows(&view, addresses, run);
+        call_rows(&view, addresses, callback);
 }
 
 /* ------------------------------------------------------------------------------------------- count */
 
-uint64_t quern__rows_count_run(const quern__query *query, const quern__query_match *match,
-                               uint32_t chunk_index, uint32_t first_row, uint32_t count)
+uint64_t quern__rows_count_range(const quern__query *query, const quern__query_match *match,
+                                 uint32_t chunk_index, uint32_t first_row, uint32_t count)
 {
     quern_view view = {0};
     quern__row_mask mask = {.word_count = 0};
@@ -193,12 +196,12 @@ uint64_t quern__rows_count_run(const quern__query *query, const quern__query_mat
     if (pick == QUERN__PICK_NONE) return 0;
     if (pick == QUERN__PICK_ALL) begin_mask(&view, &mask);
     if (query->ups == NULL || !query->ups->leaves_rows_out) return quern__row_mask_count(&mask);
-    uint64_t stay_count = 0;
+    uint64_t selected_count = 0;
     const quern__chunk *chunk = match->archetype->slots[chunk_index].chunk;
     for (uint32_t row = first_row; row < first_row + count; row++)
         if ((mask.words[row / 64] >> row % 64 & 1) != 0)
-            stay_count += quern__up_stays(query, match->archetype, quern__location_make(chunk, row));
-    return stay_count;
+            selected_count += quern__up_selects(query, match->archetype, quern__location_make(chunk, row));
+    return selected_count;
 }
 
 uint64_t quern__rows_count(const quern__query *query)
@@ -207,7 +210,7 @@ uint64_t quern__rows_count(const quern__query *query)
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
-            count += quern__rows_count_run(query, match, k, 0, match->archetype->slots[k].row_count);
+            count += quern__rows_count_range(query, match, k, 0, match->archetype->slots[k].row_count);
     }
     return count;
 }

@@ -3,51 +3,53 @@
 #ifndef QUERN_CORE_QUERY_ROWS_H
 #define QUERN_CORE_QUERY_ROWS_H
 
-/* Rows of a chunk that terms let stay: those that filters by row let pass (core/storage/row_versions.h), of
- * these the ones with a component enabled, or disabled, where it can be either (core/storage/planes.h), and
- * of these again the ones of which up-terms find what they ask for (up.h).
+/* Selection of single rows of a chunk, in three steps: row filters (core/storage/row_versions.h), then terms on
+ * components that can be disabled (core/storage/planes.h), then required up-terms (up.h). A row must pass all
+ * three.
  *
- * They are found when a view is about to come to a kernel, so what earlier systems did to the chunk counts.
- * What the kernel does to the rows of its view does not change which ones these are. */
+ * Rows are selected immediately before a callback gets the view, so the changes of earlier systems count. What
+ * the callback does to the rows of its view does not change the selection. */
 
 #include "core/query/up.h"
 #include "core/storage/row_mask.h"
 
+/* The rows of a view that terms select. */
 typedef enum quern__pick {
     QUERN__PICK_NONE,
     QUERN__PICK_ALL,
-    QUERN__PICK_SOME /* those of the mask */
+    QUERN__PICK_SOME /* the rows of a mask */
 } quern__pick;
 
-/* What filters have seen where none of them is asked: everything is new. */
+/* A seen_version for which change filters select all rows. */
 #define QUERN__SEEN_NOTHING 0
 
-/* Which rows of a view of the query filters let pass that have seen what is as old as seen_version, and
- * have what terms ask for enabled, or disabled. The mask is written where some are left out; never the runs
- * of up-terms. */
+/* Selects the rows of a view that pass the query's row filters (changed after seen_version) and its terms on
+ * enabled or disabled components. Up-terms are not applied. Writes *out_mask only if it returns
+ * QUERN__PICK_SOME. */
 quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
                              quern__row_mask *out_mask);
 
-/* Points the view at the next run of a mask from row *next on, or, where the query takes its chunks by
- * runs, lets it bear the mask, which must outlive it. False when there is none. */
+/* Points the view at the next range of the mask from row *next on, and advances *next. If the query has
+ * by_runs, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
+ * there is no further range. */
 bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
                       quern_view *view);
 
-/* Where the query takes its chunks by runs: of rows that up-terms leave out the view bears a mask without
- * them. False: it has no others. */
-bool quern__rows_leave_out(const quern__query *query, quern__up_rows *rows, quern_view *view,
+/* Removes the rows that up-terms leave out from the selection of a view. The result is written to *mask, to
+ * which the view then refers. Returns false if no row remains. Precondition: the query has by_runs. */
+bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
                            quern__row_mask *mask);
 
-/* Calls a kernel on what stays of a view of a query that picks_rows. addresses: for up-terms, if there are
- * any. */
+/* Calls a callback for each range of rows that the query selects in a view. Precondition: picks_rows of the
+ * query. addresses: memory for the addresses of up-terms; may be NULL without up-terms. */
 void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
-                      quern_kernel *run);
+                      quern_kernel *callback);
 
-/* How many rows of all matches stay. */
+/* Returns the number of selected rows in all matches. Change filters are not applied. */
 uint64_t quern__rows_count(const quern__query *query);
 
-/* How many of so many rows from this location on, in a match, stay. */
-uint64_t quern__rows_count_run(const quern__query *query, const quern__query_match *match,
-                               uint32_t chunk_index, uint32_t first_row, uint32_t count);
+/* Returns the number of selected rows among `count` rows of a chunk. Change filters are not applied. */
+uint64_t quern__rows_count_range(const quern__query *query, const quern__query_match *match,
+                                 uint32_t chunk_index, uint32_t first_row, uint32_t count);
 
 #endif

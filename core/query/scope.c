@@ -6,7 +6,7 @@
 
 /* ----------------------------------------------------------------------------------------- refusals */
 
-/* Relaxed: a counter that orders nothing. */
+/* Returns whether this is the accessor's first refusal. Relaxed: the count orders no other access. */
 static bool count_refusal(quern__scope *scope)
 {
     return atomic_fetch_add_explicit(&scope->accessor->refusal_count, 1, memory_order_relaxed) == 0;
@@ -43,15 +43,17 @@ void quern__scope_name(const quern__scope *scope, char *text, size_t text_bytes)
 
 enum { SCRATCH_BLOCK_HEAD = 64, SCRATCH_BLOCK_ALIGNMENT = 64 };
 
-/* The values follow at SCRATCH_BLOCK_HEAD. What identifies a block: see is_block. */
+/* Head of a block of scratch memory; its values follow at offset SCRATCH_BLOCK_HEAD. is_block lists the members
+ * that identify a block. */
 typedef struct quern__scratch_block {
     struct quern__scratch_block *next;
-    size_t size_bytes;      /* of the values */
-    const quern_view *view; /* of an iteration; NULL in callbacks, which may copy their view */
-    const void *rows;       /* handles of the rows; NULL: a block for lookups */
+    size_t size_bytes;      /* size of the values */
+    const quern_view *view; /* view of the iteration; NULL in callbacks, because they may copy their view */
+    const void *rows;       /* address of the rows' handles, which identifies the rows; NULL for lookups */
     uint32_t term;
-    uint32_t
-        address_count; /* the block begins with so many addresses of the value behind them; 0: no up-term */
+    /* Number of addresses at the beginning of the values, each that of the value after them. 0 if the block is
+     * not for an up-term. */
+    uint32_t address_count;
 } quern__scratch_block;
 
 _Static_assert(sizeof(quern__scratch_block) <= SCRATCH_BLOCK_HEAD, "room for the head of a block");
@@ -67,6 +69,7 @@ static size_t addresses_bytes(uint32_t address_count)
     return quern__align_up(address_count * sizeof(void *), SCRATCH_BLOCK_ALIGNMENT);
 }
 
+/* Zeroes the values, and sets the addresses of an up-term again. */
 static void clear(quern__scratch_block *block)
 {
     const void **addresses = values_of(block);
@@ -81,7 +84,7 @@ static void free_block(const quern__scope *scope, quern__scratch_block *block)
                    SCRATCH_BLOCK_ALIGNMENT);
 }
 
-/* Relaxed: the callback has returned, and with it all threads that helped it. */
+/* Relaxed: the callback has returned, so the jobs of its parallel loops have ended. */
 void quern__scratch_release(quern__scope *scope)
 {
     quern__scratch_block *block = atomic_exchange_explicit(&scope->scratch, NULL, memory_order_relaxed);
@@ -98,7 +101,7 @@ static bool is_block(const quern__scratch_block *block, const quern__scratch_blo
            block->address_count == wanted->address_count && block->size_bytes == wanted->size_bytes;
 }
 
-/* Acquire: pairs with the release in add_block, by which the block was cleared. */
+/* Acquire: pairs with the release in add_block, so that the cleared block is visible. */
 static quern__scratch_block *find_block(quern__scope *scope, const quern__scratch_block *wanted)
 {
     quern__scratch_block *block = atomic_load_explicit(&scope->scratch, memory_order_acquire);
@@ -107,8 +110,8 @@ static quern__scratch_block *find_block(quern__scope *scope, const quern__scratc
     return block;
 }
 
-/* Two threads that ask for the same block at the same time may each add one. The release of the exchange
- * pairs with the acquire in find_block; the first load is relaxed, since a stale head fails the exchange. */
+/* Two threads that need the same block at the same time may each add one. The release of the exchange pairs with
+ * the acquire in find_block. The first load is relaxed, because the exchange fails if the head is stale. */
 static quern__scratch_block *add_block(quern__scope *scope, const quern__scratch_block *wanted)
 {
     quern__scratch_block *block = quern__allocate(
@@ -123,17 +126,19 @@ static quern__scratch_block *add_block(quern__scope *scope, const quern__scratch
     return block;
 }
 
-static void *take(quern__scope *scope, quern__scratch_block wanted)
+/* Returns the values of the block that `wanted` identifies, and adds the block if it is missing. Returns NULL if
+ * out of memory. */
+static void *get_values(quern__scope *scope, quern__scratch_block wanted)
 {
     quern__scratch_block *block = find_block(scope, &wanted);
     const bool is_reused = block != NULL && (wanted.rows == NULL || wanted.view != NULL);
-    if (is_reused) clear(block); /* used by one thread */
+    if (is_reused) clear(block); /* blocks of lookups and iterations belong to one thread */
     if (block == NULL) block = add_block(scope, &wanted);
     return block != NULL ? values_of(block) : NULL;
 }
 
-/* An iterator that has moved on no longer needs what it was given for other rows. Relaxed: an iteration
- * belongs to one thread. */
+/* Frees the blocks that a view of an iteration got for other rows: they are invalid since the iterator moved on.
+ * Relaxed: an iteration belongs to one thread. */
 static void free_passed(quern__scope *scope, const quern_view *view)
 {
     quern__scratch_block *kept = NULL, *next;
@@ -151,19 +156,20 @@ static void free_passed(quern__scope *scope, const quern_view *view)
     atomic_store_explicit(&scope->scratch, kept, memory_order_relaxed);
 }
 
-static void *take_for_view(const quern_view *view, uint32_t term, uint32_t address_count, size_t size_bytes)
+static void *get_view_values(const quern_view *view, uint32_t term, uint32_t address_count,
+                             size_t size_bytes)
 {
     quern__scope *scope = quern__scope_of(view);
     if (scope == NULL) return NULL;
     const bool is_iteration = scope->caller == QUERN__CALLER_ITERATION;
     if (is_iteration) free_passed(scope, view);
-    /* views without handles have values, or nothing at all */
+    /* a view without handles is identified by its values, or by the scope if it has none */
     const void *rows = view->entities != NULL ? (const void *)view->entities : view->chunk;
-    return take(scope, (quern__scratch_block){.size_bytes = size_bytes,
-                                              .view = is_iteration ? view : NULL,
-                                              .rows = rows != NULL ? rows : scope,
-                                              .term = term,
-                                              .address_count = address_count});
+    return get_values(scope, (quern__scratch_block){.size_bytes = size_bytes,
+                                                    .view = is_iteration ? view : NULL,
+                                                    .rows = rows != NULL ? rows : scope,
+                                                    .term = term,
+                                                    .address_count = address_count});
 }
 
 static size_t size_or_largest(const quern_view *view, size_t size_bytes)
@@ -174,7 +180,7 @@ static size_t size_or_largest(const quern_view *view, size_t size_bytes)
     return largest_bytes > 0 ? largest_bytes : 1;
 }
 
-/* A view of no rows gets memory for one. */
+/* Returns the number of rows for which memory is needed; 1 for a view without rows. */
 static uint32_t row_count(const quern_view *view)
 {
     return view->count > 0 ? view->count : 1;
@@ -182,16 +188,16 @@ static uint32_t row_count(const quern_view *view)
 
 void *quern__scratch_column(const quern_view *view, uint32_t term, size_t size_bytes)
 {
-    return take_for_view(view, term, 0, (size_t)row_count(view) * size_or_largest(view, size_bytes));
+    return get_view_values(view, term, 0, (size_t)row_count(view) * size_or_largest(view, size_bytes));
 }
 
 const void *const *quern__scratch_up(const quern_view *view, uint32_t term, size_t size_bytes)
 {
     const uint32_t count = row_count(view);
-    return take_for_view(view, term, count, addresses_bytes(count) + size_or_largest(view, size_bytes));
+    return get_view_values(view, term, count, addresses_bytes(count) + size_or_largest(view, size_bytes));
 }
 
 void *quern__scratch_value(quern__scope *scope, size_t size_bytes)
 {
-    return take(scope, (quern__scratch_block){.size_bytes = size_bytes});
+    return get_values(scope, (quern__scratch_block){.size_bytes = size_bytes});
 }

@@ -62,7 +62,7 @@ quern_result quern__target_create(quern__query *query)
 void quern__target_destroy(const quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;
-    quern__array_release(allocator, &query->target->runs);
+    quern__array_release(allocator, &query->target->ranges);
     quern__array_release(allocator, &query->target->rows);
     quern__array_release(allocator, &query->target->sort_scratch);
     quern__release(allocator, query->target, sizeof *query->target, _Alignof(quern__target));
@@ -89,7 +89,7 @@ bool quern__target_is_listed(const quern__query *query)
            it->links_version == it->relation->links.version;
 }
 
-/* The place of an archetype among the matches, which are in its order, or UINT32_MAX. */
+/* Returns the index of the archetype's match, or UINT32_MAX. Binary search: matches ascend by archetype index. */
 static uint32_t find_match(const quern__query *query, const quern__archetype *archetype)
 {
     uint32_t low = 0, high = query->matches.count;
@@ -104,19 +104,19 @@ static uint32_t find_match(const quern__query *query, const quern__archetype *ar
                                                                                           : UINT32_MAX;
 }
 
-/* A row's place on a walk: match, chunk and row, from the highest bit. */
+/* Sort key of a row, by visiting order: match, chunk and row, from the highest bits to the lowest. */
 enum { ROW_BITS = 14, CHUNK_BITS = 32 };
 _Static_assert(QUERN__CHUNK_BYTES / sizeof(quern_entity) <= 1 << ROW_BITS, "rows of a chunk");
 _Static_assert(QUERN_MAX_ARCHETYPES <= 1 << 17, "matches of a query");
 
-static uint64_t place_of(uint32_t match, uintptr_t location)
+static uint64_t make_key(uint32_t match, uintptr_t location)
 {
     return (uint64_t)match << (CHUNK_BITS + ROW_BITS) |
            (uint64_t)quern__chunk_of(location)->index << ROW_BITS | quern__location_row(location);
 }
 
-/* Of all children whose archetype matches; there is room. Neighbours in the list of children mostly share an
- * archetype. */
+/* Writes the sort keys of all sources of the target whose archetype matches. Precondition: the memory is
+ * reserved. Consecutive sources mostly share an archetype, so the last match is remembered. */
 static void list_rows(const quern__query *query)
 {
     quern__target *it = query->target;
@@ -131,28 +131,29 @@ static void list_rows(const quern__query *query)
         if (archetype != last) match = find_match(query, archetype);
         last = archetype;
         if (match != UINT32_MAX)
-            it->rows.items[it->rows.count++] = (quern__sort_item){.key = place_of(match, record->location)};
+            it->rows.items[it->rows.count++] = (quern__sort_item){.key = make_key(match, record->location)};
     }
 }
 
+/* Joins the sorted rows to ranges. */
 static void join_rows(quern__target *it)
 {
-    uint64_t next = UINT64_MAX; /* the place behind the last run */
+    uint64_t next = UINT64_MAX; /* key of the row after the last range */
     for (uint32_t i = 0; i < it->rows.count; i++) {
-        const uint64_t place = it->rows.items[i].key;
-        if (place == next)
-            it->runs.items[it->runs.count - 1].count++;
+        const uint64_t key = it->rows.items[i].key;
+        if (key == next)
+            it->ranges.items[it->ranges.count - 1].count++;
         else
-            it->runs.items[it->runs.count++] =
-                (quern__target_run){.match = (uint32_t)(place >> (CHUNK_BITS + ROW_BITS)),
-                                    .chunk_index = (uint32_t)(place >> ROW_BITS),
-                                    .first_row = (uint16_t)(place & ((1 << ROW_BITS) - 1)),
-                                    .count = 1};
-        next = place + 1;
+            it->ranges.items[it->ranges.count++] =
+                (quern__target_range){.match = (uint32_t)(key >> (CHUNK_BITS + ROW_BITS)),
+                                      .chunk_index = (uint32_t)(key >> ROW_BITS),
+                                      .first_row = (uint16_t)(key & ((1 << ROW_BITS) - 1)),
+                                      .count = 1};
+        next = key + 1;
     }
 }
 
-/* A target that has died has no children; its slot may be another's, which has. */
+/* A target that is dead has no sources. Its slot may belong to another entity, whose sources do not count. */
 quern_result quern__target_list(const quern__query *query)
 {
     quern__target *it = query->target;
@@ -162,10 +163,10 @@ quern_result quern__target_list(const quern__query *query)
     const quern__kin *kin =
         is_alive ? quern__links_find(&it->relation->links, quern_entity_index(it->entity)) : NULL;
     const uint32_t count = kin != NULL ? kin->count : 0;
-    it->rows.count = it->runs.count = 0;
+    it->rows.count = it->ranges.count = 0;
     if (!quern__array_reserve(&storage->allocator, &it->rows, count) ||
         !quern__array_reserve(&storage->allocator, &it->sort_scratch, count) ||
-        !quern__array_reserve(&storage->allocator, &it->runs, count)) {
+        !quern__array_reserve(&storage->allocator, &it->ranges, count)) {
         it->is_listed = false;
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %u children of entity %u:%u",
                            count, quern_entity_index(it->entity), quern_entity_generation(it->entity));
@@ -186,12 +187,12 @@ quern_result quern__target_list(const quern__query *query)
 
 void quern__target_show(const quern__query *query, uint32_t i, quern_view *view)
 {
-    const quern__target_run *run = &query->target->runs.items[i];
-    const quern__query_match *match = &query->matches.items[run->match];
-    quern__view_set(view, query, match, &match->archetype->slots[run->chunk_index]);
-    view->first_row = run->first_row;
-    view->entities += run->first_row;
-    view->count = run->count;
+    const quern__target_range *range = &query->target->ranges.items[i];
+    const quern__query_match *match = &query->matches.items[range->match];
+    quern__view_set(view, query, match, &match->archetype->slots[range->chunk_index]);
+    view->first_row = range->first_row;
+    view->entities += range->first_row;
+    view->count = range->count;
 }
 
 quern_result quern__target_begin(quern_query_iterator *iterator)
@@ -201,7 +202,7 @@ quern_result quern__target_begin(quern_query_iterator *iterator)
     return result;
 }
 
-bool quern__target_holds(const quern_query_iterator *iterator)
+bool quern__target_is_valid(const quern_query_iterator *iterator)
 {
     return iterator->chunk_index == iterator->query->target->list_number &&
            quern__target_is_listed(iterator->query);
@@ -210,7 +211,7 @@ bool quern__target_holds(const quern_query_iterator *iterator)
 bool quern__target_next(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
-    while (iterator->match_index < query->target->runs.count) {
+    while (iterator->match_index < query->target->ranges.count) {
         quern__target_show(query, iterator->match_index++, &iterator->view);
         if (!quern__query_passes(query, iterator->view.columns, iterator->view.versions,
                                  iterator->seen_version))
@@ -228,10 +229,10 @@ uint64_t quern__target_count(const quern__query *query)
     if (quern__in_call(quern__target_list(query), "quern_query_count") != QUERN_OK) return 0;
     if (!query->picks_rows) return query->target->rows.count;
     uint64_t count = 0;
-    for (uint32_t i = 0; i < query->target->runs.count; i++) {
-        const quern__target_run *run = &query->target->runs.items[i];
-        count += quern__rows_count_run(query, &query->matches.items[run->match], run->chunk_index,
-                                       run->first_row, run->count);
+    for (uint32_t i = 0; i < query->target->ranges.count; i++) {
+        const quern__target_range *range = &query->target->ranges.items[i];
+        count += quern__rows_count_range(query, &query->matches.items[range->match], range->chunk_index,
+                                         range->first_row, range->count);
     }
     return count;
 }

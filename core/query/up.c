@@ -61,7 +61,7 @@ static size_t ups_bytes(uint32_t up_count)
     return sizeof(quern__ups) + up_count * sizeof(quern__up);
 }
 
-/* Of the terms of a query that are up-terms, in order. */
+/* Appends the state of one up-term. Fails with OUT_OF_MEMORY. */
 static quern_result add_up(quern__storage *storage, quern__ups *ups, const quern_term *term)
 {
     quern__up *up = &ups->items[ups->count];
@@ -141,12 +141,14 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
 
 /* ------------------------------------------------------------------------------------------- walks */
 
+/* Returns the number of steps that iterations have made since the walk was used last. */
 static uint32_t age_of(const quern__ups *ups, const quern__up_walk *walk)
 {
     return ups->walk_number - walk->number;
 }
 
-/* Whether the iterator object of a walk belongs to a later iteration by now, unless it was copied. */
+/* Returns whether a later iteration uses the walk's iterator object, so that the walk's own iteration is over. If
+ * the object was copied, the iteration may still run. */
 static bool is_superseded(const quern__ups *ups, const quern__up_walk *walk)
 {
     for (uint32_t i = 0; i < QUERN__UP_WALKS && walk->iterator != NULL; i++)
@@ -155,7 +157,7 @@ static bool is_superseded(const quern__ups *ups, const quern__up_walk *walk)
     return false;
 }
 
-/* One that no iteration uses; else the oldest of those that are superseded; else the oldest. */
+/* Returns a walk that no iteration uses; otherwise the least recently used one, if possible a superseded one. */
 static quern__up_walk *choose_walk(quern__ups *ups, uint64_t structure_version)
 {
     quern__up_walk *chosen = NULL;
@@ -191,7 +193,7 @@ quern_result quern__ups_begin_walk(quern_query_iterator *iterator)
 
 /* -------------------------------------------------------------------------------------------- find */
 
-/* Where the component of the target is; NULL if it has none. */
+/* Returns the address of the target's component, or NULL if the target is invalid or lacks it. */
 static inline const void *find_up(const quern__up *up, const quern__entities *entities, quern_entity target)
 {
     const quern__record *record = quern__entities_find(entities, target);
@@ -200,9 +202,9 @@ static inline const void *find_up(const quern__up *up, const quern__entities *en
     return QUERN__LIKELY(place.offset_bytes != 0) ? quern__place_value(place, record->location) : NULL;
 }
 
-/* Of the target, or its target, and so on. In a circle no value is found by going on: whoever comes by an
- * entity that is noted has been round. Which one is noted moves on at distances that double, until it is one
- * of the circle (Brent 1980). */
+/* Returns the address of the component of the nearest entity that has it, from the target upward, or NULL. In a
+ * cycle, the search ends once it meets the noted entity again. To find cycles that do not contain the first
+ * target, the noted entity is replaced after 1, 2, 4, ... steps (Brent 1980). */
 static const void *find_nearest(const quern__up *up, const quern__entities *entities, quern_entity target)
 {
     quern_entity noted = target;
@@ -222,14 +224,15 @@ static const void *find_nearest(const quern__up *up, const quern__entities *enti
     }
 }
 
-/* The first and the last line, which are all of most values. */
+/* Prefetches the first and the last cache line of a value. Most values have no others. */
 static inline void prefetch_value(const void *value, uint32_t size_bytes)
 {
     __builtin_prefetch(value);
     __builtin_prefetch((const char *)value + size_bytes - 1);
 }
 
-/* out_values[i]: the address for the target of a row, or NULL. Whether all are there. */
+/* Writes the address of the value for targets[i], or NULL, into out_values[i]. Returns whether all were found.
+ * is_nearest is a constant at each call. */
 static inline __attribute__((always_inline)) bool
 find_all(const quern__up *up, const quern__entities *entities, const quern_entity *targets, uint32_t count,
          uint32_t size_bytes, const void **out_values, const bool is_nearest)
@@ -255,6 +258,7 @@ find_all(const quern__up *up, const quern__entities *entities, const quern_entit
     return has_all;
 }
 
+/* Looks up the addresses of one up-term for the rows of a view. Returns whether all were found. */
 static bool find_up_term(const quern__up *up, const quern__entities *entities, const quern_view *view,
                          uint32_t size_bytes, const void **out_values)
 {
@@ -288,7 +292,8 @@ quern__up_rows quern__up_find(const quern__query *query, const void **addresses,
 
 /* ------------------------------------------------------------------------------------------- rows */
 
-static bool stays(const quern__ups *ups, const void *const *addresses, uint32_t row)
+/* Returns whether all required up-terms have a value for a row of the chunk. */
+static bool is_selected(const quern__ups *ups, const void *const *addresses, uint32_t row)
 {
     for (uint32_t i = 0; i < ups->count; i++)
         if (!ups->items[i].is_optional && addresses[quern__ups_address_count(i) + row] == NULL)
@@ -300,10 +305,10 @@ bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view 
 {
     uint32_t first = rows->next, end = rows->end;
     if (rows->leaves_some_out) {
-        while (first < rows->end && !stays(query->ups, view->up, first))
+        while (first < rows->end && !is_selected(query->ups, view->up, first))
             first++;
         end = first;
-        while (end < rows->end && stays(query->ups, view->up, end))
+        while (end < rows->end && is_selected(query->ups, view->up, end))
             end++;
     }
     rows->next = end;
@@ -312,7 +317,7 @@ bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view 
     return true;
 }
 
-bool quern__up_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location)
+bool quern__up_selects(const quern__query *query, const quern__archetype *archetype, uintptr_t location)
 {
     for (uint32_t i = 0; i < query->ups->count; i++) {
         const quern__up *up = &query->ups->items[i];

@@ -3,90 +3,95 @@
 #ifndef QUERN_CORE_QUERY_UP_H
 #define QUERN_CORE_QUERY_UP_H
 
-/* Up-terms: terms on what the target of a row has. Before a view comes to a kernel, the addresses of the
- * values are found for all its rows, as find_many.h finds those of handles:
+/* Up-terms: terms that read a component of the row's target or of another ancestor. Before a callback gets a
+ * view, the addresses of the values are looked up for all rows of the view, as in find_many.h:
  *
- *   target, in the row's own column -> its record -> place of the component by archetype -> address
+ *   target, in the row's own column -> record of the target -> place of the component -> address
  *
- * The records of a batch are asked for while those before it are looked at, and each value as soon as it is
- * known where it is. Rows that are neighbours and have the same target share one search. The targets are
- * alive: relations see to that. A value that was written over them is no living handle, most likely, and
- * counts as a target without the component.
+ * The records of a batch are prefetched while the previous batch is looked up, and each value as soon as its
+ * address is known. Consecutive rows with one target share one search. Relations guarantee that targets are
+ * alive. If an application overwrites a target through a pointer, the value is most likely no valid handle;
+ * such a row counts as one whose target lacks the component.
  *
- * Addresses lie in memory of whoever makes the views, one array of QUERN__UP_STRIDE per up-term, by row of
- * the chunk. Nothing moves while views are out, so they are good whenever they were found. */
+ * The caller that makes the views provides the memory for addresses: an array of QUERN__UP_STRIDE addresses
+ * per up-term, indexed by row of the chunk. No value moves while views are valid, so the addresses stay valid
+ * as long as the views. */
 
 #include "core/query/query_internal.h"
 
 /* An up-term of a query. */
 typedef struct quern__up {
-    quern__place_table values;  /* where the component is, by archetype */
-    quern__place_table targets; /* likewise the relation's; kept for is_nearest alone */
-    uint32_t relation_index;    /* of the relation's component */
-    bool is_optional;
-    bool is_nearest;
+    quern__place_table values;  /* places of the component, by archetype number */
+    quern__place_table targets; /* places of the relation's component; only with is_nearest */
+    uint32_t relation_index;    /* component index of the relation */
+    bool is_optional;           /* whether rows without a value are selected, too */
+    bool is_nearest;            /* whether the search continues at the target's target, and so on */
 } quern__up;
 
-/* The rows of a view that have not come to a kernel yet. */
+/* The remaining rows of a view: those that no callback or iteration has visited yet. */
 typedef struct quern__up_rows {
-    uint32_t next, end; /* rows of the chunk */
-    bool leaves_some_out;
+    uint32_t next, end;   /* range of rows in the chunk */
+    bool leaves_some_out; /* whether some row of the view lacks the value of a required up-term */
 } quern__up_rows;
 
-/* Addresses of one iteration of a query. A loop that is left early does not end its iteration, so a query has a few
- * of these. When all are in use, one is taken over: first of those whose iterator object a later iteration has
- * used again, as the next turn of an outer loop does; else the one that has not moved for longest. */
+/* Addresses for one iteration of a query. A loop that is left early does not end its iteration, so a query has
+ * several of these. When all are in use, a new iteration reuses one: preferably one whose iterator object
+ * belongs to a later iteration by now, as happens in an outer loop; otherwise the least recently used one. */
 typedef struct quern__up_walk {
     const void **addresses;
     quern__up_rows rows;
-    uint32_t number;            /* of the iteration, new with each view; 0: of none */
-    uint64_t structure_version; /* when it began: once that changes, it goes no further */
-    const quern_query_iterator
-        *iterator; /* the object that moved it last, to be compared only; NULL: none yet */
+    /* Number of the last step of the iteration that uses the addresses, which the iterator has, too. It grows
+     * with each view of any iteration, so it also orders the walks by their last use. 0: not in use. */
+    uint32_t number;
+    /* Structure version at the start of the iteration. The iteration is over once the world has another. */
+    uint64_t structure_version;
+    /* Object that made the last step, only to be compared; it may not exist any more. NULL before a step. */
+    const quern_query_iterator *iterator;
 } quern__up_walk;
 
 enum { QUERN__UP_WALKS = 8 };
 
-/* Of a query: allocated with it, if it has up-terms. */
+/* State of a query's up-terms. */
 typedef struct quern__ups {
     uint32_t count;
-    uint32_t walk_number; /* of the iteration that moved last */
-    bool leaves_rows_out; /* some up-term is not optional */
+    uint32_t walk_number; /* number of the last step of any iteration, see quern__up_walk */
+    bool leaves_rows_out; /* whether some up-term is required (not optional) */
     quern__up_walk walks[QUERN__UP_WALKS];
-    const void **worker_addresses; /* for parallel queries */
-    uint32_t worker_count;         /* that these are for */
-    quern__up items[];
+    const void **worker_addresses; /* addresses for the workers of parallel queries, one block per worker */
+    uint32_t worker_count;         /* number of workers for which there are addresses */
+    quern__up items[];             /* `count` up-terms, in the order of the terms */
 } quern__ups;
 
 _Static_assert(QUERN__UP_STRIDE > (QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_entity),
                "a chunk has fewer rows than an up-term has addresses");
 
-/* A term that has been checked as any other. Errors: INVALID_ARGUMENT. */
+/* Checks the i-th term, an up-term that has passed the checks common to all terms. Fails with
+ * INVALID_ARGUMENT, or with the error of an invalid relation. */
 quern_result quern__up_check(const quern__storage *storage, const quern_term *term, uint32_t i);
 
-/* For a query with its terms. Errors: OUT_OF_MEMORY, with nothing left. */
+/* Allocates query->ups for the query's up-terms. Fails with OUT_OF_MEMORY, and then leaves nothing allocated. */
 quern_result quern__ups_create(quern__query *query);
 void quern__ups_destroy(quern__query *query);
 
-/* How many addresses a worker needs room for. */
+/* Returns the number of addresses that one worker or iteration needs. */
 static inline size_t quern__ups_address_count(uint32_t up_count)
 {
     return (size_t)up_count * QUERN__UP_STRIDE;
 }
 
-/* Makes sure of addresses for so many workers of a parallel query. Errors: OUT_OF_MEMORY. */
+/* Reserves addresses for the workers of a parallel query. Fails with OUT_OF_MEMORY. */
 quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t worker_count);
 
-/* Begins an iteration of a query that has up-terms. Errors: OUT_OF_MEMORY. */
+/* Assigns addresses to a new iteration. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
 quern_result quern__ups_begin_walk(quern_query_iterator *iterator);
 
-/* Whether the iteration has its addresses still. */
+/* Returns whether the iteration still has its addresses: no later iteration has reused them. */
 static inline bool quern__ups_has_walk(const quern_query_iterator *iterator)
 {
     return iterator->up_walk->number == iterator->up_number;
 }
 
-/* Numbers the walk anew: it is the last one in use. Of those that were left early none is. */
+/* Marks the addresses of the iteration as the most recently used ones. */
 static inline void quern__ups_use_walk(quern_query_iterator *iterator)
 {
     quern__ups *ups = iterator->query->ups;
@@ -94,18 +99,20 @@ static inline void quern__ups_use_walk(quern_query_iterator *iterator)
     iterator->up_walk->number = iterator->up_number = ups->walk_number;
 }
 
-/* Finds the addresses for the rows of a view of the query; addresses: room for them. The view is not good
- * before quern__up_next. */
+/* Looks up the addresses for all rows of a view, and stores them in `addresses` and the view's `up`. Returns
+ * the rows to visit. The view still contains rows that the up-terms leave out; quern__up_next or
+ * quern__rows_apply_ups removes them. */
 quern__up_rows quern__up_find(const quern__query *query, const void **addresses, quern_view *view);
 
-/* Points the view at the next run of rows of its chunk that stay. False when there is none. */
+/* Points the view at the next range of rows that the up-terms select. Returns false if there is none. */
 bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view *view);
 
-/* The first up-term that reads what another term writes in the rows themselves; term_count: there is none.
- * levels: by which targets come before their sources, so that up-terms by it may do so; or null. */
+/* Returns the index of the first up-term whose component another term writes in the rows themselves, or
+ * term_count if there is none. levels: relation by whose levels the system runs, or null. Up-terms by it are
+ * no conflict, because the system processes all targets before their sources. */
 uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels);
 
-/* Whether up-terms let a row of a match stay. */
-bool quern__up_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location);
+/* Returns whether the up-terms select a row of a match. */
+bool quern__up_selects(const quern__query *query, const quern__archetype *archetype, uintptr_t location);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Columns of views that were refused: who asked for what, and what was declared. */
+/* Uncommon cases of the functions on views: refused accesses and their messages, checks of types, and access to
+ * rows that is slower than one store. */
 
 #include "core/query/query_internal.h"
 
@@ -19,7 +20,7 @@ void quern__query_declared(const quern__query *query, char *text, size_t text_by
     }
 }
 
-/* For messages. */
+/* Describes the caller of a view in `text`, for messages. Returns text. */
 static const char *owner_of(const quern_view *view, char *text, size_t text_bytes)
 {
     text[0] = '\0';
@@ -33,7 +34,7 @@ static const quern__type *type_of(const quern_view *view, uint32_t term)
                                   quern__component_index(view->query->terms[term].component));
 }
 
-/* What to do instead, where a column was refused. */
+/* Returns the remedy for a refused access, as the end of a message. */
 static const char *advice_on(const quern_view *view, uint32_t term, quern_access access)
 {
     if (quern__view_is_up(view, term))
@@ -89,7 +90,7 @@ const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, 
     return quern__scratch_up(view, term, size_bytes);
 }
 
-/* Whether the values of a term, a column or an up-term, are of this type; if not, that is reported. */
+/* Returns whether the values of a term have the requested type. Otherwise refuses the access. */
 static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name,
                        const char *function)
 {
@@ -113,7 +114,7 @@ static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes,
     return false;
 }
 
-/* Whether the term is one on the row itself, and the row is there; if not, that is said. */
+/* Returns whether the view has the row, and the term is on the row itself. Otherwise refuses the call. */
 static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const char *function)
 {
     if (!has_term(view, term)) {
@@ -140,7 +141,7 @@ static const quern__archetype *archetype_of(const quern_view *view)
 
 static const char lacking[] = "which the entities of the view lack (quern_view_has)";
 
-/* What was asked for cannot be done to the component of a term. */
+/* Refuses an operation on the component of a term. `verb` and `why` complete the message. Returns false. */
 static bool refuse_component(const quern_view *view, uint32_t term, const char *function, const char *verb,
                              const char *why)
 {
@@ -203,7 +204,7 @@ const void *const *quern__view_up_checked(const quern_view *view, uint32_t term,
 
 /* -------------------------------------------------------------------------------- rows that change */
 
-/* What is noted for the chunk never goes back: rows may be later than what a loop writes. */
+/* The version of the chunk never decreases: its rows may already have later versions than the loop writes. */
 void quern__view_note_rows(const quern_view *view, const quern_view_column *column, uint64_t version)
 {
     uint64_t *of_chunk = &view->versions[column->version_index];

@@ -44,7 +44,7 @@ static void call_picked(const parallel_run *run, const quern_view *chunk_view, u
 
 static uint32_t count_views(const quern__query *query)
 {
-    return query->target != NULL ? query->target->runs.count : query->entries.count;
+    return query->target != NULL ? query->target->ranges.count : query->entries.count;
 }
 
 /* The views of a query with a target term: runs of rows. */

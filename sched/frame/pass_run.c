@@ -450,7 +450,7 @@ IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t e
     quern_view view = {.context = context};
     const quern__target *target = pass->systems.items[0]->query.target;
     for (uint32_t i = begin; i < end; i++) {
-        const quern__pass_table *table = &pass->tables.items[target->runs.items[i].match];
+        const quern__pass_table *table = &pass->tables.items[target->ranges.items[i].match];
         if (is_told) begin_calls(context);
         quern__target_show(table->calls->query, i, &view);
         if (!is_left_out(table->calls, &view, ALL_LANES))

@@ -210,7 +210,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         result = quern__event_use_init(&system->events, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
     system->query.by_runs = (def->flags & QUERN_SYSTEM_RUNS) != 0;
-    if (def->reacts_to != 0) quern__query_take_either(&system->query);
+    if (def->reacts_to != 0) quern__query_select_either(&system->query);
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_target(system);
     if (result == QUERN_OK) result = check_self_conflict(system, world);

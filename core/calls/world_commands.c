@@ -106,19 +106,19 @@ static void note_written(const quern_world *world)
         quern__storage_note_set(&world->storage, i);
 }
 
+/* Commands that could not be recorded are reported, and do not keep the others from being applied. */
 static quern_result apply(quern_world *world, quern__recorders recorders, const quern__executor *executor,
                           quern__flush_report *report)
 {
     quern__world_commands *commands = world->commands;
-    quern_result failed = QUERN_OK;
     bool has_streams = false;
     for (uint32_t i = 0; i < recorders.count; i++) {
         quern_commands *recorder = recorders.items[i];
         has_streams |= recorder->streams.count > 0 || quern__accumulator_is_used(recorder);
-        if (recorder->failed != QUERN_OK) failed = recorder->failed;
+        if (QUERN__LIKELY(recorder->failed == QUERN_OK)) continue;
+        report->record_result = recorder->failed;
         recorder->failed = QUERN_OK;
     }
-    if (failed != QUERN_OK) report->record_result = failed;
     if (!has_streams) return QUERN_OK;
     quern__playback_stats applied = {0};
     quern__playback_start_frame(&commands->playback);
@@ -141,6 +141,7 @@ quern_result quern__world_apply_worker_commands(quern_world *world, const quern_
 {
     quern__world_commands *commands = world->commands;
     commands->stats = (quern_flush_stats){0};
+    if (commands->worker_recorders.count == 0) return QUERN_OK;
     return apply(world, quern__world_worker_recorders(commands), executor, report);
 }
 

@@ -198,18 +198,36 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
 }
 
 /* Values that replaced others, in rows that stay or have been moved there. */
-static void tell_written(const quern__chunk_edits *edits, const quern__sequence *sequence,
-                         uintptr_t location, uint32_t count)
+static void tell_written(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
+                         uint32_t count)
 {
     const quern__archetype *archetype = sequence->target;
     for (uint32_t i = 0; i < sequence->fill_count; i++) {
-        const quern__fill *fill = &edits->scratch->sequences.fills.items[sequence->first_fill + i];
+        const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill + i];
         const quern__column *column = archetype->columns;
         while (column->offset_bytes != fill->target_offset_bytes)
             column++;
         if (fill->replaces)
             quern__rows_written_from(archetype, sequence->source, location, count, column->component_index);
     }
+}
+
+void quern__edits_stay(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
+                       const quern__edit *rows, uint32_t count)
+{
+    fill_rows(scratch, sequence, location, rows, count);
+    toggle_rows(scratch, sequence, location, count);
+    if (quern__writes_are_heard(sequence->target)) tell_written(scratch, sequence, location, count);
+}
+
+void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
+                       const quern__sequence *sequence, uintptr_t to, uintptr_t from,
+                       const quern__edit *rows, uint32_t count)
+{
+    quern__rows_move(storage, sequence->plan, to, from, count);
+    fill_rows(scratch, sequence, to, rows, count);
+    if (quern__writes_are_heard(sequence->target)) tell_written(scratch, sequence, to, count);
+    toggle_rows(scratch, sequence, to, count);
 }
 
 /* A run of rows that go to another archetype. */
@@ -219,11 +237,8 @@ static void move_rows(const applying *all, const quern__chunk_edits *edits, cons
     const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
     for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
         uintptr_t to = next_arrival(leader, delta, end - row, &fitting);
-        quern__rows_move(all->storage, sequence->plan, to, quern__location_make(edits->chunk, row),
-                         fitting);
-        fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
-        if (quern__writes_are_heard(sequence->target)) tell_written(edits, sequence, to, fitting);
-        toggle_rows(edits->scratch, sequence, to, fitting);
+        quern__edits_move(all->storage, edits->scratch, sequence, to,
+                          quern__location_make(edits->chunk, row), edits->rows + row, fitting);
     }
 }
 
@@ -241,10 +256,7 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
         const uintptr_t location = quern__location_make(edits->chunk, run->row);
         const quern__edit *rows = edits->rows + run->row;
         if (!sequence->is_destroyed && sequence->target == edits->archetype) {
-            fill_rows(edits->scratch, sequence, location, rows, run->count);
-            toggle_rows(edits->scratch, sequence, location, run->count);
-            if (quern__writes_are_heard(edits->archetype))
-                tell_written(edits, sequence, location, run->count);
+            quern__edits_stay(edits->scratch, sequence, location, rows, run->count);
             continue;
         }
         if (sequence->is_destroyed) {

@@ -12,6 +12,14 @@ void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
                            const quern__gathered *gathered, quern__storage *storage,
                            const quern__executor *executor);
 
+/* Writes the values of neighbouring rows with one sequence, which stay in their archetype, or move to raw rows
+ * of its target. rows: their edits. */
+void quern__edits_stay(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
+                       const quern__edit *rows, uint32_t count);
+void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
+                       const quern__sequence *sequence, uintptr_t to, uintptr_t from,
+                       const quern__edit *rows, uint32_t count);
+
 /* What applying begins and ends with, either after all stages or after turnover.h. The first call takes the
  * handles of creates, which are in resolved->created afterwards, and appends all reserved rows, raw, except
  * those of instances. */

@@ -22,16 +22,17 @@ static bool list_streams(quern__gathered *gathered, const quern__storage *storag
                               gathered->streams.count + stream_count))
         return false;
     quern__gathered_stream *next = gathered->streams.items + gathered->streams.count;
-    for (uint32_t i = 0; i < stream_count; i++) {
-        quern__stream *stream = &recorder->streams.items[i];
+    const uint64_t structure_version = storage->structure_version;
+    quern__stream *stream = recorder->streams.items;
+    for (const quern__stream *end = stream + stream_count; stream < end; stream++, next++) {
         gathered->is_sorted &= stream->origin.key >= gathered->last_key;
         gathered->last_key = stream->origin.key;
         gathered->item_count += stream->item_count;
         gathered->create_count += stream->create_count;
         gathered->command_count += stream->command_count;
         gathered->traits &= stream->traits;
-        *next++ = (quern__gathered_stream){
-            .stream = stream, .is_located = stream->structure_version == storage->structure_version};
+        next->stream = stream;
+        next->is_located = stream->structure_version == structure_version;
     }
     gathered->streams.count += stream_count;
     return true;

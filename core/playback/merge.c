@@ -169,35 +169,13 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
     return true;
 }
 
-/* A later command on an entity: the i-th item of the run.
- *
- * Equal operations are the same, for each recorder has its own: sequences, and with them the order of
- * hooks, must not tell who recorded. */
+/* A later command on an entity: the i-th item of the run. */
 static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *item, uint32_t i)
 {
-    quern__scratch *scratch = it->scratch;
-    const quern__operation *operation = it->run->operation;
-    const quern__sequence *sequence = &scratch->sequences.list.items[edit->sequence];
-    if (sequence->is_destroyed) {
+    if (it->scratch->sequences.list.items[edit->sequence].is_destroyed)
         drop_item(it, item, i, QUERN_DROP_DESTROYED);
-        return;
-    }
-    if (quern__operation_replaces_itself(operation) &&
-        (sequence->operation == operation || (sequence->operation->key == operation->key &&
-                                              quern__operation_equal(sequence->operation, operation)))) {
-        edit->item = (char *)item;
-        return;
-    }
-    uint32_t to = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
-    if (to == QUERN__SEQUENCE_NONE ||
-        !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_items,
-                              scratch->earlier_items.count + 1)) {
-        scratch->is_out_of_memory = true;
-        return;
-    }
-    scratch->earlier_items.items[scratch->earlier_items.count] =
-        (quern__earlier_item){.item = edit->item, .earlier = edit->earlier};
-    *edit = (quern__edit){.item = (char *)item, .sequence = to, .earlier = scratch->earlier_items.count++};
+    else if (!quern__edit_extend(it->scratch, edit, it->run->operation, item))
+        it->scratch->is_out_of_memory = true;
 }
 
 /* The first command on a row: most rows of a chunk begin alike. */
@@ -575,7 +553,7 @@ static bool merge_in_parallel(quern__merged *merged, const quern__gathered *gath
 
 /* ---------------------------------------------------------------------------------------------- merge */
 
-void quern__merged_clear(quern__merged *merged, const quern__storage *storage, bool holds_sequences)
+void quern__merged_clear_used(quern__merged *merged, const quern__storage *storage, bool holds_sequences)
 {
     merged->first_stamp += merged->edits.count;
     merged->edits.count = 0;

@@ -130,11 +130,42 @@ quern_result quern__commands_merge(quern__merged *merged, const quern__gathered 
 
 /* Ends the sync point: removes all edits and keeps the memory. holds_sequences: all sequences were resolved
  * and none was refused, so they are kept for later sync points. */
-void quern__merged_clear(quern__merged *merged, const quern__storage *storage, bool holds_sequences);
+void quern__merged_clear_used(quern__merged *merged, const quern__storage *storage, bool holds_sequences);
+
+static inline void quern__merged_clear(quern__merged *merged, const quern__storage *storage,
+                                       bool holds_sequences)
+{
+    if (merged->used_scratch_count > 0) quern__merged_clear_used(merged, storage, holds_sequences);
+}
 
 /* Counts a command that is dropped: of this stream, the item with this number. */
 void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,
                          quern_entity entity, uint64_t command_count, quern_drop_reason reason);
+
+/* Adds a later command to the edit of an entity that no earlier command destroys. A command that only replaces
+ * the one before takes its place. False: no memory.
+ *
+ * Equal operations count as one, although each recorder has its own: sequences, and with them the order of
+ * hooks, must not depend on which recorder a command is of. */
+static inline bool quern__edit_extend(quern__scratch *scratch, quern__edit *edit,
+                                      const quern__operation *operation, quern__item *item)
+{
+    const quern__operation *last = scratch->sequences.list.items[edit->sequence].operation;
+    if (quern__operation_replaces_itself(operation) &&
+        (last == operation || (last->key == operation->key && quern__operation_equal(last, operation)))) {
+        edit->item = (char *)item;
+        return true;
+    }
+    const uint32_t to = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
+    const uint32_t count = scratch->earlier_items.count;
+    if (to == QUERN__SEQUENCE_NONE ||
+        !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_items, count + 1))
+        return false;
+    scratch->earlier_items.items[scratch->earlier_items.count++] =
+        (quern__earlier_item){.item = edit->item, .earlier = edit->earlier};
+    *edit = (quern__edit){.item = (char *)item, .sequence = to, .earlier = count};
+    return true;
+}
 
 /* The edits of a chunk that was there when merging began, or NULL where it has none. */
 static inline quern__chunk_edits *quern__merged_find(const quern__merged *merged, const quern__chunk *chunk)

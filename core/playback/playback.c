@@ -4,6 +4,7 @@
 
 #include "core/playback/apply.h"
 #include "core/playback/in_place.h"
+#include "core/playback/one_entity.h"
 
 /* Fewer commands than this are applied before other threads have come. */
 enum { PARALLEL_COMMANDS = 4096 };
@@ -61,6 +62,9 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
         quern__gathered_apply_in_place(gathered, playback->storage);
         return QUERN_OK;
     }
+    if (relating == NULL && shared == NULL && !playback->no_short_ways &&
+        quern__commands_apply_to_one(&playback->merged, resolved, gathered, playback->storage, watcher))
+        return QUERN_OK;
     bool is_turnover = false;
     quern_result result = QUERN_OK;
     if ((gathered->traits & QUERN__TRAIT_TURNOVER) != 0)

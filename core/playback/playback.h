@@ -14,8 +14,9 @@
  *             archetype: how many rows come and go, and room for them
  *   apply     handles for creates, in order; then rows, chunk by chunk
  *
- * Where all commands do is to set values that are there, in_place.h takes the place of the last three;
- * where it is to destroy and create, turnover.h does.
+ * Three short ways take the place of the last three stages: in_place.h where all commands set values that are
+ * there, one_entity.h where a few commands are all on one entity, turnover.h where all commands destroy and
+ * create.
  *
  * Values that were accumulated (accumulate.h) are gathered before the first of these stages, and combined
  * after the last.

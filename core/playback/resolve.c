@@ -12,17 +12,6 @@
 
 #include <quern/world.h>
 
-void quern__resolved_clear(quern__resolved *resolved)
-{
-    resolved->deltas.count = 0;
-    resolved->spawned.count = 0;
-    resolved->created.count = 0;
-    resolved->created_count = 0;
-    resolved->destroyed_count = 0;
-    resolved->refused_count = 0;
-    resolved->refused_result = QUERN_OK;
-}
-
 typedef struct resolving {
     quern__resolved *resolved;
     quern__merged *merged;
@@ -125,8 +114,8 @@ static quern_result find_target(quern__storage *storage, const quern__effect *it
 
 /* What one entity asks for and cannot have must not stop all others: it stays as it was or, if it was to be
  * created, ends at once. */
-static quern_result resolve_sequence(const resolving *it, quern__sequences *sequences,
-                                     quern__sequence *sequence)
+quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *storage,
+                                     quern__sequences *sequences, quern__sequence *sequence)
 {
     if (sequence
             ->is_destroyed) { /* never is_resolved: listeners of an archetype come and go without notice */
@@ -137,8 +126,8 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
     }
     sequence->is_resolved = true;
     quern__effect found;
-    quern__effect_read(&found, it->storage, sequences, sequence);
-    quern_result result = find_target(it->storage, &found, sequence);
+    quern__effect_read(&found, storage, sequences, sequence);
+    quern_result result = find_target(storage, &found, sequence);
     if (result == QUERN_OK &&
         (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the values of an edit sequence");
@@ -146,7 +135,7 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
     sequence->is_refused = true;
     sequence->target = sequence->source;
     sequence->is_destroyed = sequence->source == NULL;
-    if (it->resolved->refused_result == QUERN_OK) it->resolved->refused_result = result;
+    if (resolved->refused_result == QUERN_OK) resolved->refused_result = result;
     return QUERN_OK;
 }
 
@@ -209,7 +198,7 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
     quern__sequence *sequence = &sequences->list.items[group->sequence];
     if (sequence->operation == NULL) return QUERN_OK; /* members of instances: see spawned.h */
     if (!sequence->is_resolved) {
-        quern_result result = resolve_sequence(it, sequences, sequence);
+        quern_result result = quern__sequence_resolve(it->resolved, it->storage, sequences, sequence);
         if (result != QUERN_OK) return result;
     }
     edits->is_hooked |= sequence->is_hooked;

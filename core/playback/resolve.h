@@ -56,7 +56,16 @@ struct quern__resolved {
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
 
 /* Forgets everything and keeps the memory. */
-void quern__resolved_clear(quern__resolved *resolved);
+static inline void quern__resolved_clear(quern__resolved *resolved)
+{
+    resolved->deltas.count = 0;
+    resolved->spawned.count = 0;
+    resolved->created.count = 0;
+    resolved->created_count = 0;
+    resolved->destroyed_count = 0;
+    resolved->refused_count = 0;
+    resolved->refused_result = QUERN_OK;
+}
 
 /* What `resolved` had before has been cleared. What comes out stands in `merged` as well; room for it is
  * still to be made. drops: where dropped commands will be reported; there is room for them afterwards. On
@@ -64,6 +73,12 @@ void quern__resolved_clear(quern__resolved *resolved);
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops);
+
+/* Finds the target, plan and values of a sequence that is not resolved. A sequence that asks for more than an
+ * entity, or the world, can have is_refused afterwards, which is no failure. Errors: OUT_OF_MEMORY; the tree is
+ * to be cleared then. */
+quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *storage,
+                                     quern__sequences *sequences, quern__sequence *sequence);
 
 /* The delta of an archetype, made where there is none. NULL: no memory. */
 quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,

@@ -88,9 +88,8 @@ static void destroy_item_values(const quern__operation *operation, char *item)
     }
 }
 
-void quern__stream_destroy_values(const quern__stream *stream)
+void quern__stream_destroy_owned(const quern__stream *stream)
 {
-    if ((stream->traits & QUERN__TRAIT_NO_OWNED) != 0) return;
     quern__run *run = stream->first;
     for (uint32_t i = 0; i < stream->run_count; i++) {
         if (i > 0) run = quern__run_next(run);

@@ -120,8 +120,14 @@ static inline void quern__commands_close(quern_commands *commands)
         quern__commands_close_stream(commands);
 }
 
-/* Destroys the values of a stream that nobody has moved out. */
-void quern__stream_destroy_values(const quern__stream *stream);
+/* Destroys the values of a stream that no sync point has moved out. The first is the call where there may be
+ * some. */
+void quern__stream_destroy_owned(const quern__stream *stream);
+
+static inline void quern__stream_destroy_values(const quern__stream *stream)
+{
+    if (QUERN__UNLIKELY((stream->traits & QUERN__TRAIT_NO_OWNED) == 0)) quern__stream_destroy_owned(stream);
+}
 
 /* Forgets all streams, destroys values that nobody moved out, and keeps the memory. */
 void quern__commands_reset(quern_commands *commands);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: streams in order. Out: the entity as the commands want it. What may fail is done before anything is changed,
+ * and left to all stages if it fails. */
+#include "core/playback/one_entity.h"
+
+#include "core/playback/apply.h"
+#include "core/reactions/reaction.h"
+#include "core/storage/change.h"
+
+/* More commands than this are seldom all on one entity, and are not worth a look. */
+enum { MOST_ITEMS = 16 };
+
+/* Whether all items, few enough, are on one entity, and none creates. */
+static bool are_on_one_entity(const quern__gathered *gathered)
+{
+    quern__run *first = gathered->streams.items[0].stream->first;
+    if (first->operation->kind >= QUERN__OPERATION_CREATE || gathered->item_count > MOST_ITEMS)
+        return false;
+    if (gathered->item_count == 1) return true;
+    const quern_entity entity = quern__run_item(first, 0)->entity;
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const quern__stream *stream = gathered->streams.items[i].stream;
+        quern__run *run = stream->first;
+        for (uint32_t k = 0; k < stream->run_count; k++) {
+            if (k > 0) run = quern__run_next(run);
+            if (run->operation->kind >= QUERN__OPERATION_CREATE) return false;
+            const quern__item *item = quern__run_item(run, 0);
+            for (uint32_t n = 0; n < run->item_count; n++, item = quern__item_next(item, run->operation))
+                if (!quern_entity_equal(item->entity, entity)) return false;
+        }
+    }
+    return true;
+}
+
+/* Adds the items of a run to the edit; its item is NULL before the first command. False: some command comes after a
+ * destroy, or there is no memory. */
+static bool merge_run(quern__scratch *scratch, quern__run *run, quern__edit *edit)
+{
+    const quern__operation *operation = run->operation;
+    quern__item *item = quern__run_item(run, 0);
+    for (uint32_t i = 0; i < run->item_count; i++, item = quern__item_next(item, operation)) {
+        if (edit->item == NULL) {
+            edit->item = (char *)item;
+            edit->sequence = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
+            if (edit->sequence == QUERN__SEQUENCE_NONE) return false;
+        } else if (scratch->sequences.list.items[edit->sequence].is_destroyed ||
+                   !quern__edit_extend(scratch, edit, operation, item)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool merge(quern__scratch *scratch, const quern__gathered *gathered, quern__edit *edit)
+{
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const quern__stream *stream = gathered->streams.items[i].stream;
+        quern__run *run = stream->first;
+        for (uint32_t k = 0; k < stream->run_count; k++) {
+            if (k > 0) run = quern__run_next(run);
+            if (!merge_run(scratch, run, edit)) return false;
+        }
+    }
+    return true;
+}
+
+/* Everything that may fail after merging. A sequence that was not resolved to the end must not be kept. */
+static bool resolve(quern__scratch *scratch, quern__resolved *resolved, quern__storage *storage,
+                    quern__sequence *sequence)
+{
+    quern__archetype *source = sequence->source;
+    if (!sequence->is_resolved &&
+        quern__sequence_resolve(resolved, storage, &scratch->sequences, sequence) != QUERN_OK) {
+        quern__sequences_clear(&scratch->sequences);
+        return false;
+    }
+    if (sequence->is_refused) return false;
+    quern__archetype *target = sequence->is_destroyed ? NULL : sequence->target;
+    quern__leaving_begin(storage);
+    return target == source || (quern__leaving_reserve(storage, source, target, 1) == QUERN_OK &&
+                                (target == NULL || quern__rows_reserve(storage, target, 1) == QUERN_OK));
+}
+
+/* Fills the gap with the last row of the archetype, unless it is the last row, and cuts that row off. */
+static void close_gap(quern__storage *storage, quern__archetype *archetype, uintptr_t gap)
+{
+    const quern__chunk_slot *slot = archetype->last_slot;
+    const uintptr_t last = quern__location_make(slot->chunk, slot->row_count - 1);
+    if (last != gap) quern__rows_relocate(storage, archetype, gap, last, 1);
+    quern__rows_cut(storage, archetype, 1);
+}
+
+/* As the stages do: the row arrives before the gap closes, and the slot is freed at the end. */
+static void apply(const quern__scratch *scratch, quern__storage *storage, const quern__sequence *sequence,
+                  uintptr_t location, const quern__edit *edit, uint32_t slot)
+{
+    storage->reactions->orders_by_row = true;
+    if (sequence->is_destroyed) {
+        quern__rows_leave(sequence->source, location, 1);
+        close_gap(storage, sequence->source, location);
+        quern__slots_free(storage, &slot, 1);
+    } else if (sequence->target == sequence->source) {
+        quern__edits_stay(scratch, sequence, location, edit, 1);
+    } else {
+        uint32_t count;
+        const uintptr_t to = quern__rows_append(storage, sequence->target, 1, &count);
+        quern__edits_move(storage, scratch, sequence, to, location, edit, 1);
+        close_gap(storage, sequence->source, location);
+    }
+    storage->reactions->orders_by_row = false;
+    quern__structure_changed(storage);
+}
+
+static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern__resolved *resolved,
+                                                   const quern__gathered *gathered, quern__storage *storage,
+                                                   const quern__executor *watcher)
+{
+    const quern_entity entity = quern__run_item(gathered->streams.items[0].stream->first, 0)->entity;
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (record == NULL || merged->scratches.count == 0) return false;
+    const uintptr_t location = record->location;
+    quern__scratch *scratch = merged->scratches.items[0];
+    merged->used_scratch_count = 1; /* if it fails: then the end of the sync point clears the scratch */
+    quern__sequences_begin(&scratch->sequences, storage->archetypes_version);
+    quern__edit edit = {.sequence = quern__sequences_root(&scratch->sequences,
+                                                          quern__storage_archetype_of(storage, record)),
+                        .earlier = QUERN__EARLIER_NONE};
+    if (edit.sequence == QUERN__SEQUENCE_NONE || !merge(scratch, gathered, &edit)) return false;
+    quern__sequence *sequence = &scratch->sequences.list.items[edit.sequence];
+    if (!resolve(scratch, resolved, storage, sequence)) return false;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+    apply(scratch, storage, sequence, location, &edit, quern_entity_index(entity));
+    resolved->destroyed_count = sequence->is_destroyed;
+    scratch->sequences.archetypes_version = storage->archetypes_version;
+    scratch->earlier_items.count = 0;
+    merged->used_scratch_count = 0;
+    return true;
+}
+
+bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolved,
+                                  const quern__gathered *gathered, quern__storage *storage,
+                                  const quern__executor *watcher)
+{
+    return are_on_one_entity(gathered) && apply_to_one(merged, resolved, gathered, storage, watcher);
+}

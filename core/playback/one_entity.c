@@ -11,11 +11,12 @@
 /* More commands than this are seldom all on one entity, and are not worth a look. */
 enum { MOST_ITEMS = 16 };
 
-/* Whether all items, few enough, are on one entity, and none creates. */
+/* Whether all commands, few enough, are on one entity, and change its row alone. */
 static bool are_on_one_entity(const quern__gathered *gathered)
 {
     quern__run *first = gathered->streams.items[0].stream->first;
-    if (first->operation->kind >= QUERN__OPERATION_CREATE || gathered->item_count > MOST_ITEMS)
+    if (quern__command_kinds[first->operation->kind].fold != QUERN__FOLD_ROW ||
+        gathered->item_count > MOST_ITEMS)
         return false;
     if (gathered->item_count == 1) return true;
     const quern_entity entity = quern__run_item(first, 0)->entity;
@@ -24,7 +25,7 @@ static bool are_on_one_entity(const quern__gathered *gathered)
         quern__run *run = stream->first;
         for (uint32_t k = 0; k < stream->run_count; k++) {
             if (k > 0) run = quern__run_next(run);
-            if (run->operation->kind >= QUERN__OPERATION_CREATE) return false;
+            if (quern__command_kinds[run->operation->kind].fold != QUERN__FOLD_ROW) return false;
             const quern__item *item = quern__run_item(run, 0);
             for (uint32_t n = 0; n < run->item_count; n++, item = quern__item_next(item, run->operation))
                 if (!quern_entity_equal(item->entity, entity)) return false;

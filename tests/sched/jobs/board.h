@@ -3,7 +3,7 @@
 #ifndef TESTS_SCHED_JOBS_BOARD_H
 #define TESTS_SCHED_JOBS_BOARD_H
 
-/* What tests of single jobs have in common: a board that the jobs share, and jobs that write on it. */
+/* Helpers for tests of single jobs: a board that the jobs share, and jobs that write to it. */
 
 #include "core/base/base_internal.h"
 
@@ -31,13 +31,13 @@ static inline void sleep_ms(long milliseconds)
     nanosleep(&time, NULL);
 }
 
-/* What most jobs here share: given by address in the payload. */
+/* The data that most jobs share; the payload has its address. */
 typedef struct board {
     quern_jobs *jobs;
     quern_counter counter;
     _Atomic uint32_t run_count;
-    _Atomic uint32_t order; /* next place */
-    uint32_t places[8];     /* plain: must be visible when a wait has ended */
+    _Atomic uint32_t order; /* next free position */
+    uint32_t places[8];     /* not atomic: must be visible after the wait */
     _Atomic bool gate;
     pthread_t caller;
 } board;
@@ -95,7 +95,7 @@ static inline void submit_many(board *of, uint32_t count, quern_priority priorit
         cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
 }
 
-/* A job that submits two more, to a depth, all counted by one counter. */
+/* A job that submits two more, down to a given depth, all with one counter. */
 static inline void submit_two(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;

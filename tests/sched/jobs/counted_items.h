@@ -3,7 +3,7 @@
 #ifndef TESTS_SCHED_JOBS_COUNTED_ITEMS_H
 #define TESTS_SCHED_JOBS_COUNTED_ITEMS_H
 
-/* Loops that are submitted, whose items are counted one by one. */
+/* Submitted loops that count the calls per item. */
 
 #include "sched/jobs/jobs_internal.h"
 #include "tests/sched/jobs/board.h"
@@ -20,7 +20,7 @@ typedef struct items {
     quern_counter counter;
     uint32_t count;
     uint32_t grain;
-    uint8_t run_counts[MAX_ITEMS]; /* plain: each item is one worker's alone */
+    uint8_t run_counts[MAX_ITEMS]; /* not atomic: only one worker runs each item */
     _Atomic uint32_t total;
     _Atomic uint32_t longest_call;
     _Atomic uint32_t in_call[QUERN_MAX_THREADS];

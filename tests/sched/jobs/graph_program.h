@@ -3,8 +3,8 @@
 #ifndef TESTS_SCHED_JOBS_GRAPH_PROGRAM_H
 #define TESTS_SCHED_JOBS_GRAPH_PROGRAM_H
 
-/* Random graphs in which nodes choose, are graphs, have priorities and are for the caller alone, and a plain
- * interpreter of the same, which says how often each node has to run. */
+/* Random graphs with nodes that choose, nodes that are graphs, priorities and caller_only nodes; and a
+ * simple interpreter of these graphs, which computes how often each node has to run. */
 
 #include "tests/sched/jobs/planned_graph.h"
 
@@ -23,12 +23,12 @@ typedef struct step {
     uint32_t edge_count;
     uint32_t predecessor_count;
     bool is_chosen;
-    _Atomic uint32_t item_count; /* that have run */
-    _Atomic uint32_t call_count; /* choices */
-    _Atomic uint32_t in_call;    /* calls under way, of what has one item */
+    _Atomic uint32_t item_count; /* number of executions */
+    _Atomic uint32_t call_count; /* number of choices */
+    _Atomic uint32_t in_call;    /* calls in progress, for nodes with one item */
     uint32_t expected_items;
     uint32_t expected_calls;
-    uint32_t waiting_count; /* of the interpreter */
+    uint32_t waiting_count; /* used by the interpreter */
 } step;
 
 struct program {
@@ -39,7 +39,7 @@ struct program {
     step steps[PROGRAM_NODES];
 };
 
-/* Of the k-th call: some edge, or none; none at last, so that every program ends. */
+/* Result of the k-th call: some edge or none. Late calls return none, so that each program ends. */
 static inline uint32_t pick(const step *choice, uint32_t k)
 {
     if (k % (MOST_CHOICES + 1) == MOST_CHOICES) return UINT32_MAX;
@@ -132,7 +132,8 @@ static inline void close_program(program *of)
     free(of);
 }
 
-/* Has each node run as often as a run of the program makes it, one after the other. */
+/* Checks that each node ran as often as one run of the program requires, and that its executions were
+ * sequential. */
 static inline void interpret(program *of)
 {
     uint32_t due_counts[PROGRAM_NODES] = {0};
@@ -159,7 +160,7 @@ static inline void interpret(program *of)
                 due_counts[mine->edges[e]]++;
             }
         }
-        i = UINT32_MAX; /* from the first again */
+        i = UINT32_MAX; /* starts again at the first */
     }
 }
 

@@ -3,8 +3,7 @@
 #ifndef TESTS_SCHED_JOBS_PLANNED_GRAPH_H
 #define TESTS_SCHED_JOBS_PLANNED_GRAPH_H
 
-/* What tests of graphs have in common: short ways to make them, and random ones that check their order
- * themselves. */
+/* Helpers for tests of graphs: short ways to build graphs, and random graphs that check their own order. */
 
 #include "core/base/base_internal.h"
 #include "tests/support/random.h"
@@ -77,19 +76,19 @@ static inline void count_items(void *argument, uint32_t begin, uint32_t end, uin
 
 typedef struct planned_graph planned_graph;
 
-/* Which predecessors a node has is kept here a second time, and every item of the node checks that they
- * have finished. done is plain memory on purpose. */
+/* The predecessors of each node are stored here a second time, and each item checks that they have
+ * finished. `done` is not atomic on purpose, so that wrong order is a data race. */
 typedef struct planned_node {
     planned_graph *of;
     uint32_t number;
     uint32_t count;
     uint32_t grain;
-    uint32_t microseconds; /* of each item */
+    uint32_t microseconds; /* one per item */
     bool caller_only;
     uint32_t predecessor_count;
     uint32_t predecessors[MAX_NODES];
     _Atomic uint32_t call_count[MAX_ITEMS];
-    uint32_t done[MAX_ITEMS]; /* the run in which the item was done last */
+    uint32_t done[MAX_ITEMS]; /* number of the last run in which the item was done */
 } planned_node;
 
 struct planned_graph {
@@ -177,7 +176,7 @@ static inline void close_plan(planned_graph *plan)
     free(plan);
 }
 
-/* caller_index: of the worker that calls. */
+/* `caller_index`: index of the calling worker. */
 static inline void run_plan(planned_graph *plan, quern_jobs *jobs, uint32_t caller_index)
 {
     plan->thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 1;

@@ -42,7 +42,7 @@ static void release(board *of, quern_counter *counter)
 
 /* ------------------------------------------------------------------------------------- when it begins */
 
-/* Each release but the last leaves the job where it is, in whichever order they come. */
+/* The job does not begin before the last release, whatever the order of the releases is. */
 static void release_in_turn(board *of, uint32_t count, uint32_t first, uint32_t step)
 {
     gates held;
@@ -68,7 +68,7 @@ Test(after, a_job_begins_after_the_last_of_its_counters)
             for (uint32_t first = 0; first == 0 || first < after_counts[c]; first++) {
                 uint32_t count = after_counts[c];
                 release_in_turn(&of, count, first, 1);
-                if (count != 0) release_in_turn(&of, count, first, count - 1); /* backwards */
+                if (count != 0) release_in_turn(&of, count, first, count - 1); /* in reverse order */
             }
         quern_jobs_destroy(of.jobs);
     }
@@ -115,8 +115,8 @@ Test(after, the_same_counter_more_than_once_is_harmless)
     quern_jobs_destroy(of.jobs);
 }
 
-/* What has come to zero once counts, though it is in use again. */
-Test(after, each_counter_counts_by_itself)
+/* A counter that reached zero once counts as finished, even if it is in use again. */
+Test(after, each_counter_counts_once)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         board of = {.jobs = open_pool(thread_counts[t])};
@@ -139,7 +139,7 @@ Test(after, each_counter_counts_by_itself)
 }
 
 /* A diamond: 0, then 1 and 2, each with a counter of its own, then 3. */
-Test(after, what_jobs_wrote_is_visible_to_those_after_them)
+Test(after, writes_of_jobs_are_visible_to_later_jobs)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         board of = {.jobs = open_pool(thread_counts[t])};
@@ -175,7 +175,7 @@ static void note_caller(void *argument, uint32_t worker_index)
     count_run(mine, worker_index);
 }
 
-Test(after, jobs_for_the_caller_may_come_after_several)
+Test(after, caller_only_jobs_may_wait_for_several_counters)
 {
     board of = {.jobs = open_pool(3), .caller = pthread_self()};
     gates held;
@@ -203,7 +203,7 @@ typedef struct loose {
     _Atomic uint32_t *run_count;
 } loose;
 
-/* The last that knows them: whoever released one must be through with it. */
+/* The job frees the counters, so every thread that released one must have ended its access. */
 static void free_counters(void *argument, uint32_t worker_index)
 {
     loose *of = *(loose **)argument;
@@ -247,7 +247,7 @@ static void submit_loose(quern_jobs *jobs, _Atomic uint32_t *run_count)
     }
 }
 
-Test(after, the_job_may_free_what_it_came_after)
+Test(after, the_job_may_free_the_counters_it_waited_for)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         _Atomic uint32_t run_count = 0;
@@ -270,7 +270,7 @@ typedef struct step {
     quern_counter counter;
     uint32_t before_count;
     uint32_t before[MOST_BEFORE];
-    uint32_t value; /* plain: a race is a job that began too early */
+    uint32_t value; /* not atomic: a job that began too early causes a data race */
 } step;
 
 struct tangle {
@@ -372,7 +372,7 @@ Test(after, random_programs_run_in_order)
 
 /* --------------------------------------------------------------------------------------------- refusals */
 
-Test(after, a_bad_list_is_refused_and_nothing_is_counted)
+Test(after, a_bad_list_is_rejected_and_nothing_is_counted)
 {
     board of = {.jobs = open_pool(1)};
     gates held;
@@ -408,7 +408,7 @@ Test(after, a_bad_list_is_refused_and_nothing_is_counted)
     cr_assert_eq(atomic_load(&of.run_count), 0u);
 }
 
-/* Of the first 63 nodes each of these jobs takes one, and 21 more for its links. */
+/* The pool's first block has 63 nodes. Each of these jobs takes one of them, and 21 more for its links. */
 Test(after, without_memory_nothing_is_counted_and_nothing_lost)
 {
     failing_allocator *allocator = failing_allocator_create();

@@ -42,7 +42,7 @@ static quern_job_def cancellable(const ticket *payload, quern_counter *counter, 
     return def;
 }
 
-/* Every way on which a job comes to a worker: the deque, each queue, and a counter's list. */
+/* Covers each path from a submit to a worker: the deque, each queue, and a counter's list. */
 static void submit_each_way(board *of, const ticket *payload, quern_cancel *cancel)
 {
     quern_job_def def = cancellable(payload, &of->counter, cancel);
@@ -73,7 +73,7 @@ Test(cancel, jobs_that_have_not_begun_do_not_begin)
     }
 }
 
-Test(cancel, jobs_run_as_long_as_nobody_asks_and_again_after_a_reset)
+Test(cancel, jobs_run_without_a_request_and_after_a_reset)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         board of = {.jobs = open_pool(thread_counts[t])};
@@ -91,8 +91,9 @@ Test(cancel, jobs_run_as_long_as_nobody_asks_and_again_after_a_reset)
     }
 }
 
-/* One job holds the only other worker; what is submitted meanwhile is asked to stop before it can begin. */
-Test(cancel, a_request_reaches_jobs_that_lie_in_queues_already)
+/* One job occupies the only other worker. Jobs that are submitted meanwhile are cancelled before they can
+ * begin. */
+Test(cancel, a_request_reaches_queued_jobs)
 {
     board of = {.jobs = open_pool(2)};
     quern_counter gate = {0};
@@ -111,11 +112,11 @@ Test(cancel, a_request_reaches_jobs_that_lie_in_queues_already)
     open_gate(&of);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &gate), QUERN_OK);
-    cr_assert_eq(atomic_load(&of.run_count), 1u); /* the one that held the worker */
+    cr_assert_eq(atomic_load(&of.run_count), 1u); /* the job that occupied the worker */
     quern_jobs_destroy(of.jobs);
 }
 
-Test(cancel, one_request_is_for_all_that_share_it_and_for_nobody_else)
+Test(cancel, a_request_affects_exactly_the_jobs_that_share_it)
 {
     board of = {.jobs = open_pool(3)};
     ticket mine = {&of, 0};
@@ -132,7 +133,7 @@ Test(cancel, one_request_is_for_all_that_share_it_and_for_nobody_else)
     quern_jobs_destroy(of.jobs);
 }
 
-/* Jobs that have to run inside the call that submits them, since the deque is full. */
+/* These jobs would run inside of the submitting call, because the deque is full. */
 static void submit_many_cancelled(void *argument, uint32_t worker_index)
 {
     board *of = argument;
@@ -180,7 +181,7 @@ Test(cancel, a_continuation_of_cancelled_jobs_runs)
 typedef struct question {
     quern_cancel *cancel;
     _Atomic bool has_begun;
-    uint32_t note; /* plain: written before the request */
+    uint32_t note; /* not atomic: written before the request */
     uint32_t seen;
 } question;
 
@@ -194,7 +195,7 @@ static void run_until_asked(void *argument, uint32_t worker_index)
     of->seen = of->note;
 }
 
-Test(cancel, a_running_job_asks_and_sees_what_was_written_before_the_request)
+Test(cancel, a_running_job_sees_writes_from_before_the_request)
 {
     board of = {.jobs = open_pool(2)};
     quern_cancel cancel = {0};
@@ -245,7 +246,7 @@ static void submit_sizes(quern_jobs *jobs, quern_job_def *def, uint32_t room)
                    quern_jobs_submit_after(jobs, def, &(quern_counter){0}));
 }
 
-Test(cancel, each_of_request_and_name_takes_a_pointer_of_the_payload)
+Test(cancel, request_and_name_each_reduce_the_payload_by_a_pointer)
 {
     quern_jobs *jobs = open_pool(2);
     quern_counter counter = {0};
@@ -280,7 +281,7 @@ Test(cancel, a_job_with_a_name_can_be_cancelled_too)
     quern_jobs_destroy(of.jobs);
 }
 
-/* Taken out of the queue by hand, as workers do. */
+/* Takes the job out of the queue directly, as workers do. */
 Test(cancel, a_job_knows_its_name)
 {
     static const char name[] = "streaming";
@@ -295,7 +296,7 @@ Test(cancel, a_job_knows_its_name)
         cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
         cr_assert(quern__queues_take(&of.jobs->queues, QUERN__QUEUE_LOW, NULL, &job));
         cr_assert_eq(quern__job_name(&job), kind < 2 ? NULL : name);
-        quern__counter_finish(&of.counter, 1, NULL); /* it will not run */
+        quern__counter_finish(&of.counter, 1, NULL); /* the job will not run */
     }
     quern_jobs_destroy(of.jobs);
 }
@@ -308,10 +309,10 @@ typedef struct stopped_loop {
     quern_jobs *jobs;
     quern_counter counter;
     quern_cancel cancel;
-    quern_cancel *asks; /* what an item requests; may be NULL */
-    uint32_t asks_at;   /* as soon as so many items have run */
+    quern_cancel *asks; /* request that an item makes; may be NULL */
+    uint32_t asks_at;   /* number of items after which the request is made */
     _Atomic uint32_t run_count;
-    _Atomic uint32_t late_count; /* calls that began after the end */
+    _Atomic uint32_t late_count; /* number of calls that began after the end */
     _Atomic bool is_over;
     uint8_t run_counts[LOOP_ITEMS];
 } stopped_loop;
@@ -353,7 +354,7 @@ static quern_loop_def stopped_def(stopped_loop *of, uint32_t grain)
                             .cancel = &of->cancel};
 }
 
-/* No item twice, and as many as were counted. */
+/* Checks that no item ran twice, and that the number of items is right. */
 static void check_stopped(stopped_loop *of)
 {
     uint32_t sum = 0;
@@ -386,8 +387,8 @@ static quern_result run_blocking(stopped_loop *of, uint32_t grain)
 
 static const uint32_t grains[] = {0, 1, 64};
 
-/* The test knows nothing of time: of items that are as quick as these, far less than all run before the
- * request is seen. */
+/* The test does not depend on time: if items are this short, far fewer than all of them run before a worker
+ * sees the request. */
 Test(cancel, a_loop_stops_in_the_middle)
 {
     for (uint32_t thread_count = 1; thread_count <= 8; thread_count++)
@@ -421,7 +422,7 @@ Test(cancel, a_loop_that_is_cancelled_before_it_begins_runs_nothing)
         }
 }
 
-/* By the last item: nothing is left out, and so the loop is not cancelled. */
+/* The last item makes the request: no item is skipped, so the loop is not cancelled. */
 Test(cancel, a_request_after_the_last_item_changes_nothing)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
@@ -438,7 +439,7 @@ Test(cancel, a_request_after_the_last_item_changes_nothing)
         }
 }
 
-Test(cancel, loops_with_a_request_that_nobody_makes_run_all)
+Test(cancel, loops_without_an_actual_request_run_all_items)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
         for (size_t g = 0; g < QUERN__COUNT_OF(grains); g++) {
@@ -451,7 +452,7 @@ Test(cancel, loops_with_a_request_that_nobody_makes_run_all)
         }
 }
 
-/* Loops, jobs and their continuation share a request that comes from outside, at whatever time. */
+/* Loops, jobs and their continuation share a request that another thread makes at an arbitrary time. */
 static void *ask_soon(void *argument)
 {
     sched_yield();

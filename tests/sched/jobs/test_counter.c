@@ -42,7 +42,7 @@ Test(counter, continuations_start_when_their_counter_is_done)
     }
 }
 
-Test(counter, a_continuation_of_nothing_starts_now)
+Test(counter, a_continuation_of_a_finished_counter_starts_at_once)
 {
     board of = {.jobs = open_pool(2)};
     quern_counter done = {0};
@@ -90,7 +90,7 @@ Test(counter, a_job_cannot_wait_for_its_own_counter)
 
 /* ----------------------------------------------------------------------------------------------- waits */
 
-/* Each waits for its own two, in a counter on its stack. */
+/* Each job waits for its own two jobs, with a counter on its stack. */
 static void wait_for_two(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;
@@ -121,8 +121,8 @@ Test(counter, waits_nest)
 
 /* --------------------------------------------------------------------------- a wait helps with its own */
 
-/* The jobs of the other counter were submitted first, so they are what a thief finds; they end only
- * after the wait. */
+/* The jobs of the other counter were submitted first, so a thief finds them first; they end only after the
+ * wait. */
 Test(counter, a_wait_does_not_run_other_work)
 {
     board of = {.jobs = open_pool(3)};
@@ -153,8 +153,8 @@ static void wait_for_other(void *argument, uint32_t worker_index)
     count_run(mine, worker_index);
 }
 
-/* Every worker waits for a job that nobody has begun: one of them has to take it. */
-Test(counter, the_last_one_takes_what_is_left)
+/* Each worker waits for a job that has not begun: one of them has to take it. */
+Test(counter, the_last_waiting_worker_takes_remaining_jobs)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         board of = {.jobs = open_pool(thread_counts[t])};
@@ -178,7 +178,7 @@ Test(counter, the_last_one_takes_what_is_left)
 
 /* ----------------------------------------------------------------------------------- what is kept back */
 
-/* A loop that the worker helps with in its wait: one item, which wants the counter at zero. */
+/* The worker helps with a loop during its wait. Its only item needs the counter to be at zero. */
 static bool help_that_looks(const quern__wait *wait, quern__worker *worker)
 {
     board *of = wait->target;
@@ -216,8 +216,8 @@ Test(counter, a_wait_that_helps_leaves_no_finished_job_uncounted)
 
 enum { CHAIN_STEPS = 30 };
 
-/* Workers search for four seconds before they do anything else: a step that had to wait for that would let
- * the test run out of time. */
+/* Workers search for four seconds before they do anything else. If a step had to wait for that, the test
+ * would time out. */
 Test(counter, a_worker_takes_a_continuation_before_it_searches, .timeout = 60)
 {
     board of = {0};
@@ -239,7 +239,7 @@ Test(counter, a_worker_takes_a_continuation_before_it_searches, .timeout = 60)
 
 enum { NEST_DEPTH = 150 };
 
-/* Waits for a continuation of what it submits, which a wait does not see. */
+/* Waits for a continuation of the jobs that it submits. The wait does not know about these jobs. */
 static void nest(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;
@@ -309,7 +309,7 @@ static void submit_and_wait_inside(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_wait(of->jobs, &of->inner) == QUERN_OK);
 }
 
-/* For the other worker. */
+/* Runs on the other worker. */
 static void submit_burrow(burrow *of)
 {
     quern_job_def def = {.function = submit_and_wait_inside,
@@ -331,7 +331,7 @@ static void watch_burrow(void *argument, uint32_t worker_index)
     cr_expect(quern_counter_is_done(&of->outer), "a job does not see what it has forked");
 }
 
-Test(counter, a_job_sees_what_it_forks_after_a_wait_that_took_older_jobs)
+Test(counter, a_job_finds_its_forks_after_a_wait_that_took_older_jobs)
 {
     burrow of = {.jobs = open_pool(2)};
     submit_burrow(&of);
@@ -342,9 +342,9 @@ Test(counter, a_job_sees_what_it_forks_after_a_wait_that_took_older_jobs)
     quern_jobs_destroy(of.jobs);
 }
 
-/* While the other worker is busy all the time: what is waited for is the waiter's own newest, put there by
- * a job below on its stack. */
-Test(counter, a_wait_finds_what_it_waits_for_below_on_its_stack)
+/* The other worker is always busy. The awaited job is the waiting worker's own newest job, pushed by a job
+ * further down on its stack. */
+Test(counter, a_wait_finds_awaited_jobs_pushed_further_down_its_stack)
 {
     burrow of = {.jobs = open_pool(2)};
     submit_burrow(&of);

@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The shipped sched/jobs/job_counter.c, with steps of other threads put between its own, where a machine puts
- * them once in a million times. tests/models tries all such orders; this needs no model checker. */
+/* Includes the shipped sched/jobs/job_counter.c and runs steps of other threads between its own steps, in
+ * orders that are very rare in practice. tests/models explores all such orders; this test needs no model
+ * checker. */
 
 static void sleep_ms(long milliseconds)
 {
     nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
 }
 
-/* When the list was taken from a counter that has come to zero, before it is unlocked; once. */
+/* Called once, after the list was taken from a counter at zero and before it is unlocked. */
 static void (*between)(void);
 
 static uint32_t unlock_late(_Atomic uint32_t *pending, uint32_t mask, memory_order order)
@@ -29,7 +30,8 @@ static uint32_t unlock_late(_Atomic uint32_t *pending, uint32_t mask, memory_ord
     return atomic_fetch_and_explicit(pending, mask, order);
 }
 
-/* After a sleeper was told, and before the permit is given: the sleeper gets one from elsewhere. */
+/* Called after a sleeper's link was marked and before the permit is given: the sleeper gets a permit from
+ * another thread. */
 static _Atomic bool is_watched, is_gone, was_gone;
 
 static void give_late(quern__parker *parker)
@@ -43,7 +45,7 @@ static void give_late(quern__parker *parker)
         quern__parker_give(parker);
 }
 
-/* Before a thread from outside says that it is in a call. */
+/* Called before an outside thread announces its call. */
 static void begin_late(quern_jobs *pool)
 {
     if (atomic_load(&is_watched)) sleep_ms(100);
@@ -53,7 +55,7 @@ static void begin_late(quern_jobs *pool)
         quern__jobs_begin_outside_call(pool);
 }
 
-/* After that, and before it says that the call is over. */
+/* Called after that, and before the thread announces the end of the call. */
 static void end_if_there(quern_jobs *pool)
 {
     if (!atomic_load(&was_gone)) quern__jobs_end_outside_call(pool);
@@ -64,7 +66,7 @@ static void end_if_there(quern_jobs *pool)
 #define quern__parker_give(parker)                     give_late(parker)
 #define quern__jobs_begin_outside_call(jobs)           begin_late(jobs)
 #define quern__jobs_end_outside_call(jobs)             end_if_there(jobs)
-/* In place of the library's: all that it defines is here. */
+/* Replaces the library's object file, so it defines everything that the object file defines. */
 #include "sched/jobs/job_counter.c" /* NOLINT(bugprone-suspicious-include) */
 
 TestSuite(counter_race, .timeout = 60);
@@ -99,14 +101,14 @@ static void *continue_with_second(void *argument)
     return argument;
 }
 
-/* Who adds a link meanwhile waits, and finds the counter at zero. */
+/* A thread that adds a link meanwhile waits, and then finds the counter at zero. */
 static void start_second(void)
 {
     cr_assert_eq(pthread_create(&second, NULL, continue_with_second, NULL), 0);
     sleep_ms(50);
 }
 
-Test(counter_race, a_continuation_that_comes_while_others_are_fired_runs)
+Test(counter_race, a_continuation_added_while_others_fire_runs)
 {
     open_pool(1);
     quern_counter_hold(&counter);
@@ -130,8 +132,8 @@ static void *release_from_outside(void *argument)
     return NULL;
 }
 
-/* Whoever waits may destroy the pool before the call that let him go on has returned. */
-Test(counter_race, a_pool_lasts_until_the_call_that_released_its_user_is_through)
+/* A waiting thread may destroy the pool before the call that ended its wait has returned. */
+Test(counter_race, a_pool_exists_until_the_releasing_call_has_ended)
 {
     pthread_t thread;
     open_pool(2);
@@ -144,8 +146,8 @@ Test(counter_race, a_pool_lasts_until_the_call_that_released_its_user_is_through
     cr_assert(!atomic_load(&was_gone));
 }
 
-/* The counter is at zero for whoever asks before its continuation is submitted. */
-Test(counter_race, a_pool_lasts_until_what_waits_for_a_counter_is_submitted)
+/* quern_counter_is_done sees the counter at zero before its continuation is submitted. */
+Test(counter_race, a_pool_exists_until_the_continuation_is_submitted)
 {
     pthread_t thread;
     open_pool(2);

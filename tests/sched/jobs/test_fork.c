@@ -40,7 +40,7 @@ static void join_below_a_job(void *argument, uint32_t worker_index)
     cr_expect(quern_counter_is_done(&of->counter));
 }
 
-/* One thread, so that it is the join that runs the job. */
+/* The pool has one thread, so the join runs the job. */
 Test(fork, a_join_leaves_no_finished_job_uncounted)
 {
     board of = {.jobs = open_pool(1)};
@@ -50,7 +50,7 @@ Test(fork, a_join_leaves_no_finished_job_uncounted)
 
 enum { MANY_FORKS = 2000 };
 
-/* More than a deque holds, joined in the order in which they were forked: the slow one. */
+/* More forks than a deque holds, joined in the order in which they were forked, which is the slow one. */
 static void fork_many(void *argument, uint32_t worker_index)
 {
     board *of = argument;
@@ -93,7 +93,7 @@ static void join_wrongly(void *argument, uint32_t worker_index)
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(argument, &fork));
 }
 
-Test(fork, a_fork_is_joined_once_and_not_before_it_was_forked)
+Test(fork, joining_twice_or_before_forking_is_rejected)
 {
     for (uint32_t threads = 1; threads <= 3; threads++) {
         quern_jobs *jobs = open_pool(threads);
@@ -102,7 +102,7 @@ Test(fork, a_fork_is_joined_once_and_not_before_it_was_forked)
     }
 }
 
-Test(fork, forks_are_refused_outside_a_job)
+Test(fork, forks_are_rejected_outside_of_a_job)
 {
     quern_jobs *jobs = open_pool(2);
     quern_fork fork;

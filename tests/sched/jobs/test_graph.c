@@ -78,7 +78,7 @@ static void check_serial_order(quern_jobs *jobs)
     quern_graph_destroy(graph);
 }
 
-Test(graph, one_thread_goes_by_number)
+Test(graph, one_thread_runs_nodes_by_index)
 {
     quern_jobs *jobs = open_pool(1);
     check_serial_order(NULL);
@@ -163,7 +163,7 @@ Test(graph, clear_empties_and_keeps_working)
     quern_jobs_destroy(jobs);
 }
 
-/* More ready nodes than a deque holds, from the start and all at once in the middle. */
+/* More ready nodes than a deque holds, at the beginning and at once in the middle. */
 Test(graph, more_ready_nodes_than_a_deque_holds)
 {
     enum { WIDTH = 5000 };
@@ -239,8 +239,8 @@ static void add_sleeper_graph(quern_graph *graph, sleeper *shared)
     }
 }
 
-/* Long nodes elsewhere, so that the caller falls asleep and has to be woken for its own nodes and the
- * end. */
+/* Other workers run long nodes, so that the caller falls asleep and has to be woken for its own nodes and
+ * for the end. */
 Test(graph, caller_is_woken_for_its_nodes)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -313,7 +313,7 @@ static void misuse_inside(void *argument, uint32_t begin, uint32_t end, uint32_t
     atomic_fetch_add(&shared->sum, 1);
 }
 
-Test(graph, running_graph_is_left_alone)
+Test(graph, a_running_graph_cannot_be_changed)
 {
     inside shared = {.jobs = open_pool(2), .graph = open_graph()};
     add_node(shared.graph, misuse_inside, &shared, 1);
@@ -326,7 +326,7 @@ Test(graph, running_graph_is_left_alone)
 
 /* ---------------------------------------------------------------------------------------------- errors */
 
-Test(graph, bad_arguments_are_refused)
+Test(graph, bad_arguments_are_rejected)
 {
     quern_graph *graph = open_graph();
     quern_graph_node_def def = {0};
@@ -342,7 +342,7 @@ Test(graph, bad_arguments_are_refused)
     quern_graph_destroy(graph);
 }
 
-Test(graph, bad_edges_are_refused)
+Test(graph, bad_edges_are_rejected)
 {
     quern_graph *graph = open_graph();
     for (uint32_t i = 0; i < 3; i++)
@@ -356,7 +356,7 @@ Test(graph, bad_edges_are_refused)
     quern_graph_destroy(graph);
 }
 
-/* Builds and runs a graph of 40 nodes; every step that fails is tried again. */
+/* Builds and runs a graph of 40 nodes; retries each step that fails. */
 static void build_under_failures(failing_allocator *allocator, quern_jobs *jobs)
 {
     quern_allocator interface = failing_allocator_interface(allocator);
@@ -422,7 +422,7 @@ enum { WAIT_ROUNDS = 8, SHORT_NODES = 4, MAX_WAITERS = 3 };
 typedef struct waiting_graph {
     quern_jobs *jobs;
     quern_counter held;
-    _Atomic uint32_t in_node[MAX_WAITERS]; /* by worker */
+    _Atomic uint32_t in_node[MAX_WAITERS]; /* one per worker */
     _Atomic uint32_t run_count;
 } waiting_graph;
 
@@ -434,7 +434,7 @@ static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t
     if (begin == 0) cr_expect(quern_jobs_wait(of->jobs, &of->held) == QUERN_OK);
 }
 
-/* The wait is inside a loop, whose offers stand in the worker's deque meanwhile. */
+/* The wait is inside of a loop, whose offers are in the worker's deque meanwhile. */
 static void run_node_that_waits(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     waiting_graph *of = argument;
@@ -464,7 +464,7 @@ static void *release_later(void *argument)
     return NULL;
 }
 
-/* What nodes keep by worker must be as they left it when they come out of a wait. */
+/* Per-worker data of a node must be unchanged after a wait inside of the node. */
 Test(graph, no_node_begins_in_the_middle_of_another)
 {
     for (uint32_t thread_count = 2; thread_count <= MAX_WAITERS; thread_count++) {

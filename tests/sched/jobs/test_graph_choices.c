@@ -17,7 +17,7 @@
 
 TestSuite(graph_choices, .timeout = 120);
 
-Test(graph_choices, random_programs_run_each_node_as_often_as_one_thread_would)
+Test(graph_choices, random_programs_run_nodes_as_often_as_on_one_thread)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -87,7 +87,7 @@ static void build_circle(quern_graph *graph, entry *entries)
     add_edge(graph, 2, 3);
 }
 
-Test(graph_choices, a_choice_goes_back_until_it_goes_on)
+Test(graph_choices, a_choice_may_lead_back)
 {
     static const uint32_t expected[] = {0, 1, 2, 1, 2, 1, 2, 3};
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -106,7 +106,7 @@ Test(graph_choices, a_choice_goes_back_until_it_goes_on)
     }
 }
 
-Test(graph_choices, alone_nodes_run_by_priority_and_then_as_they_become_ready)
+Test(graph_choices, one_thread_runs_nodes_by_priority_then_readiness)
 {
     static const quern_priority priorities[] = {QUERN_PRIORITY_LOW,  QUERN_PRIORITY_NORMAL,
                                                 QUERN_PRIORITY_HIGH, QUERN_PRIORITY_NORMAL,
@@ -135,7 +135,7 @@ Test(graph_choices, alone_nodes_run_by_priority_and_then_as_they_become_ready)
 enum { RANKED_NODES = 60 };
 
 typedef struct ranking {
-    _Atomic uint32_t begun[3]; /* by priority */
+    _Atomic uint32_t begun[3]; /* one per priority */
 } ranking;
 
 typedef struct ranked {
@@ -143,7 +143,8 @@ typedef struct ranked {
     quern_priority priority;
 } ranked;
 
-/* When one begins, at most as many of lower priority have begun before as there are other threads. */
+/* When a node begins, the number of nodes of lower priority that began before it is at most the number of
+ * other threads. */
 static void begin_ranked(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const ranked *mine = argument;
@@ -156,7 +157,7 @@ static void begin_ranked(void *argument, uint32_t begin, uint32_t end, uint32_t 
     pass_time(50);
 }
 
-Test(graph_choices, of_ready_nodes_those_of_high_priority_begin_first)
+Test(graph_choices, ready_nodes_of_high_priority_begin_first)
 {
     quern_jobs *jobs = open_pool(2);
     quern_graph *graph = open_graph();
@@ -180,7 +181,7 @@ Test(graph_choices, of_ready_nodes_those_of_high_priority_begin_first)
 
 /* --------------------------------------------------------------------------------------------- limits */
 
-Test(graph_choices, a_choice_too_many_ends_the_run_with_the_name_of_the_node)
+Test(graph_choices, exceeding_the_choice_limit_names_the_node)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -222,7 +223,7 @@ static void try_to_use(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     cr_expect(quern_graph_result(inner) == QUERN_ERROR_POOL_BUSY);
 }
 
-Test(graph_choices, a_graph_that_is_a_node_runs_as_long_as_the_whole)
+Test(graph_choices, an_inner_graph_runs_until_the_outer_run_ends)
 {
     quern_jobs *jobs = open_pool(2);
     quern_graph *inner = open_graph(), *outer = open_graph();
@@ -243,7 +244,7 @@ Test(graph_choices, a_graph_that_is_a_node_runs_as_long_as_the_whole)
     quern_jobs_destroy(jobs);
 }
 
-Test(graph_choices, bad_nodes_are_refused)
+Test(graph_choices, bad_nodes_are_rejected)
 {
     quern_graph *graph = open_graph(), *other = open_graph();
     const quern_graph_node_def bad[] = {
@@ -279,7 +280,7 @@ static void refuse_run(quern_graph *graph, quern_jobs *jobs, const char *word)
     cr_assert_not_null(strstr(quern_error_message(), word), "%s", quern_error_message());
 }
 
-Test(graph_choices, runs_that_cannot_be_are_refused_and_claim_nothing)
+Test(graph_choices, impossible_runs_are_rejected_and_claim_nothing)
 {
     quern_jobs *jobs = open_pool(2);
     quern_graph *a = open_graph(), *b = open_graph(), *c = open_graph();
@@ -309,7 +310,7 @@ Test(graph_choices, runs_that_cannot_be_are_refused_and_claim_nothing)
     quern_jobs_destroy(jobs);
 }
 
-/* Every allocation fails once; then all is as before. */
+/* Each allocation fails once; afterwards the graph is unchanged. */
 Test(graph_choices, survives_failing_memory)
 {
     quern_jobs *jobs = open_pool(3);

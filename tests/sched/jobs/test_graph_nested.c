@@ -109,10 +109,10 @@ typedef struct level {
     quern_graph *graph;
     struct level *inner;
     _Atomic uint32_t run_count;
-    _Atomic uint32_t in_node[16]; /* by worker */
+    _Atomic uint32_t in_node[16]; /* one per worker */
 } level;
 
-/* Of the nodes at one level none begins on a worker in the middle of another. */
+/* No node begins on a worker in the middle of another node of the same level. */
 static void go_deeper(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     level *of = argument;
@@ -121,7 +121,7 @@ static void go_deeper(void *argument, uint32_t begin, uint32_t end, uint32_t wor
     cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
     atomic_fetch_add(&of->run_count, 1);
     if (of->inner != NULL) {
-        /* One of those that come at a time may run it. */
+        /* One of the callers that run it at the same time succeeds. */
         quern_result result = quern_graph_run(of->inner->graph, of->jobs);
         cr_expect(result == QUERN_OK || result == QUERN_ERROR_POOL_BUSY);
     }
@@ -183,7 +183,7 @@ static void run_one_node(void *argument, uint32_t begin, uint32_t end, uint32_t 
     quern_graph_destroy(graph);
 }
 
-Test(graph_nested, nodes_for_the_caller_get_the_index_of_the_job_that_runs_the_graph)
+Test(graph_nested, caller_only_nodes_get_the_worker_index_of_the_running_job)
 {
     quern_jobs *jobs = open_pool(4);
     for (uint32_t round = 0; round < 100; round++)

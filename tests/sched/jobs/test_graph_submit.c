@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Runs of graphs that are submitted, and that are asked to stop. */
+/* Submitted runs of graphs, and cancelled ones. */
 
 TestSuite(graph_submit, .timeout = 120);
 
@@ -29,7 +29,7 @@ static void wait_for(quern_jobs *jobs, quern_counter *counter)
     cr_expect(quern_jobs_wait(jobs, counter) == QUERN_OK);
 }
 
-Test(graph_submit, programs_run_as_if_they_were_waited_for)
+Test(graph_submit, submitted_programs_run_like_awaited_ones)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -49,7 +49,7 @@ Test(graph_submit, programs_run_as_if_they_were_waited_for)
     }
 }
 
-Test(graph_submit, many_at_a_time_under_one_counter)
+Test(graph_submit, many_runs_may_share_a_counter)
 {
     enum { PROGRAMS = 12 };
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -73,8 +73,8 @@ Test(graph_submit, many_at_a_time_under_one_counter)
     }
 }
 
-/* Under ASan this finds whoever touches a graph after its end. */
-Test(graph_submit, a_graph_may_go_when_its_counter_is_at_zero)
+/* With ASan this test finds accesses to a graph after its end. */
+Test(graph_submit, a_graph_may_be_destroyed_when_its_counter_is_zero)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -99,7 +99,7 @@ Test(graph_submit, a_graph_may_go_when_its_counter_is_at_zero)
     }
 }
 
-Test(graph_submit, nobody_has_to_count_or_wait)
+Test(graph_submit, a_run_needs_neither_counter_nor_wait)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -129,8 +129,8 @@ static void check_before(void *argument, uint32_t begin, uint32_t end, uint32_t 
     cr_expect(atomic_fetch_add(mine->done_count, 1) >= mine->least);
 }
 
-/* Graph i comes after all before it. */
-Test(graph_submit, runs_come_after_counters)
+/* Graph i starts after all graphs with a lower index. */
+Test(graph_submit, runs_start_after_counters)
 {
     enum { ROW = 6 };
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -179,7 +179,7 @@ static void be_outside(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     atomic_fetch_add(&of->count, 1);
 }
 
-Test(graph_submit, nodes_for_the_caller_run_where_an_outside_thread_waits)
+Test(graph_submit, caller_only_nodes_run_on_a_waiting_outside_thread)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -200,7 +200,7 @@ Test(graph_submit, nodes_for_the_caller_run_where_an_outside_thread_waits)
                 while (!quern_counter_is_done(&counter))
                     cr_assert_eq(quern_jobs_run_caller_jobs(jobs, NULL), QUERN_OK);
             cr_assert_eq(atomic_load(&of.count), 13 * run);
-            if (thread_counts[t] == 1) run++; /* there nobody runs jobs unless somebody waits */
+            if (thread_counts[t] == 1) run++; /* in such a pool, jobs run only during waits */
             if (thread_counts[t] == 1) atomic_fetch_add(&of.count, 13);
         }
         quern_graph_destroy(graph);
@@ -217,7 +217,7 @@ typedef struct house {
     quern_graph *other; /* submitted from a node */
     quern_counter other_counter;
     quern_counter held;
-    _Atomic uint32_t in_node[16]; /* by worker */
+    _Atomic uint32_t in_node[16]; /* one per worker */
     _Atomic uint32_t count;
 } house;
 
@@ -252,7 +252,7 @@ static void *release_later(void *argument)
     return NULL;
 }
 
-/* A node submits a graph, and waits for something that has nothing to do with it. */
+/* A node submits a graph and waits for something unrelated. */
 Test(graph_submit, no_node_begins_in_the_middle_of_one_that_submitted_it)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -290,7 +290,7 @@ static void submit_and_wait(void *argument, uint32_t begin, uint32_t end, uint32
     }
 }
 
-Test(graph_submit, nodes_may_wait_for_what_they_submit)
+Test(graph_submit, nodes_may_wait_for_graphs_they_submit)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -314,7 +314,8 @@ Test(graph_submit, nodes_may_wait_for_what_they_submit)
     }
 }
 
-/* A plain job waits for what a submitted graph brings about: where all others wait, it may run it. */
+/* A job waits for an event that a submitted graph causes. If all other workers wait, the job's worker may
+ * run the graph. */
 typedef struct bringing {
     quern_jobs *jobs;
     quern_graph *graph;
@@ -339,7 +340,7 @@ static void submit_and_wait_for_what_it_brings(void *argument, uint32_t worker_i
     wait_for(of->jobs, &of->held);
 }
 
-Test(graph_submit, a_job_may_wait_for_what_a_graph_brings_about)
+Test(graph_submit, a_job_may_wait_for_an_event_of_a_graph)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         bringing of = {.jobs = open_pool(thread_counts[t]), .graph = open_graph()};
@@ -452,7 +453,8 @@ static void stop_in_the_middle(void *argument, uint32_t begin, uint32_t end, uin
         quern_cancel_request(&of->cancel);
 }
 
-/* What has claimed items before finishes its call; with a grain of 1 that is one for each thread. */
+/* A worker that has claimed items before the request finishes its call; with a grain of 1 that is one item
+ * per thread. */
 Test(graph_submit, a_request_ends_the_loop_of_a_node)
 {
     enum { ITEMS = 100000, STOP_AT = 500 };
@@ -481,7 +483,7 @@ static uint32_t go_on(void *argument, uint32_t worker_index)
     return 0;
 }
 
-Test(graph_submit, a_request_ends_circles_and_graphs_that_are_nodes)
+Test(graph_submit, a_request_ends_cycles_and_inner_graphs)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -525,7 +527,7 @@ static void try_all(void *argument, uint32_t begin, uint32_t end, uint32_t worke
     cr_expect(quern_graph_result(of->graph) == QUERN_ERROR_POOL_BUSY);
 }
 
-Test(graph_submit, misuse_is_refused)
+Test(graph_submit, misuse_is_rejected)
 {
     gate of = {open_graph(), open_pool(2)};
     quern_counter counter = {0};
@@ -551,7 +553,7 @@ Test(graph_submit, misuse_is_refused)
     quern_jobs_destroy(of.jobs);
 }
 
-/* The pool's memory and the graph's fail, each call in turn: then nothing was submitted. */
+/* Each allocation of the pool and of the graph fails in turn; then nothing was submitted. */
 Test(graph_submit, survives_failing_memory)
 {
     for (uint64_t call = 1; call <= 8; call++) {

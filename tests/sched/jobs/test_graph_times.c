@@ -4,12 +4,13 @@
 
 #include <criterion/criterion.h>
 
-/* When graphs are shared, by what their runs took: the shipped sched/jobs/graph_time.c, told times. */
+/* The decision whether to share runs of a graph: tests the shipped sched/jobs/graph_time.c with given
+ * durations. */
 
 /* Builds with checks share every run. */
 #undef QUERN_CHECKS
 #define QUERN_CHECKS 0
-/* In place of the library's: all that it defines is here. */
+/* Replaces the library's object file, so it defines everything that the object file defines. */
 #include "sched/jobs/graph_time.c" /* NOLINT(bugprone-suspicious-include) */
 
 TestSuite(graph_times, .timeout = 60);
@@ -18,7 +19,7 @@ static quern_jobs pool = {.thread_count = 2};
 static quern__worker caller = {.jobs = &pool};
 static quern_graph graph;
 
-/* Returns how many of these runs were shared, all of them with help. */
+/* Runs the graph repeatedly. Returns the number of shared runs; all of these had help. */
 static uint32_t run_often(uint32_t run_count, uint64_t alone_ns, uint64_t shared_ns)
 {
     uint32_t shared_count = 0;
@@ -34,7 +35,7 @@ static uint32_t run_often(uint32_t run_count, uint64_t alone_ns, uint64_t shared
     return shared_count;
 }
 
-Test(graph_times, a_graph_that_is_slower_when_shared_is_hardly_ever_shared)
+Test(graph_times, a_graph_that_is_slower_when_shared_is_rarely_shared)
 {
     quern__graph_forget_times(&graph);
     cr_assert_leq(run_often(1000, 2000, 3000), 10u);
@@ -71,7 +72,7 @@ Test(graph_times, a_graph_that_becomes_shorter_is_measured_again)
     cr_assert_leq(run_often(1000, 4000, 5000), 20u);
 }
 
-/* A coarse clock says that a run of nothing takes no time. */
+/* A coarse clock reports no time for a short run. */
 Test(graph_times, a_graph_that_took_no_time_is_shared_once_it_is_long)
 {
     quern__graph_forget_times(&graph);

@@ -48,7 +48,7 @@ Test(submit_loop, every_item_runs_once_when_a_job_submits_the_loop)
     }
 }
 
-Test(submit_loop, a_loop_of_nothing_is_over_at_once)
+Test(submit_loop, an_empty_loop_ends_at_once)
 {
     items *of = open_items(open_pool(2));
     quern_loop_def def = loop_of(of, 0, 0);
@@ -68,7 +68,7 @@ Test(submit_loop, the_call_does_not_wait)
     items *of = open_items(gate.jobs);
     quern_loop_def def = loop_of(of, 1000, 1);
     cr_assert_eq(quern_jobs_submit_loop(of->jobs, &def), QUERN_OK);
-    cr_assert_eq(atomic_load(&of->total), 0u); /* there is nobody else */
+    cr_assert_eq(atomic_load(&of->total), 0u); /* the pool has no other worker */
     cr_assert_not(quern_counter_is_done(&of->counter));
     cr_assert_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
     check_items(of);
@@ -76,7 +76,7 @@ Test(submit_loop, the_call_does_not_wait)
     free(of);
 }
 
-Test(submit_loop, a_loop_without_a_counter_is_over_when_the_pool_ends)
+Test(submit_loop, a_loop_without_a_counter_runs_before_the_pool_ends)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         items *of = open_items(open_pool(thread_counts[t]));
@@ -95,7 +95,7 @@ Test(submit_loop, a_loop_without_a_counter_is_over_when_the_pool_ends)
 
 typedef struct sequence {
     quern_jobs *jobs;
-    _Atomic uint32_t first_count, second_count; /* items that have run */
+    _Atomic uint32_t first_count, second_count; /* number of items that have run */
     _Atomic uint32_t too_early_count;
     quern_counter first, second, third;
 } sequence;
@@ -162,7 +162,7 @@ Test(submit_loop, loops_begin_after_counters_and_jobs_after_loops)
         }
 }
 
-Test(submit_loop, a_loop_of_nothing_ends_when_what_it_comes_after_has_ended)
+Test(submit_loop, an_empty_loop_ends_after_the_counters_it_waits_for)
 {
     sequence of = {.jobs = open_pool(2)};
     quern_counter *const after[] = {&of.first};
@@ -180,7 +180,7 @@ Test(submit_loop, a_loop_of_nothing_ends_when_what_it_comes_after_has_ended)
 typedef struct turns {
     board of;
     _Atomic uint32_t order;
-    uint32_t places[3]; /* of the first item of each priority */
+    uint32_t places[3]; /* position of the first item of each priority */
 } turns;
 
 typedef struct turn {
@@ -195,8 +195,8 @@ static void note_turn(void *argument, uint32_t begin, uint32_t end, uint32_t wor
     if (begin == 0) mine->of->places[mine->number] = atomic_fetch_add(&mine->of->order, 1) + 1;
 }
 
-/* The other worker is kept busy while loops of all priorities pile up; then it takes them. */
-Test(submit_loop, high_goes_first_and_low_last)
+/* The other worker is busy while loops of all priorities are submitted; then it takes them. */
+Test(submit_loop, high_priority_runs_first_and_low_last)
 {
     turns all = {.of = {.jobs = open_pool(2)}};
     quern_counter gate = {0};
@@ -235,7 +235,7 @@ typedef struct meeting {
     uint32_t expected_count;
 } meeting;
 
-/* Ends when as many calls have been under way as expected. */
+/* Ends when as many calls have been in progress at the same time as expected. */
 static void meet(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     meeting *of = argument;
@@ -245,9 +245,9 @@ static void meet(void *argument, uint32_t begin, uint32_t end, uint32_t worker_i
         sleep_ms(1);
 }
 
-/* They are invited, in whichever queue the loop's priority is. The caller, which waits, may sleep meanwhile:
- * who has an item left to begin needs nobody else. */
-Test(submit_loop, all_own_threads_come_to_a_long_loop)
+/* All workers are invited, whatever the loop's priority is. The caller waits and may sleep meanwhile: a
+ * worker with one remaining item needs no help. */
+Test(submit_loop, all_own_threads_join_a_long_loop)
 {
     for (int priority = QUERN_PRIORITY_NORMAL; priority <= QUERN_PRIORITY_LOW; priority++)
         for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -345,8 +345,8 @@ static void submit_waiter(void *argument, uint32_t begin, uint32_t end, uint32_t
     }
 }
 
-/* Those jobs lie above the loop's offers, in the deque of a worker who takes part in it: who ran them there
- * before he leaves the loop would wait for himself. */
+/* Those jobs are above the loop's offers in the deque of a participating worker. If the worker ran them
+ * before it leaves the loop, it would wait for itself. */
 Test(submit_loop, items_submit_jobs_that_wait_for_their_own_loop)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -366,7 +366,8 @@ Test(submit_loop, items_submit_jobs_that_wait_for_their_own_loop)
     }
 }
 
-/* One worker's deque is filled by the loop's items while others run it: offers and loops find no room. */
+/* The items of a loop fill one worker's deque while other workers run the jobs: offers and loops find no
+ * room. */
 static void submit_many_inner(void *argument, uint32_t worker_index)
 {
     nest *of = argument;
@@ -439,7 +440,7 @@ Test(submit_loop, one_counter_counts_many_loops)
     }
 }
 
-Test(submit_loop, a_pool_runs_its_loops_before_it_ends_or_changes)
+Test(submit_loop, a_pool_runs_its_loops_before_it_ends_or_is_resized)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         many of = {.jobs = open_pool(thread_counts[t])};

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What submitting a loop refuses, and what loops are called. */
+/* Rejected loops, and names of loops. */
 
 TestSuite(submit_loop_refused, .timeout = 120);
 
@@ -31,7 +31,7 @@ Test(submit_loop_refused, without_memory_nothing_is_submitted_or_the_loop_runs)
     assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_jobs_submit_loop(jobs, &def));
     cr_assert(quern_counter_is_done(&of->counter));
     cr_assert_eq(atomic_load(&of->total), 0u);
-    def = loop_of(of, 1000, 1); /* needs no memory but for being shared */
+    def = loop_of(of, 1000, 1); /* needs memory only to be shared */
     cr_assert_eq(quern_jobs_submit_loop(jobs, &def), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(jobs, &of->counter), QUERN_OK);
     check_items(of);
@@ -47,7 +47,7 @@ Test(submit_loop_refused, without_memory_nothing_is_submitted_or_the_loop_runs)
     failing_allocator_close(memory);
 }
 
-/* A row of loops keeps as many as run at a time. */
+/* Consecutive loops use as many stored loops as run at the same time. */
 Test(submit_loop_refused, the_store_of_loops_does_not_grow_with_their_number)
 {
     failing_allocator *memory = failing_allocator_create();
@@ -67,7 +67,7 @@ Test(submit_loop_refused, the_store_of_loops_does_not_grow_with_their_number)
     failing_allocator_close(memory);
 }
 
-Test(submit_loop_refused, bad_definitions_are_refused)
+Test(submit_loop_refused, bad_definitions_are_rejected)
 {
     items *of = open_items(open_pool(2));
     quern_counter other = {0}, *const own[] = {&of->counter}, *const none[] = {NULL},
@@ -116,7 +116,7 @@ Test(submit_loop_refused, bad_definitions_are_refused)
 }
 
 #if !defined(__SANITIZE_THREAD__)
-Test(submit_loop_refused, a_forked_process_is_refused_and_gives_the_memory_back)
+Test(submit_loop_refused, a_forked_process_is_rejected_and_memory_is_freed)
 {
     items *of = open_items(open_pool(3));
     quern_loop_def def = loop_of(of, 1000, 1);
@@ -138,7 +138,7 @@ Test(submit_loop_refused, a_forked_process_is_refused_and_gives_the_memory_back)
 
 /* ------------------------------------------------------------------------------------------------- names */
 
-/* Taken out of the queue by hand, as workers do. */
+/* Takes the loop's job out of the queue directly, as workers do. */
 Test(submit_loop_refused, a_loop_knows_its_name)
 {
     static const char name[] = "particles";
@@ -153,7 +153,7 @@ Test(submit_loop_refused, a_loop_knows_its_name)
             cr_assert(
                 quern__queues_take(&of->jobs->queues, quern__queue_of_priority(def.priority), NULL, &job));
             cr_assert_eq(quern__job_name(&job), def.name);
-            quern__counter_finish(&of->counter, 1, NULL); /* it will not run */
+            quern__counter_finish(&of->counter, 1, NULL); /* the loop will not run */
         }
     quern_jobs_destroy(of->jobs);
     free(of);
@@ -174,7 +174,7 @@ static void look_for_name(void *argument, uint32_t begin, uint32_t end, uint32_t
     if (strstr(bytes, "particles") == NULL) atomic_fetch_add(&of->unseen_count, 1);
 }
 
-Test(submit_loop_refused, names_are_shown_while_somebody_works_on_the_loop)
+Test(submit_loop_refused, names_are_published_while_a_worker_runs_items)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         shown_loop of = {.jobs = open_pool(thread_counts[t])};

@@ -22,9 +22,9 @@ typedef struct scene {
     quern_counter *list[MOST];
     uint32_t count;
     uint64_t limit_ns;
-    uint32_t index; /* what a wait said */
+    uint32_t index; /* result of a wait */
     bool is_done;
-    uint32_t released; /* by release_later */
+    uint32_t released; /* set by release_later */
 } scene;
 
 static void hold_all(scene *of, uint32_t count)
@@ -37,7 +37,7 @@ static void hold_all(scene *of, uint32_t count)
     }
 }
 
-/* Nobody holds them any more, and nobody has left a link behind. */
+/* Checks that no counter is held, and that no link remains in a list. */
 static void release_all(scene *of)
 {
     for (uint32_t i = 0; i < of->count; i++) {
@@ -62,7 +62,7 @@ static void wait_for_job(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_wait_for(of->jobs, of->list[0], of->limit_ns, &of->is_done) == QUERN_OK);
 }
 
-/* From outside, or inside a job. */
+/* Waits from outside of the pool or from inside of a job. */
 static void call(scene *of, quern_job_function *function, bool is_inside)
 {
     if (is_inside)
@@ -81,7 +81,7 @@ static void *release_later(void *argument)
 
 /* -------------------------------------------------------------------------------------- which it was */
 
-Test(wait_any, says_which_counter_came_to_zero)
+Test(wait_any, reports_the_counter_that_reached_zero)
 {
     static const uint32_t counts[] = {1, 2, 3, 7, MOST};
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -101,7 +101,7 @@ Test(wait_any, says_which_counter_came_to_zero)
     }
 }
 
-Test(wait_any, of_several_at_zero_the_first_in_the_list_is_told)
+Test(wait_any, reports_the_first_of_several_finished_counters)
 {
     scene of = {.jobs = open_pool(2)};
     const uint64_t limits[] = {0, 1, NO_LIMIT};
@@ -134,7 +134,7 @@ Test(wait_any, the_same_counter_twice_is_harmless)
 
 /* ------------------------------------------------------------------------------------- limits in time */
 
-Test(wait_any, ends_when_time_is_up_and_not_before)
+Test(wait_any, ends_at_the_time_limit_and_not_before)
 {
     static const uint64_t limits[] = {0, 1, 1000, 300000, 3000000};
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -156,7 +156,7 @@ Test(wait_any, ends_when_time_is_up_and_not_before)
     }
 }
 
-Test(wait_any, a_limit_that_is_not_needed_makes_no_difference)
+Test(wait_any, an_unreached_limit_makes_no_difference)
 {
     const uint64_t limits[] = {60000000000, NO_LIMIT - 1, NO_LIMIT};
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
@@ -177,7 +177,7 @@ Test(wait_any, a_limit_that_is_not_needed_makes_no_difference)
     }
 }
 
-/* A sleeper's permit comes in time, or time is up. */
+/* A sleeper gets its permit in time, or its time limit ends. */
 Test(wait_any, a_sleep_with_a_limit_ends_by_time_and_by_permit)
 {
     quern__parker parker;
@@ -195,8 +195,8 @@ Test(wait_any, a_sleep_with_a_limit_ends_by_time_and_by_permit)
 
 /* ---------------------------------------------------------------------------------- helping meanwhile */
 
-/* In a pool of one thread nobody else can. */
-Test(wait_any, the_caller_helps_with_all_of_them)
+/* In a pool of one thread, no other thread can. */
+Test(wait_any, the_caller_helps_with_all_counters)
 {
     for (uint32_t which = 0; which < 3; which++)
         for (uint32_t priority = 0; priority < 3; priority++) {
@@ -222,7 +222,7 @@ Test(wait_any, the_caller_helps_with_all_of_them)
 typedef struct own_jobs {
     quern_jobs *jobs;
     bool is_for_any;
-    uint32_t rest_count; /* of the jobs that the wait was not for, how many had begun when it ended */
+    uint32_t rest_count; /* number of unrelated jobs that had begun when the wait ended */
 } own_jobs;
 
 static void count_rest(void *argument, uint32_t worker_index)
@@ -262,9 +262,9 @@ static void wait_before_the_rest(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_wait(of->jobs, &rest) == QUERN_OK);
 }
 
-/* Jobs that have ended are taken off their counter later, several at a time: not so late that the waiter
- * goes on to what it need not do. */
-Test(wait_any, a_wait_that_is_over_begins_no_more_of_its_own_jobs)
+/* Finished jobs are subtracted from their counter in batches, but early enough that a finished wait begins
+ * no more jobs. */
+Test(wait_any, a_finished_wait_begins_no_more_of_its_own_jobs)
 {
     for (int is_inside = 0; is_inside < 2; is_inside++)
         for (int is_for_any = 0; is_for_any < 2; is_for_any++) {
@@ -278,7 +278,8 @@ Test(wait_any, a_wait_that_is_over_begins_no_more_of_its_own_jobs)
         }
 }
 
-/* The job of the last counter, which only the waiter is free for, is pushed when it sleeps. */
+/* The job of the last counter, for which only the waiting worker is free, is pushed while this worker
+ * sleeps. */
 static void push_part_and_watch(void *argument, uint32_t worker_index)
 {
     board *of = argument;
@@ -309,7 +310,7 @@ static void wait_for_last(void *argument, uint32_t worker_index)
     cr_expect(index == 2);
 }
 
-Test(wait_any, a_sleeper_is_woken_for_a_job_of_any_of_them)
+Test(wait_any, a_sleeper_is_woken_for_a_job_of_any_counter)
 {
     board of = {.jobs = open_pool(2)};
     quern_counter held[2] = {0}, waiting = {0};
@@ -323,7 +324,7 @@ Test(wait_any, a_sleeper_is_woken_for_a_job_of_any_of_them)
     quern_counter_hold(&held[1]);
     quern_counter_hold(&of.counter);
     cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
-    sleep_ms(2); /* the other worker has it */
+    sleep_ms(2); /* the other worker runs it */
     cr_assert_eq(quern_jobs_run(of.jobs, push_part_and_watch, &of), QUERN_OK);
     cr_assert_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &waiting), QUERN_OK);
@@ -332,7 +333,7 @@ Test(wait_any, a_sleeper_is_woken_for_a_job_of_any_of_them)
     quern_jobs_destroy(of.jobs);
 }
 
-/* A tree of jobs; each waits for its two, a little at a time, one or the other first. */
+/* A tree of jobs: each waits for its two children with short limits, in varying order. */
 static void wait_in_pieces(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;
@@ -386,7 +387,7 @@ static void *occupy(void *argument)
     return NULL;
 }
 
-Test(wait_any, threads_without_a_place_sleep_with_a_limit)
+Test(wait_any, threads_without_a_slot_sleep_with_a_limit)
 {
     board of = {.jobs = open_pool(2)};
     pthread_t guest, thread;
@@ -416,8 +417,8 @@ Test(wait_any, threads_without_a_place_sleep_with_a_limit)
 
 enum { RACE_ROUNDS = 300, RACERS = 3 };
 
-/* One waits with short limits for counters of its own, which others release at the same moment; then they
- * are freed. */
+/* One thread waits with short limits for its own counters, which other threads release at the same time;
+ * then the counters are freed. */
 typedef struct race {
     quern_jobs *jobs;
     quern_counter *counters[RACERS];
@@ -505,7 +506,7 @@ static void race_inside(void *argument, uint32_t worker_index)
         run_race(of, worker_index);
 }
 
-Test(wait_any, waits_end_while_others_finish_them)
+Test(wait_any, waits_end_while_other_threads_finish_their_counters)
 {
     for (uint32_t threads = 1; threads <= 8; threads++) {
         quern_jobs *jobs = open_pool(threads);
@@ -535,7 +536,7 @@ Test(wait_any, waits_end_while_others_finish_them)
 
 /* --------------------------------------------------------------------------------------------- refusals */
 
-/* Workers that come back to short waits until somebody has released the counter. */
+/* These workers repeat short waits until another thread has released the counter. */
 typedef struct pollers {
     quern_jobs *jobs;
     quern_counter awaited;
@@ -550,7 +551,7 @@ static void release_awaited(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_release(of->jobs, &of->awaited) == QUERN_OK);
 }
 
-/* The last to come submits what all of them wait for, but their waits do not know that. */
+/* The last worker to arrive submits the job that all of them wait for, but their waits do not know that. */
 static void poll_awaited(void *argument, uint32_t worker_index)
 {
     pollers *of = *(pollers **)argument;
@@ -567,7 +568,7 @@ static void poll_awaited(void *argument, uint32_t worker_index)
         cr_expect(quern_jobs_wait_for(of->jobs, &of->awaited, 1, &is_done) == QUERN_OK);
 }
 
-Test(wait_any, workers_that_only_wait_with_limits_too_short_for_sleep_go_on)
+Test(wait_any, workers_with_limits_too_short_for_sleep_make_progress)
 {
     for (uint32_t thread_count = 1; thread_count <= 4; thread_count++) {
         pollers all = {.jobs = open_pool(thread_count), .count = thread_count}, *of = &all;
@@ -582,7 +583,7 @@ Test(wait_any, workers_that_only_wait_with_limits_too_short_for_sleep_go_on)
     }
 }
 
-Test(wait_any, bad_lists_are_refused)
+Test(wait_any, bad_lists_are_rejected)
 {
     scene of = {.jobs = open_pool(1)};
     quern_counter *list[MOST + 1] = {0};

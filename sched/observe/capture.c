@@ -120,7 +120,7 @@ void quern__capture_expect_loops(quern_capture *capture, uint32_t task, quern__t
     capture->looping_part = part;
 }
 
-/* Tasks of a sync point follow each other. */
+/* Adds a task to a sync point. It waits for the previous one. */
 static quern__task *add_link(quern_capture *capture, uint32_t item_count)
 {
     const uint32_t number = quern__capture_add_task(capture, "sync point", item_count);
@@ -139,14 +139,14 @@ void quern__capture_add_gap(quern_capture *capture, uint64_t now_ns)
     capture->items_ns.items[gap->first_item] = now_ns - capture->mark_ns;
 }
 
-/* Relaxed: parts are added by a loop that begins after this, and the pool publishes that. */
+/* Relaxed: parts are added by a loop that begins later, and the pool publishes this write to it. */
 void quern__capture_start_loop(quern_capture *capture, uint32_t part_count)
 {
     atomic_store_explicit(&capture->part_count, 0, memory_order_relaxed);
     (void)add_link(capture, part_count);
 }
 
-/* Relaxed: each part gets a place of its own, and the end of the loop orders what is in them. */
+/* Relaxed: each part has an element of its own, and the end of the loop orders these elements. */
 void quern__capture_add_part(quern_capture *capture, uint64_t took_ns)
 {
     if (capture->is_out_of_memory) return;

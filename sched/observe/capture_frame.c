@@ -3,16 +3,16 @@
 #include "sched/jobs/thread.h"
 #include "sched/observe/profile_internal.h"
 
-/* What a frame tells a capture. */
+/* Stores the tasks and durations of a running frame in a capture. */
 
-/* Of what the pass touches, by chunks. */
+/* Returns the stage's share of the bytes that the pass touches, by its number of chunks. */
 static uint64_t streamed_bytes(const quern__pass *pass, const quern__stage *stage)
 {
     if (!pass->is_streamed || pass->stage_count == 1) return pass->is_streamed ? pass->touched_bytes : 0;
     return (uint64_t)((double)pass->touched_bytes * stage->chunk_count / (pass->chunk_count + 1.0));
 }
 
-/* A task for each stage, after that of the one before. */
+/* Adds one task per stage; each stage waits for the one before it. */
 static void capture_pass(const quern__profiler *profiler, const quern__segment *segment,
                          const quern__pass *pass)
 {
@@ -83,8 +83,9 @@ void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns)
 static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
                                  quern_capture *capture, const char *function)
 {
+    /* Fails with the message for this case. */
     if (quern__schedule_check_idle(schedule, function) != QUERN_OK)
-        return quern__schedule_run(schedule, jobs, delta_seconds, function); /* which refuses */
+        return quern__schedule_run(schedule, jobs, delta_seconds, function);
     if (capture->is_in_use)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: the capture is in use for a frame that is running; give another one to the "
@@ -98,13 +99,13 @@ static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, dou
     profiler->capture = NULL;
     capture->is_in_use = false;
     if (result == QUERN_OK && !capture->is_out_of_memory) return QUERN_OK;
-    capture->frame_ns = 0; /* nothing that counts */
+    capture->frame_ns = 0; /* no captured frame */
     if (result != QUERN_OK) return result;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to capture a frame, which has run",
                        function);
 }
 
-/* The claim is the frame's: until then the profiler may belong to a frame on another thread. */
+/* The world is claimed first, as for any frame: until then another thread's frame may use the profiler. */
 quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
                                          quern_capture *capture)
 {

@@ -11,8 +11,8 @@ enum { EMPTY_READINGS = 16 };
 
 /* ------------------------------------------------------------------------------------------ threads */
 
-/* A number that no other thread has had: a worker's counters are of no use to the thread that is this
- * worker next. Relaxed: numbers only have to differ. */
+/* Returns a number that is unique to the calling thread. Counters belong to a thread: they are useless to
+ * the next thread with the same worker index. Relaxed: the numbers only have to differ. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t latest;
@@ -21,7 +21,7 @@ static uint64_t this_thread(void)
     return number;
 }
 
-/* What two readings, one after the other, tell of as counted. */
+/* Measures the events that two consecutive readings count. */
 static void measure_bias(const quern_hardware_source *source, quern__worker_counters *worker)
 {
     quern_hardware_reading from, to;
@@ -38,7 +38,7 @@ static void measure_bias(const quern_hardware_source *source, quern__worker_coun
         if (isinf(worker->bias[i])) worker->bias[i] = 0;
 }
 
-/* A thread that was refused is not asked again. */
+/* Opens the counters of the calling thread. Does not retry on a thread that could not open them. */
 static bool is_open(const quern__counters *counters, quern__worker_counters *worker)
 {
     if (worker->thread == this_thread()) return worker->counters != NULL;
@@ -96,7 +96,7 @@ double quern__counters_rate(const quern__counters *counters, uint32_t system_ind
 
 /* ------------------------------------------------------------------------------------------- memory */
 
-/* Workers, and after them the sums of one worker after the other. */
+/* The block has the workers, followed by the sums of each worker. */
 static size_t block_bytes(uint32_t worker_count, uint32_t system_count)
 {
     return worker_count * (sizeof(quern__worker_counters) + system_count * sizeof(quern__count_sum));
@@ -160,7 +160,7 @@ void quern__counters_release(quern__counters *counters, const quern_allocator *a
     *counters = (quern__counters){0};
 }
 
-/* The time of a reading, or 0 when they cannot be read. */
+/* Returns the duration of a reading, or 0 if the counters cannot be read. */
 static uint64_t time_reading(const quern_hardware_source *source, void *counters)
 {
     quern_hardware_reading reading;
@@ -174,7 +174,7 @@ static uint64_t time_reading(const quern_hardware_source *source, void *counters
     return least_ns + 1;
 }
 
-/* Tried on this thread, so that a refusal comes here and not in a frame. */
+/* Tries the source on this thread, so that an error is reported here and not in a frame. */
 quern_result quern__counters_start(quern__counters *counters, const quern_hardware_source *source,
                                    const quern_allocator *allocator)
 {

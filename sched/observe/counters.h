@@ -3,64 +3,67 @@
 #ifndef QUERN_SCHED_OBSERVE_COUNTERS_H
 #define QUERN_SCHED_OBSERVE_COUNTERS_H
 
-/* Hardware counters in a profile: read before and after the calls that are sampled anyway (profile_internal.h), by
- * each worker for its own thread.
+/* Hardware counters in a profile. Each worker reads the counters of its own thread before and after the
+ * calls that the profiler samples (profile_internal.h).
  *
- * What is found is a rate, events by the time in which they were counted: an event may have had its turn in
- * some samples and not in others, and each system is sampled for a part of its time alone. The rate times
- * what the system takes is what the profile tells. */
+ * The result is a rate: events divided by the time during which they were counted. The system may multiplex
+ * counters, so an event may be counted in some samples only, and a system is sampled for part of its time
+ * only. The profile reports the rate multiplied by the system's time. */
 
 #include "core/base/base_internal.h"
 #include "sched/jobs/atomic.h"
 
 #include <quern/hardware.h>
 
-/* What was counted of a system. */
+/* Sums of one system on one worker. */
 typedef struct quern__count_sum {
     double counts[QUERN_HARDWARE_EVENT_COUNT];
-    double covered_ns[QUERN_HARDWARE_EVENT_COUNT]; /* in which they were counted */
+    double covered_ns[QUERN_HARDWARE_EVENT_COUNT]; /* time during which the event was counted */
 } quern__count_sum;
 
-/* Of a worker. */
+/* Hardware counters of one worker. */
 typedef struct quern__worker_counters {
-    _Alignas(QUERN__APART_BYTES) void *counters; /* NULL: not open */
-    uint64_t thread;                             /* whose they are; 0: nobody's yet */
-    bool is_reading;                             /* last is the reading before the call that runs */
+    _Alignas(QUERN__APART_BYTES) void *counters; /* NULL if not open */
+    /* Number of the thread that opened the counters; 0: none. */
+    uint64_t thread;
+    bool is_reading; /* whether `last` is the reading before the current call */
     quern_hardware_reading last;
-    double bias[QUERN_HARDWARE_EVENT_COUNT]; /* what reading itself adds to a difference */
-    quern__count_sum *sums;                  /* by the index of the system */
+    double bias[QUERN_HARDWARE_EVENT_COUNT]; /* events that the two readings add to a difference */
+    quern__count_sum *sums;                  /* indexed by system */
 } quern__worker_counters;
 
-/* Of a schedule. Zeroed, it does not count. */
+/* Hardware counters of a schedule. If all members are zero, nothing is counted. */
 typedef struct quern__counters {
     bool is_on;
     quern_hardware_source source;
-    uint64_t read_ns;              /* what one reading takes */
+    uint64_t read_ns;              /* duration of one reading */
     quern__worker_counters *items; /* one per worker */
     uint32_t worker_count;
-    uint32_t system_count; /* sums of each */
+    uint32_t system_count; /* number of sums per worker */
 } quern__counters;
 
-/* Begins to count with a source, from nothing. Errors: the source's; then nothing is changed. */
+/* Starts counting with a source; all sums start at 0. Errors: those of the source; then nothing has
+ * changed. */
 quern_result quern__counters_start(quern__counters *counters, const quern_hardware_source *source,
                                    const quern_allocator *allocator);
 
-/* Makes room for so many workers and systems, keeping what was counted. Errors: OUT_OF_MEMORY. */
+/* Reserves memory for this number of workers and systems; keeps the sums. Errors: OUT_OF_MEMORY. */
 quern_result quern__counters_reserve(quern__counters *counters, uint32_t worker_count,
                                      uint32_t system_count, const quern_allocator *allocator);
 
 void quern__counters_forget(quern__counters *counters);
 
-/* Counts no more. */
+/* Stops counting and frees the memory. */
 void quern__counters_release(quern__counters *counters, const quern_allocator *allocator);
 
-/* By the worker: before a row of calls; after a call of the system, which took so long, and before the next
- * one. A thread that is refused counters has nothing counted. */
+/* Called by the worker: begin before a sequence of calls, add after each call of a system, which is also
+ * before the next one. took_ns is the duration of the call. Nothing is counted on a thread that cannot open
+ * counters. */
 void quern__counters_begin(const quern__counters *counters, uint32_t worker_index);
 void quern__counters_add(const quern__counters *counters, uint32_t worker_index, uint32_t system_index,
                          uint64_t took_ns);
 
-/* Events of the system by nanosecond; NAN: not known. */
+/* Returns the events of the system per nanosecond; NAN if unknown. */
 double quern__counters_rate(const quern__counters *counters, uint32_t system_index,
                             quern_hardware_event event);
 

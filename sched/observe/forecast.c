@@ -7,30 +7,29 @@
 
 #include <float.h>
 
-/* A captured frame on a machine that is not there.
+/* Simulation of a captured frame on a machine with another number of threads.
  *
- * Workers are simulated by the times at which they are free. Whoever can begin earliest takes the next
- * claim of a task that is ready: a share of what is left of its items that gets smaller toward the end, as
- * in loop.c.
+ * Each worker has a time at which it is free. The worker that can begin earliest takes the next claim of a
+ * ready task: a share of its remaining items that shrinks toward the end, as in loop.c.
  *
- *     worker 0   |before| claim | claim |c|c|after|               a task that waits for it ...
- *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ it comes later: steal_ns when it spins,
- *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
- *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that: another came first
+ *     worker 0   |before| claim | claim |c|c|after|               next task ...
+ *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ delay: steal_ns if the worker spins,
+ *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns if it sleeps,
+ *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          twice that for the next level of the tree
  *
- * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a
- * task waited for begins it at once.
+ * Each participant calls two more, as in loop.c, so workers arrive as a growing tree. The worker that
+ * finishes the last predecessor of a task begins the task without delay.
  *
- * What limits a frame is found by asking what would help: the same simulation is run again with each of the
- * limits taken away, one at a time; the one whose absence saves most is the answer. */
+ * To find what limits a frame, the simulation runs again without each of the limits, one at a time. The
+ * limit whose removal saves most is the answer. */
 
 enum { SPIN_NS = 200000, CLAIMS_PER_WORKER = 4, NO_TASK = -1 };
 
 typedef struct task_state {
     double ready_ns;
-    double end_ns; /* of what has been claimed */
+    double end_ns; /* end of the claimed items */
     uint32_t next_item;
-    uint32_t come_count; /* workers that have claimed from it */
+    uint32_t come_count; /* number of workers that have claimed items */
     bool is_begun, is_finished;
 } task_state;
 
@@ -38,11 +37,12 @@ typedef struct simulation {
     const quern_capture *capture;
     const quern_forecast_costs *costs;
     uint32_t thread_count;
-    quern_forecast_limit without; /* is taken away */
+    quern_forecast_limit without; /* limit that is removed */
     task_state *tasks;
-    double free_ns[QUERN_MAX_THREADS]; /* when the worker is done with what it has claimed */
-    double memory_free_ns;             /* when it is done with what tasks that have ended asked of it */
-    int64_t latest[QUERN_MAX_THREADS]; /* the task of this segment that it claimed from last */
+    double free_ns[QUERN_MAX_THREADS]; /* time at which each worker has finished its claims */
+    double memory_free_ns;             /* time at which memory has served the tasks that have ended */
+    /* Per worker, the task of this segment that it claimed from last; NO_TASK: none. */
+    int64_t latest[QUERN_MAX_THREADS];
 } simulation;
 
 /* --------------------------------------------------------------------------------------------- times */
@@ -60,7 +60,8 @@ static double items_ns(const quern_capture *capture, const quern__task *task, ui
     return sum_ns;
 }
 
-/* Of the time that loops of a part of the task take on one thread, what so many threads save. */
+/* Returns how much of the single-thread time of the loops in a part of the task this number of threads
+ * saves. */
 static double saved_ns(const quern_capture *capture, const quern__task *task, quern__task_part part,
                        uint32_t thread_count)
 {
@@ -79,8 +80,7 @@ static double work_ns(const quern_capture *capture, const quern__task *task)
     return (double)task->before_ns + (double)task->after_ns + items_ns(capture, task, 0, task->item_count);
 }
 
-/* Whether the items are to be divided as they would have to be for the limit that is taken away not to be
- * one. */
+/* Whether the items count as divisible at will, so that the removed limit no longer applies to the task. */
 static bool is_divided(const simulation *run, const quern__task *task)
 {
     if (task->is_sync) return false;
@@ -93,8 +93,8 @@ static uint32_t piece_count(const simulation *run, const quern__task *task)
     return is_divided(run, task) ? CLAIMS_PER_WORKER * run->thread_count : task->item_count;
 }
 
-/* What a part of the task takes that takes alone_ns on one thread: less what others save by taking part in
- * its loops, which is no loss when they come too late. */
+/* Returns the duration of a part of the task that takes alone_ns on one thread, minus what other workers
+ * save by helping with its loops. Workers that arrive too late save nothing. */
 static double shared_ns(const simulation *run, const quern__task *task, quern__task_part part,
                         double alone_ns)
 {
@@ -106,7 +106,7 @@ static double shared_ns(const simulation *run, const quern__task *task, quern__t
     return gain_ns > 0 ? alone_ns - gain_ns : alone_ns;
 }
 
-/* What comes before the items, or after them: that is serial, whatever they are. */
+/* Returns the duration of the part before or after the items, which is always serial. */
 static double hook_ns(const simulation *run, const quern__task *task, quern__task_part part,
                       uint64_t took_ns)
 {
@@ -115,7 +115,7 @@ static double hook_ns(const simulation *run, const quern__task *task, quern__tas
                          : shared_ns(run, task, part, (double)took_ns);
 }
 
-/* How long the claim takes, and where it ends. */
+/* Returns the duration of the next claim; `out_end` receives the item after it. */
 static double claim_ns(const simulation *run, const quern__task *task, uint32_t begin, uint32_t *out_end)
 {
     const uint32_t count = piece_count(run, task), left = count - begin;
@@ -127,8 +127,8 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
     return shared_ns(run, task, QUERN__TASK_ITEM, alone_ns);
 }
 
-/* Of the tree in which workers come: how many have to come one after another, up to and with the next
- * one. */
+/* Returns the level of the next worker in the tree in which workers arrive, from 1: the number of wake-ups
+ * or steals that happen one after another before it starts. */
 static uint32_t depth_of_next(uint32_t come_count)
 {
     uint32_t depth = 1;
@@ -137,7 +137,7 @@ static uint32_t depth_of_next(uint32_t come_count)
     return depth;
 }
 
-/* How long it takes the worker to come when it has nothing else to do from before the task is ready. */
+/* Returns the delay of a worker that has been idle since before the task was ready. */
 static double delay_ns(const simulation *run, const task_state *state, uint32_t worker)
 {
     if (worker == 0 || run->without == QUERN_FORECAST_SCHEDULING) return 0;
@@ -145,7 +145,8 @@ static double delay_ns(const simulation *run, const task_state *state, uint32_t 
     return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth_of_next(state->come_count);
 }
 
-/* A worker that is free at the very moment has finished what the task waited for. */
+/* Whether the worker can continue without delay. A worker that becomes free exactly when the task is ready
+ * has finished the task's last predecessor. */
 static bool is_at_hand(const simulation *run, uint32_t number, uint32_t worker)
 {
     const double ready_ns = run->tasks[number].ready_ns;
@@ -199,8 +200,8 @@ static choice choose(const simulation *run, const quern__captured_segment *segme
     return best;
 }
 
-/* Items that are through are not through before memory has given what they touch, and whoever worked on
- * them waits for it. Memory serves one task after another. */
+/* A task finishes no earlier than the memory transfer of the bytes that its items touch, and the workers
+ * that ran the items wait for the transfer. Memory serves one task after another. */
 static void wait_for_memory(simulation *run, uint32_t number)
 {
     const double limit = run->costs->bytes_per_ns_limit;
@@ -213,7 +214,8 @@ static void wait_for_memory(simulation *run, uint32_t number)
         if (run->latest[i] == number) run->free_ns[i] = later(run->free_ns[i], run->memory_free_ns);
 }
 
-/* Once the first claim is made, others may come as soon as what comes before the items is done. */
+/* Makes a claim. After the first one, other workers may claim items as soon as the part before the items
+ * has ended. */
 static void make_claim(simulation *run, const choice *chosen)
 {
     const quern__task *task = &run->capture->tasks.items[chosen->task];
@@ -237,7 +239,7 @@ static void make_claim(simulation *run, const choice *chosen)
     run->latest[chosen->worker] = chosen->task;
 }
 
-/* As if its work could be divided at will. */
+/* Returns the duration of a segment whose work can be divided at will. */
 static double ideal_ns(const simulation *run, const quern__captured_segment *segment)
 {
     double sum_ns = 0;
@@ -253,7 +255,7 @@ static double segment_end_ns(const simulation *run, const quern__captured_segmen
     return end_ns;
 }
 
-/* Returns when the segment ends that begins at now_ns. */
+/* Simulates a segment that begins at now_ns. Returns the time of its end. */
 static double run_segment(simulation *run, const quern__captured_segment *segment, double now_ns)
 {
     if (segment->is_sync && run->without == QUERN_FORECAST_SYNC) return now_ns + ideal_ns(run, segment);
@@ -303,7 +305,8 @@ static double task_path_ns(const quern_capture *capture, const quern__task *task
     return longest_item_ns(capture, task) + hooks_path_ns(capture, task);
 }
 
-/* Over the tasks' states, which are free to be used: the end of the longest chain. */
+/* Returns the end of the longest chain of tasks that wait for each other. Uses the tasks' states as scratch
+ * memory. */
 static double path_ns(const simulation *run)
 {
     const quern_capture *capture = run->capture;
@@ -330,7 +333,7 @@ static double all_work_ns(const quern_capture *capture)
     return sum_ns;
 }
 
-/* Less than five percent is not called a limit. */
+/* A limit is reported only if its removal saves more than five percent. */
 static void find_limit(simulation *run, quern_forecast *forecast)
 {
     double least_ns = forecast->frame_ns * 0.95;
@@ -345,14 +348,14 @@ static void find_limit(simulation *run, quern_forecast *forecast)
     }
 }
 
-/* What the limit can be about in a task. */
+/* Returns the part of a task's time to which the limit can apply. */
 static double limiting_ns(const quern_capture *capture, const quern__task *task, quern_forecast_limit limit)
 {
     if (limit == QUERN_FORECAST_CHUNKS) return task->is_serial ? 0 : longest_item_ns(capture, task);
     return hooks_path_ns(capture, task) + (task->is_serial ? longest_item_ns(capture, task) : 0);
 }
 
-/* The task that the limit is about, by the most that it takes whatever the number of threads. */
+/* Returns the name of the task with the largest part to which the limit applies. */
 static const char *find_culprit(const quern_capture *capture, quern_forecast_limit limit)
 {
     const quern__task *culprit = NULL;
@@ -372,7 +375,7 @@ static const char *find_culprit(const quern_capture *capture, quern_forecast_lim
 
 static quern_result check_cost(const char *name, double value)
 {
-    if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* nor NaN */
+    if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* also false for NaN */
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "quern_capture_forecast: costs->%s is %g; give a finite number, 0 or more", name,
                        value);

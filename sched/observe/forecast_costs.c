@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Steals and wake-ups are measured by a job that the caller submits and does not run itself: how long until
- * it has begun. */
+/* Measurement of the costs that forecasts use. The costs of steals and wake-ups are the time until another
+ * worker begins a job that the caller submits and does not run itself. */
 
 enum {
-    ROUNDS = 9, /* of the triad */
+    ROUNDS = 9, /* rounds of the triad */
     MEETINGS = 24,
     WARM_UP_MEETINGS =
-        200, /* the system may put new threads on one processor, and needs some time to find out */
-    SLEEP_NS = 3000000,            /* longer than workers spin */
-    LIMIT_NS = 500000,             /* nobody waits longer for a thread that does not come */
-    TRIAD_COUNT = 4 * 1024 * 1024, /* doubles in each of three arrays: more than most caches */
+        200,            /* The system may put new threads on one processor and needs some time to notice. */
+    SLEEP_NS = 3000000, /* longer than workers spin */
+    LIMIT_NS = 500000,  /* longest wait for another thread */
+    TRIAD_COUNT = 4 * 1024 * 1024, /* elements (double) in each of three arrays; larger than most caches */
     TRIAD_GRAIN = 16384,
 };
 
-static const double saturated_share = 0.7; /* of what each thread got alone */
+static const double saturated_share = 0.7; /* of the rate of one thread alone */
 
 const quern_forecast_costs quern__typical_costs = {.steal_ns = 1000, .wake_ns = 50000};
 
@@ -35,7 +35,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The quarter that others disturbed least is about what it takes. */
+/* Returns the lower quartile: an estimate that other programs disturb little. */
 static double lower_quartile(double *times_ns, size_t count)
 {
     qsort(times_ns, count, sizeof *times_ns, compare_times);
@@ -48,7 +48,7 @@ typedef struct meeting {
     _Atomic uint64_t come_ns;
 } meeting;
 
-/* Release pairs with the acquire below, though nothing but the time is handed over. */
+/* Release: pairs with the acquire in time_meeting, although only the time is handed over. */
 static void come(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
@@ -56,8 +56,7 @@ static void come(void *argument, uint32_t worker_index)
     atomic_store_explicit(&place->come_ns, quern__clock_ns(), memory_order_release);
 }
 
-/* A job is submitted, and the caller looks on until somebody has begun it. Acquire: pairs with the release
- * in come. */
+/* Submits a job and polls until another worker has begun it. Acquire: pairs with the release in come. */
 static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
 {
     meeting place = {0};
@@ -69,14 +68,15 @@ static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
     quern_result result = quern_jobs_submit(jobs, &def);
     while (result == QUERN_OK && atomic_load_explicit(&place.come_ns, memory_order_acquire) == 0 &&
            quern__clock_ns() - start_ns < LIMIT_NS)
-        sched_yield(); /* the other may have been put on this processor */
+        sched_yield(); /* the system may have put the other worker on this processor */
     if (result == QUERN_OK) result = quern_jobs_wait(jobs, &counter);
     const uint64_t come_ns = atomic_load_explicit(&place.come_ns, memory_order_acquire);
     *out_ns = come_ns > start_ns ? (double)(come_ns - start_ns) : 0;
     return result;
 }
 
-/* Leaves out_ns as it is when others did not come in time: the processors have other things to do. */
+/* Measures a quartile of meetings. Leaves out_ns unchanged if other workers did not start in time, because
+ * the processors are busy. */
 static quern_result time_meetings(quern_jobs *jobs, bool asleep, double *out_ns)
 {
     double times_ns[MEETINGS] = {0};
@@ -107,7 +107,7 @@ static void run_triad(void *argument, uint32_t begin, uint32_t end, uint32_t wor
         arrays->a[i] = arrays->b[i] + 3 * arrays->c[i];
 }
 
-/* In bytes per nanosecond, with the best of some rounds: others only disturb. */
+/* Returns bytes per nanosecond of the fastest round, which other programs disturbed least. */
 static double triad_rate(quern_jobs *jobs, triad *arrays)
 {
     double best_ns = 0;

@@ -53,7 +53,7 @@ double quern_hardware_difference(const quern_hardware_reading *from, const quern
     (PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_READ << 8 | \
      PERF_COUNT_HW_CACHE_RESULT_##result << 16)
 
-/* Linux has no event for the second level; what comes as far as the last level has missed it. */
+/* Linux has no event for the second level. An access to the last level has missed the second one. */
 static const quern__hardware_code system_codes[QUERN_HARDWARE_EVENT_COUNT] = {
     [QUERN_HARDWARE_CYCLES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
     [QUERN_HARDWARE_INSTRUCTIONS] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
@@ -63,7 +63,7 @@ static const quern__hardware_code system_codes[QUERN_HARDWARE_EVENT_COUNT] = {
     [QUERN_HARDWARE_TLB_MISSES] = {PERF_TYPE_HW_CACHE, CACHE_EVENT(DTLB, MISS)},
 };
 
-/* A descriptor, or a negative error number. */
+/* Returns a file descriptor, or a negative error number. */
 static int open_event(const quern__hardware_code *code, quern_hardware_scope scope)
 {
     struct perf_event_attr attributes = {
@@ -122,10 +122,10 @@ static void close_event(int file)
 
 /* ------------------------------------------------------------------------------------------ counters */
 
-/* Each event by itself, and not as a group: a group is counted as a whole or not at all, and the system may
- * keep one of the few counters for itself. */
+/* Each event is opened separately, not in a group: the system counts a group completely or not at all, and
+ * may reserve one of the few counters for itself. */
 typedef struct counters {
-    int files[QUERN_HARDWARE_EVENT_COUNT]; /* negative: not available */
+    int files[QUERN_HARDWARE_EVENT_COUNT]; /* negative if not available */
 } counters;
 
 static quern_result refuse(int error)

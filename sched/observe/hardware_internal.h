@@ -3,18 +3,18 @@
 #ifndef QUERN_SCHED_OBSERVE_HARDWARE_INTERNAL_H
 #define QUERN_SCHED_OBSERVE_HARDWARE_INTERNAL_H
 
-/* The system's counters. */
+/* Hardware counters of the operating system. */
 
 #include <quern/hardware.h>
 
-/* What an event is for the system. */
+/* The system's code of an event. */
 typedef struct quern__hardware_code {
     uint32_t type;
     uint64_t config;
 } quern__hardware_code;
 
-/* As the default source's open, but of other events: QUERN_HARDWARE_EVENT_COUNT codes. The tests count what
- * every machine can. */
+/* Opens counters like the default source, but for other events: `codes` has QUERN_HARDWARE_EVENT_COUNT
+ * elements. Tests use it to count events that every machine has. */
 quern_result quern__hardware_open(const quern__hardware_code *codes, quern_hardware_scope scope,
                                   void **out_counters);
 

@@ -3,14 +3,14 @@
 #include "sched/jobs/thread.h"
 #include "sched/observe/profile_internal.h"
 
-/* What a frame comes to: where the time of workers went, and what of the passes' time is whose. */
+/* Evaluation of a frame: how workers spent their time, and how the time of passes divides among systems. */
 
 enum {
-    LEARN_INTERVAL = 16, /* frames */
+    LEARN_INTERVAL = 16, /* number of frames */
     FADE_SHARE = 2,
 };
 
-/* False for one that was added since the last frame. */
+/* False for a system that was added since the last frame. */
 static bool has_times(const quern__profiler *profiler, const quern__system *system)
 {
     return system->index < profiler->systems.count &&
@@ -25,7 +25,8 @@ static uint64_t sum_times(const quern__profiler *profiler, const quern__system *
     return time_ns;
 }
 
-/* By how much a sum that others add to has grown. It begins again when the workers are made anew. */
+/* Returns the growth of a sum since the last call. The sum starts again at 0 when the workers are
+ * replaced. */
 static uint64_t growth(uint64_t *seen, uint64_t sum)
 {
     const uint64_t before = *seen <= sum ? *seen : 0;
@@ -49,9 +50,10 @@ static void start_passes(const quern__profiler *profiler)
         profiler->passes[i].frame_ns = 0;
 }
 
-/* Frames of other schedules may run at the same time, which ask for it, or do not: one that has asked
- * before takes back its own wish alone, and others ask again. Relaxed: a worker that sees it late does not count
- * what it did until then. Most frames only look. */
+/* Requests idle times from the pool's workers, or withdraws the request. Frames of other schedules, with or
+ * without a profile, may run on the pool at the same time: a profiler withdraws only its own request, and
+ * another one then makes its own in its next frame. Relaxed: a worker that sees the request late has not
+ * counted its idle time until then. Most frames only load. */
 static void ask_workers(const quern__profiler *profiler)
 {
     quern_jobs *jobs = profiler->jobs;
@@ -71,7 +73,8 @@ static void start_workers(const quern__profiler *profiler, uint64_t start_ns)
     }
 }
 
-/* In the beginning there is nothing to go by, so each frame teaches. */
+/* Whether this frame updates shares and strides. Each of the first frames does, because there are no
+ * earlier samples. */
 static bool learns(const quern__profiler *profiler)
 {
     return profiler->observed_count < LEARN_INTERVAL || profiler->observed_count % LEARN_INTERVAL == 0;
@@ -99,7 +102,7 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
     start_passes(profiler);
 }
 
-/* With timing the times are of this frame alone; without, they go on from frame to frame. */
+/* With `timing` the times are those of this frame; without it they accumulate over frames. */
 static uint64_t take_times(const quern__profiler *profiler, const quern__system *system, uint32_t what,
                            uint64_t *seen_ns)
 {
@@ -110,12 +113,12 @@ static uint64_t take_times(const quern__profiler *profiler, const quern__system 
 static void take_samples(const quern__profiler *profiler, const quern__system *system)
 {
     quern__system_profile *profile = quern__profile_of_system(profiler, system);
-    const bool fades = profiler->observed_count % LEARN_INTERVAL == 1; /* counts this frame, too */
+    const bool fades = profiler->observed_count % LEARN_INTERVAL == 1; /* includes this frame */
     if (fades) profile->sampled_ns -= profile->sampled_ns / FADE_SHARE;
     profile->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &profile->views_seen_ns);
 }
 
-/* Reactions may have run in any of the frame's rounds. */
+/* Whether the system ran in this frame. Reactions may have run in any round of the frame. */
 static bool took_part(const quern__system *system)
 {
     return system->reaction != NULL ? system->step_view_count > 0 : system->is_active;
@@ -126,7 +129,8 @@ static double rows_of(const quern__system *system)
     return (double)(system->reaction != NULL ? system->step_entity_count : system->entity_count) + 1;
 }
 
-/* Divides what the jobs took by the samples; by rows where there are none yet. */
+/* Divides the time of the pass's jobs among its systems: by the samples, or by rows if there are no samples
+ * yet. */
 static void divide_pass(const quern__profiler *profiler, const quern__pass *pass)
 {
     const bool has_hooks = pass->has_begin || pass->has_end;
@@ -152,7 +156,7 @@ static void divide_pass(const quern__profiler *profiler, const quern__pass *pass
     }
 }
 
-/* Passes that a frame made anew and that it could not run after that have no profile. */
+/* Passes that a frame rebuilt and then could not run have no profile. */
 static void divide_passes(const quern__profiler *profiler)
 {
     if (profiler->passes_version != profiler->plan->passes_version) return;
@@ -166,20 +170,22 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
     return value < limit ? value : limit;
 }
 
-/* Who reads a worker's sums while it changes them may find them to be less for a moment: see
+/* A sum that is read while its worker changes it may be too small for a moment; see
  * sched/jobs/worker_times.c. */
 static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
 {
     return now_ns > before_ns ? now_ns - before_ns : 0;
 }
 
-/* Guests are no part of a frame, but for the one that runs it. */
+/* Whether the worker is an external thread other than the one that runs the frame; these are not part of
+ * the frame. */
 static bool is_elsewhere(const quern__profiler *profiler, uint32_t index)
 {
     return index != profiler->caller_index && (index == 0 || index >= profiler->frame.thread_count);
 }
 
-/* The caller is busy while segments run, others in all of the frame, but for the time without a job. */
+/* Returns how a worker spent the frame. The caller is busy while segments run, other workers during the
+ * whole frame, minus idle time in each case. */
 static quern_worker_profile worker_profile(const quern__profiler *profiler, uint32_t index, uint64_t now_ns)
 {
     quern__observed_worker *observed = &profiler->workers[index];
@@ -300,7 +306,7 @@ uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const que
     return profiler->is_profiling ? quern__profile_of_system(profiler, system)->profile_ns : 0;
 }
 
-/* What earlier frames took is forgotten, and learnt anew. */
+/* Resets the profile: the times of earlier frames, shares and strides. */
 void quern__profile_forget(quern__profiler *profiler)
 {
     for (uint32_t i = 0; i < profiler->worker_count; i++) {

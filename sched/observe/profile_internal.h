@@ -3,30 +3,29 @@
 #ifndef QUERN_SCHED_OBSERVE_PROFILE_INTERNAL_H
 #define QUERN_SCHED_OBSERVE_PROFILE_INTERNAL_H
 
-/* The observer of a schedule's frames (sched/schedule/frame_observer.h): the profile, the schedule's part of
- * a trace, and what a frame tells a capture.
+/* The observer of a schedule's frames (sched/schedule/frame_observer.h): the profile, the schedule's events
+ * in a trace, and the data that a frame stores in a capture.
  *
- * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every
- * call can be timed, nor even every job, which is a run of chunks. Jobs of a pass that a worker runs one
- * after the other are timed together, as a span, when they come to a length worth a look:
+ * A chunk of a fused pass takes some hundred nanoseconds and a clock read some twenty. So the profiler
+ * cannot time every call, or even every job, which is a range of chunks. It times the jobs of a pass that a
+ * worker runs one after the other together, as a span, once the span is long enough:
  *
- *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one look at its end: the next begins
- *                            one in sample_stride:  | a | b | c |    one after each system
+ *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one clock read at its end: the next span begins
+ *                            one in sample_stride:  | a | b | c |    one clock read after each system
  *
- * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was
- * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled
- * chunks, of which earlier ones fade. The stride is such that samples cost about a thousandth of the pass,
- * or a two-hundredth while a trace runs, or a hundredth with hardware counters (counters.h); where chunks
- * take long all of them are timed. A schedule with `timing` times every call anyway. In a trace each job is
- * timed by itself.
+ * Chunks that remain untimed at the end of a pass are counted, and each counts with the last measured
+ * duration of a chunk. The time of the jobs of a pass is divided among its systems in the proportion of the
+ * sampled chunks; earlier samples count less. The stride is chosen so that samples cost about a thousandth
+ * of the pass, a two-hundredth while a trace runs, and a hundredth with hardware counters (counters.h); all
+ * chunks are sampled if they are long. A schedule with `timing` times every call. In a trace each job is
+ * timed separately.
  *
- * For how long workers have no job they tell themselves (sched/jobs/worker_times.c); the rest of their
- * time they are busy.
+ * Workers measure their own idle time (sched/jobs/worker_times.c); the rest of their time they are busy.
  *
- * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16:
- * the lines with the samples are in the caches of the workers, and those with the strides would have to
- * come back to them. On two threads a profile of 100,000 entities cost 3.5 us of a frame with this, and 5
- * without. */
+ * Shares, strides and the duration of chunks are updated in every 16th frame, and in each of the first 16,
+ * because the cache lines with samples are in the workers' caches, and every change of a stride has to be
+ * transferred to them. On two threads a profile of 100,000 entities cost 3.5 us per frame with this rule,
+ * and 5 us without it. */
 
 #include "sched/frame/schedule_internal.h"
 #include "sched/jobs/jobs_internal.h"
@@ -35,9 +34,9 @@
 #include "sched/observe/trace.h"
 #include "sched/schedule/frame_observer.h"
 
-/* What is timed of a system: its views; begin, end and condition; of the first one of a pass: the pass's
- * jobs, a chunk of those whose chunks took longest, and the number of chunks in jobs that were not
- * timed. */
+/* Times of a system on a worker. VIEWS: its views; HOOKS: begin, end and conditions. Only for the first
+ * system of a pass: JOBS: the jobs of the pass; LONGEST: a chunk of the job with the longest chunks;
+ * COUNTED: the number of chunks in jobs that were not timed. */
 enum {
     QUERN__TIME_VIEWS,
     QUERN__TIME_HOOKS,
@@ -47,42 +46,44 @@ enum {
     QUERN__TIME_COUNT
 };
 
-/* Jobs of a pass that a worker has run one right after the other, and not yet timed. */
+/* Consecutive jobs of a pass on one worker that have not been timed yet. */
 typedef struct quern__span {
     const quern__pass *pass;
-    uint32_t run_count; /* the worker's */
+    uint32_t run_count; /* executed_job_count of the worker */
     uint32_t chunk_count;
     uint64_t start_ns;
 } quern__span;
 
-/* What workers do, each in cache lines of its own. */
+/* State of one worker, in cache lines of its own. */
 typedef struct quern__observed_worker {
-    _Alignas(QUERN__APART_BYTES) uint64_t lap_start_ns; /* when the call began that is told */
-    uint32_t sample_countdown; /* chunks up to and with the next that is timed by system; 0: not begun */
-    bool is_shown;             /* the calls that are told, in the trace */
-    bool is_counted;           /* likewise, with hardware counters */
+    _Alignas(QUERN__APART_BYTES) uint64_t lap_start_ns; /* begin of the current observed call */
+    uint32_t sample_countdown; /* number of chunks up to and including the next sampled one; 0: not begun */
+    bool is_shown;             /* whether observed calls are recorded in the trace */
+    bool is_counted;           /* whether observed calls are counted with hardware counters */
     quern__span span;
-    uint64_t job_start_ns;  /* of what comes before or after items */
-    uint64_t item_start_ns; /* in a frame that is captured */
-    uint64_t sync_ns;       /* in loops of sync points that others lead, in all frames that were observed */
+    uint64_t job_start_ns;  /* begin of the part before or after the items */
+    uint64_t item_start_ns; /* in a captured frame: begin of the current item */
+    /* Time in loops of sync points that other workers lead, over all observed frames. */
+    uint64_t sync_ns;
 
-    /* What worker 0 keeps of it between frames: apart, so that the worker's own lines stay where they
-     * are. */
+    /* Values that worker 0 keeps between frames. They are on other cache lines, so that the worker's own
+     * lines stay in its cache. */
     _Alignas(QUERN__APART_BYTES) uint64_t sync_seen_ns;
     uint64_t slept_seen_ns;
     uint64_t dry_seen_ns;
     quern_worker_profile profile, profile_total;
 } quern__observed_worker;
 
-/* What the profile keeps of a pass, until the passes are made anew. */
+/* Profile of a pass, until the passes are rebuilt. */
 typedef struct quern__pass_profile {
-    bool is_named; /* its own name and those of its systems are in the trace */
+    bool is_named; /* whether its own name and those of its systems are in the trace */
     uint32_t trace_name;
-    uint32_t sample_stride;    /* one chunk in so many is timed by system; 0: not known yet */
-    uint32_t span_chunk_count; /* the fewest chunks of a span that is timed */
-    uint32_t first_task; /* in the capture of this frame: the task of the first stage; others follow */
-    uint64_t chunk_ns;   /* duration of a chunk, or of another item, when it was last measured */
-    uint64_t hooks_ns;   /* duration of begin, end and conditions in this segment */
+    uint32_t sample_stride;    /* one of this number of chunks is sampled; 0: unknown */
+    uint32_t span_chunk_count; /* minimum number of chunks of a timed span */
+    /* Index of the first stage's task in this frame's capture; the other stages follow. */
+    uint32_t first_task;
+    uint64_t chunk_ns; /* duration of a chunk, or of another item, when it was last measured */
+    uint64_t hooks_ns; /* duration of begin, end and conditions in this segment */
 
     /* Written by worker 0 alone: apart from what all workers read. */
     _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* sum of all jobs, over the runs of this frame */
@@ -90,51 +91,51 @@ typedef struct quern__pass_profile {
     uint64_t least_ns; /* duration of this run with a thread for each chunk: that of the longest chunk */
 } quern__pass_profile;
 
-/* What the profile keeps of a system. */
+/* Profile of a system. */
 typedef struct quern__system_profile {
     uint32_t trace_name;
     uint64_t views_seen_ns; /* sum of its QUERN__TIME_VIEWS when samples were last taken */
-    uint64_t hooks_seen_ns; /* sum of its QUERN__TIME_HOOKS likewise */
+    uint64_t hooks_seen_ns; /* sum of its QUERN__TIME_HOOKS at that time */
     uint64_t sampled_ns;    /* time in the views of sampled chunks; older samples count less */
     uint64_t profile_ns;    /* time in the last frame, by the profile */
     uint64_t total_ns;      /* time since the profile began */
     uint64_t total_view_count, total_entity_count, total_command_count; /* since the profile began */
 } quern__system_profile;
 
-/* Of a schedule. */
+/* Profiler of a schedule. */
 typedef struct quern__profiler {
-    quern__frame_observer observer; /* first: frames know no more of it */
+    quern__frame_observer observer; /* first member: frames use only this */
     quern__plan *plan;
     quern_trace *trace;    /* or NULL */
-    uint32_t trace_number; /* of the schedule, in the trace */
-    bool is_timing;        /* every call, in all frames */
+    uint32_t trace_number; /* number of the schedule in the trace */
+    bool is_timing;        /* whether every call is timed in all frames */
     bool is_profiling;
-    bool is_on;              /* in this frame: more than the times of calls is asked for */
-    bool is_traced;          /* in this frame */
-    bool is_learning;        /* from this frame: see above */
+    bool is_on;              /* whether this frame needs more than the times of calls */
+    bool is_traced;          /* whether this frame is recorded in the trace */
+    bool is_learning;        /* whether this frame updates shares and strides; see above */
     uint64_t observed_count; /* frames in which is_on was true */
-    quern_capture *capture;  /* of this frame, or NULL */
-    quern_jobs *jobs;        /* of the last frame that was looked at; or NULL */
+    quern_capture *capture;  /* capture of this frame, or NULL */
+    quern_jobs *jobs;        /* pool of the last observed frame, or NULL */
     uint64_t start_ns;
-    /* When the segment began, and how long worker 0 had been without a job until then. */
+    /* Begin of the segment, and the idle time of worker 0 until then. */
     uint64_t segment_start_ns, segment_dry_ns;
-    uint64_t segments_ns;    /* of this frame's segments, less worker 0 without a job */
-    quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
+    uint64_t segments_ns;    /* duration of this frame's segments minus the idle time of worker 0 in them */
+    quern__sync_stage stage; /* current stage of the sync point; SYNC: none */
     uint64_t stage_start_ns;
     quern__counters counters;
-    quern__pass_profile *passes; /* by the number of the pass */
+    quern__pass_profile *passes; /* indexed by pass number */
     uint32_t pass_capacity;
-    uint64_t passes_version; /* of the plan, when `passes` began; another one: `passes` is void */
-    QUERN__ARRAY(quern__system_profile) systems; /* by the index of the system */
+    uint64_t passes_version;                     /* the plan's passes_version for which `passes` is valid */
+    QUERN__ARRAY(quern__system_profile) systems; /* indexed by system */
     quern__observed_worker *workers;
     uint64_t *times_ns; /* [worker * time_stride + system * QUERN__TIME_COUNT + ..] */
     uint32_t time_stride;
-    uint32_t worker_count;       /* entries of both */
-    uint32_t frame_worker_count; /* of the last frame */
-    uint32_t caller_index;       /* the worker that ran it */
-    quern_frame_profile frame;   /* the last */
-    quern_frame_profile total;   /* of all since the profile began */
-    uint64_t frame_count;        /* of those */
+    uint32_t worker_count;       /* number of workers in `workers` and `times_ns` */
+    uint32_t frame_worker_count; /* number of workers of the last frame */
+    uint32_t caller_index;       /* worker that ran the last frame */
+    quern_frame_profile frame;   /* profile of the last frame */
+    quern_frame_profile total;   /* sums over all frames since the profile began */
+    uint64_t frame_count;        /* number of frames in `total` */
 } quern__profiler;
 
 _Static_assert(offsetof(struct quern__profiler, observer) == 0, "what a schedule is given is an observer");
@@ -161,7 +162,8 @@ static inline quern__system_profile *quern__profile_of_system(const quern__profi
     return &profiler->systems.items[system->index];
 }
 
-/* The same as a copy, all zero for a system that was added after the last profiled frame. */
+/* Returns a copy of the profile of a system; all zero for a system that was added after the last profiled
+ * frame. */
 static inline quern__system_profile quern__profile_known_of(const quern__profiler *profiler,
                                                             const quern__system *system)
 {
@@ -169,14 +171,14 @@ static inline quern__system_profile quern__profile_known_of(const quern__profile
                                                    : (quern__system_profile){0};
 }
 
-/* The number of a stage's task in the capture. */
+/* Returns the index of a stage's task in the capture. */
 static inline uint32_t quern__profile_task_of(const quern__profiler *profiler, const quern__stage *stage)
 {
     return quern__profile_of_pass(profiler, stage->pass)->first_task +
            (uint32_t)(stage - stage->pass->stages);
 }
 
-/* Whether one thread runs all of it, by what it is. */
+/* Whether one thread runs the whole stage because of its kind. */
 static inline bool quern__stage_is_serial(const quern__stage *stage)
 {
     const quern__pass_kind kind = stage->pass->kind;
@@ -185,7 +187,7 @@ static inline bool quern__stage_is_serial(const quern__stage *stage)
 
 /* ---------------------------------------------------------------------------- profile_frame.c: frames */
 
-/* What earlier frames came to is forgotten: the sums; all of it, also what was learnt. */
+/* Resets the sums of earlier frames; quern__profile_forget also resets shares and strides. */
 void quern__profile_forget_totals(quern__profiler *profiler);
 void quern__profile_forget(quern__profiler *profiler);
 
@@ -193,8 +195,8 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
 void quern__profile_end_frame(quern__frame_observer *observer);
 uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const quern__system *system);
 
-/* Makes room for what is kept of each pass and system. When the passes were made anew, what was kept of the
- * old ones is forgotten. Errors: OUT_OF_MEMORY. */
+/* Reserves memory for the profile of each pass and system. If the passes were rebuilt, the profiles of the
+ * old passes are dropped. Errors: OUT_OF_MEMORY. */
 quern_result quern__profile_reserve(quern__profiler *profiler);
 
 /* ----------------------------------------------------------------------- profile_jobs.c: jobs and calls */
@@ -206,10 +208,10 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
 void quern__profile_begin_calls(quern__frame_observer *observer, uint32_t worker_index);
 void quern__profile_end_call(quern__frame_observer *observer, const quern__observed_call *call);
 
-/* What a look at the clock takes. Any thread. */
+/* Returns the duration of a clock read. Any thread. */
 uint64_t quern__clock_cost_ns(void);
 
-/* Of a pass that took so long on so many chunks: one chunk in how many is to be timed by system. */
+/* Returns the sample stride for a pass whose chunks took busy_ns together. */
 uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const quern__pass *pass,
                                       uint64_t busy_ns);
 
@@ -225,15 +227,17 @@ void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_co
 void quern__profile_end_loop(quern__frame_observer *observer);
 void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns);
 
-/* "move", or "move + 6" when six others share the pass: so that it fits, whatever the names. */
+/* Writes the name of the pass: "move", or "move + 6" if six other systems share it. The text fits for all
+ * names. */
 void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t bytes);
 
-/* -------------------------------------------------------- capture_frame.c: what a frame tells a capture */
+/* -------------------------------------------------------- capture_frame.c: captured frames */
 
 void quern__capture_begin_segment(const quern__profiler *profiler, const quern__segment *segment);
 void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns);
 
-/* What an item of the pass took; before or after its items; a part of a sync point's loop. Any worker. */
+/* Store the duration of an item, of the part before or after the items, or of a part of a sync point's
+ * loop. Any worker. */
 void quern__capture_end_item(const quern__profiler *profiler, const quern__stage *stage, uint32_t item,
                              uint64_t took_ns);
 void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
@@ -242,7 +246,7 @@ void quern__capture_end_part(quern_capture *capture, uint64_t took_ns);
 
 /* ----------------------------------------------------------------------------------- between the files */
 
-/* One of the QUERN__TIME_ of a system, on a worker. */
+/* Returns one of the QUERN__TIME_ values of a system on a worker. */
 static inline uint64_t *quern__profile_time_of(const quern__profiler *profiler, uint32_t worker_index,
                                                uint32_t system_index, uint32_t what)
 {
@@ -264,7 +268,7 @@ static inline void quern__profile_show(const quern__profiler *profiler, uint32_t
     if (profiler->is_traced) quern__trace_show(profiler->trace, track, event);
 }
 
-/* Whether samples are taken with hardware counters, too. */
+/* Whether samples also read hardware counters. */
 static inline bool quern__profile_counts(const quern__profiler *profiler)
 {
     return profiler->is_profiling && profiler->counters.is_on;

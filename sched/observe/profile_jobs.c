@@ -3,21 +3,21 @@
 #include "sched/jobs/thread.h"
 #include "sched/observe/profile_internal.h"
 
-/* What workers tell: jobs, their stretches, and calls. */
+/* Calls of workers: jobs, their stretches, and calls of systems. */
 
 enum {
     FIRST_STRIDE = 16,
     MAX_STRIDE = 4096,
-    PROFILE_SHARE = 1000, /* samples may cost one part in so many of a pass */
+    PROFILE_SHARE = 1000, /* samples may cost one of this number of parts of a pass */
     TRACE_SHARE = 200,
     COUNTER_SHARE = 100,
-    SHOW_NS = 30, /* about what recording an event takes */
+    SHOW_NS = 30, /* approximate duration of recording an event */
     CLOCK_LOOKS = 32
 };
 
 /* -------------------------------------------------------------------------------------------- clock */
 
-/* What two looks at the clock, one after another, tell of as time gone by. */
+/* Measures the time between two consecutive clock reads. */
 static uint64_t measure_clock_ns(void)
 {
     uint64_t least_ns = UINT64_MAX;
@@ -29,10 +29,10 @@ static uint64_t measure_clock_ns(void)
     return least_ns;
 }
 
-/* Relaxed: every thread that measures it comes to about the same, and nothing else depends on it. */
+/* Relaxed: all threads measure about the same value, and nothing else depends on it. */
 uint64_t quern__clock_cost_ns(void)
 {
-    static _Atomic uint64_t known_ns; /* and one, 0 being unknown */
+    static _Atomic uint64_t known_ns; /* cost plus 1; 0: unknown */
     uint64_t cost_ns = atomic_load_explicit(&known_ns, memory_order_relaxed);
     if (cost_ns == 0) {
         cost_ns = measure_clock_ns() + 1;
@@ -66,7 +66,8 @@ uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const que
     return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;
 }
 
-/* Up to the next sample, which is a stretch by itself, so that the rest pays nothing for it. */
+/* Returns the stretch up to the next sample, or the sample, which is a stretch of one chunk, so that other
+ * chunks pay nothing for it. */
 static quern__stretch next_sample(const quern__profiler *profiler, quern__observed_worker *worker,
                                   const quern__pass *pass, uint32_t begin, uint32_t end)
 {
@@ -85,7 +86,7 @@ static quern__stretch next_sample(const quern__profiler *profiler, quern__observ
     return (quern__stretch){.end = begin + count, .is_told = profiler->is_timing};
 }
 
-/* In a frame that is captured. */
+/* Stores the duration of an item in the capture of this frame. */
 static void end_item(const quern__profiler *profiler, quern__observed_worker *worker,
                      const quern__stage *stage, uint32_t item)
 {
@@ -130,7 +131,7 @@ static void show_call(const quern__profiler *profiler, const quern__observed_cal
     quern__profile_show(profiler, call->worker_index, &event);
 }
 
-/* The call began when the one before it ended. */
+/* A call begins when the previous one ended. */
 void quern__profile_end_call(quern__frame_observer *observer, const quern__observed_call *call)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
@@ -144,7 +145,7 @@ void quern__profile_end_call(quern__frame_observer *observer, const quern__obser
     worker->lap_start_ns = now_ns;
     if (!worker->is_counted) return;
     quern__counters_add(&profiler->counters, call->worker_index, call->system->index, call_ns);
-    worker->lap_start_ns = quern__clock_ns(); /* reading took its time */
+    worker->lap_start_ns = quern__clock_ns(); /* excludes the duration of the reading */
 }
 
 /* ---------------------------------------------------------------------------------------------- jobs */
@@ -154,8 +155,8 @@ static uint32_t run_count_of(const quern__profiler *profiler, uint32_t worker_in
     return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].executed_job_count : 0;
 }
 
-/* Of what one thread runs alone, forecasts want to know the loops. Only in a frame on one thread: there,
- * what a loop takes is what its pieces take together. */
+/* Makes the capture observe loops inside of work that one thread runs, for forecasts. Only in frames on one
+ * thread, where the duration of a loop is the sum of its pieces. */
 static void watch_loops(const quern__profiler *profiler, const quern__observed_job *job)
 {
     const quern__pass *pass = job->pass;
@@ -180,8 +181,8 @@ static void unwatch_loops(const quern__profiler *profiler, const quern__observed
     if (profiler->jobs != NULL) profiler->jobs->workers[job->worker_index].loop_observer = NULL;
 }
 
-/* A span goes on while the worker runs one job of the pass after the other, for which it does not even look
- * at the clock. In a trace each is shown by itself. */
+/* Begins a job of a pass. A span continues while the worker runs consecutive jobs of the pass; then the
+ * clock is not read. In a trace each job is a span. */
 static void begin_items(const quern__profiler *profiler, const quern__observed_job *job)
 {
     quern__observed_worker *worker = &profiler->workers[job->worker_index];

@@ -5,11 +5,11 @@
 
 #include <inttypes.h>
 
-/* What the caller of a frame tells: segments and sync points. */
+/* Calls of the thread that runs the frame: segments and sync points. */
 
 enum {
-    SPAN_LOOKS = 500, /* jobs are timed that take longer than so many looks at the clock, */
-    MIN_SPANS = 16    /* but no more than one part in so many of a pass at once */
+    SPAN_LOOKS = 500, /* a span is timed if it is longer than this number of clock reads, */
+    MIN_SPANS = 16    /* but a span is at most one of this number of parts of a pass */
 };
 
 /* --------------------------------------------------------------------------------------------- names */
@@ -53,18 +53,18 @@ void quern__profile_begin_segment(quern__frame_observer *observer, const quern__
     profiler->segment_start_ns = quern__clock_ns();
     profiler->segment_dry_ns =
         quern__profile_dry_ns(profiler, profiler->caller_index, profiler->segment_start_ns);
-    /* Nothing that it did before this segment belongs to a span. */
+    /* Work of the caller before this segment is not part of a span. */
     profiler->workers[profiler->caller_index].span.pass = NULL;
     for (uint32_t i = 0; i < segment->passes.count; i++)
         quern__profile_of_pass(profiler, segment->passes.items[i])->hooks_ns = 0;
     if (profiler->capture != NULL) quern__capture_begin_segment(profiler, segment);
 }
 
-/* What the jobs of a pass took in a segment. */
+/* Times of a pass's jobs in a segment. */
 typedef struct pass_times {
-    uint64_t timed_ns;      /* of jobs that were timed */
-    uint64_t longest_ns;    /* a chunk of them */
-    uint64_t counted_count; /* chunks of jobs that were not */
+    uint64_t timed_ns;      /* total of the timed jobs */
+    uint64_t longest_ns;    /* longest chunk of the timed jobs */
+    uint64_t counted_count; /* number of chunks in jobs that were not timed */
 } pass_times;
 
 static uint64_t take(uint64_t *time)
@@ -74,7 +74,7 @@ static uint64_t take(uint64_t *time)
     return taken;
 }
 
-/* Between segments, when no worker adds to it. */
+/* Takes the times of a pass and resets them. Called between segments, when no worker changes them. */
 static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *pass)
 {
     const uint32_t first = pass->systems.items[0]->index;
@@ -88,8 +88,9 @@ static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *
     return sum;
 }
 
-/* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it
- * is written now and then only: a line that the caller has written has to come to them anew. */
+/* Chooses the spans and samples of later frames from the duration of chunks in this one. Workers read these
+ * values in each job; each write causes cache misses on all workers, so they are updated only in some
+ * frames. */
 static void learn(const quern__profiler *profiler, const quern__pass *pass, const pass_times *times)
 {
     quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
@@ -102,7 +103,7 @@ static void learn(const quern__profiler *profiler, const quern__pass *pass, cons
         quern__profile_choose_stride(profiler, pass, profile->chunk_ns * pass->item_count + 1);
 }
 
-/* How long the pass takes with a thread for every chunk: of each stage, one. */
+/* Returns the duration of the pass with one thread per chunk: the longest chunk of each stage. */
 static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint64_t chunk_ns,
                          uint64_t busy_ns)
 {
@@ -112,8 +113,8 @@ static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint6
     return longest_ns * pass->stage_count < busy_ns ? longest_ns * pass->stage_count : busy_ns;
 }
 
-/* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk.
- * Passes stand in an order that respects what they wait for. */
+/* Returns the duration of the longest chain of passes that wait for each other, with one thread per chunk.
+ * The order of passes respects what they wait for. */
 static uint64_t longest_path_ns(const quern__profiler *profiler, const quern__segment *segment)
 {
     uint64_t longest_ns = 0;
@@ -181,7 +182,7 @@ static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
     }
 }
 
-/* The stage that runs ends now. */
+/* Ends the current stage. */
 static void end_stage(quern__profiler *profiler, uint64_t now_ns)
 {
     if (profiler->stage == QUERN__STAGE_SYNC) return;
@@ -233,7 +234,7 @@ void quern__profile_end_loop(quern__frame_observer *observer)
     if (profiler->capture != NULL) quern__capture_finish_loop(profiler->capture, quern__clock_ns());
 }
 
-/* The caller leads the sync point, so all of that is its time already. */
+/* The caller leads the sync point, so its parts are included in the time of the sync point already. */
 void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The profile as a table. */
+/* Writes the profile as a table. */
 
 typedef struct profile_writer {
     const quern_schedule *schedule;
@@ -70,7 +70,7 @@ static void write_count(const profile_writer *writer, double count)
         quern__print(writer->printer, " %12.2f", count);
 }
 
-/* By entity, or by frame where there are none. */
+/* Writes the counts per entity, or per frame if the system has no entities. */
 static void write_counts_of(const profile_writer *writer, const quern__system *system)
 {
     double counts[QUERN_HARDWARE_EVENT_COUNT];

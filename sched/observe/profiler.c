@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/observe/profile_internal.h"
 
-/* The observer of a schedule: what it wants to know of the next frame, and its memory. */
+/* The observer of a schedule: what it needs from the next frame, and its memory. */
 
 enum { OBSERVED_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
 
 /* ------------------------------------------------------------------------------------------- memory */
 
-/* Workers and times lie in one block of memory. */
+/* Workers and times are in one block of memory. */
 static size_t times_offset(uint32_t worker_count)
 {
     return quern__align_up(worker_count * sizeof(quern__observed_worker), OBSERVED_ALIGNMENT_BYTES);
@@ -25,7 +25,7 @@ static void release_workers(const quern__profiler *profiler)
                    block_bytes(profiler->worker_count, profiler->time_stride), OBSERVED_ALIGNMENT_BYTES);
 }
 
-/* For every worker, with a time for every system. What was told of workers comes along. */
+/* Reserves memory for each worker and a time per worker and system. Keeps the profiles of workers. */
 static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_count)
 {
     const uint32_t stride = (uint32_t)quern__align_up(
@@ -90,7 +90,8 @@ quern_result quern__profile_reserve(quern__profiler *profiler)
 
 /* --------------------------------------------------------------------------------------------- frames */
 
-/* A trace may be started and stopped at any time: what is decided here holds for the frame. */
+/* Decides what the frame records. A trace may be started and stopped at any time; the decision is valid for
+ * the whole frame. */
 static quern_result prepare(quern__frame_observer *observer, uint32_t worker_count)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
@@ -106,7 +107,7 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
         result = quern__counters_reserve(&profiler->counters, worker_count, profiler->plan->systems.count,
                                          quern__plan_allocator(profiler->plan));
     if (result != QUERN_OK) return result;
-    if (profiler->is_traced != was_traced) profiler->observed_count = 0; /* a trace takes more samples */
+    if (profiler->is_traced != was_traced) profiler->observed_count = 0; /* a trace needs more samples */
     for (uint32_t i = 0; i < profiler->worker_count && profiler->is_on != was_on; i++)
         profiler->workers[i].sample_countdown = 0;
     return QUERN_OK;
@@ -159,7 +160,8 @@ static quern_result create_profiler(quern__plan *plan, const quern_schedule_def 
     return QUERN_OK;
 }
 
-/* This public call is here because frames know of no particular observer, and each schedule has a profiler. */
+/* This public call is here because frames do not depend on a particular observer, and each schedule has a
+ * profiler. */
 quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                    quern_schedule **out_schedule)
 {
@@ -198,7 +200,7 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
         result = quern__counters_start(&profiler->counters, source, allocator);
     if (result != QUERN_OK) return result;
     if (source == NULL) quern__counters_release(&profiler->counters, allocator);
-    profiler->observed_count = 0; /* strides are learnt anew */
+    profiler->observed_count = 0; /* strides are measured again */
     quern__profile_forget_totals(profiler);
     return QUERN_OK;
 }

@@ -8,7 +8,7 @@ enum { DEFAULT_TRACK_EVENTS = 65536, SLOTS_ALIGNMENT_BYTES = 64 };
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
-/* What the definition comes to, checked. */
+/* Fills in the defaults of a definition and checks it. */
 static quern_result fill_def(quern_trace_def *def)
 {
     const quern_result result =
@@ -70,7 +70,7 @@ static void close_tracks(const quern_trace *trace, uint32_t count)
     quern__release(&trace->allocator, trace->tracks, tracks_bytes(trace), _Alignof(quern__trace_track));
 }
 
-/* False, with nothing left behind, when there is no memory. */
+/* Returns false if there is no memory; then nothing is allocated. */
 static bool open_tracks(quern_trace *trace)
 {
     trace->tracks = quern__allocate(&trace->allocator, tracks_bytes(trace), _Alignof(quern__trace_track));
@@ -118,7 +118,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     return QUERN_OK;
 }
 
-/* Relaxed: only the number matters, and each caller gets another one. */
+/* Relaxed: callers only need different numbers. */
 uint32_t quern__trace_add_schedule(quern_trace *trace)
 {
     if (trace == NULL) return 0;
@@ -151,7 +151,7 @@ void quern_trace_destroy(quern_trace *trace)
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* The number of a name; the count of names when it is new. The caller holds the mutex. */
+/* Returns the number of a name, or the number of names if it is new. The caller holds the mutex. */
 static uint32_t find_name(const quern_trace *trace, const char *name)
 {
     uint32_t number = 0;
@@ -187,7 +187,7 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     return result;
 }
 
-/* For work that is shown, which must not fail. */
+/* Used for recorded work, which must not fail. */
 uint32_t quern__trace_number_of(quern_trace *trace, const char *name)
 {
     pthread_mutex_lock(&trace->mutex);
@@ -237,7 +237,8 @@ void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[
 
 /* --------------------------------------------------------------------------------------- recording */
 
-/* The rest is relaxed: an event of the time before may still be shown, which does no harm. */
+/* The other stores are relaxed: an event from before the start may still be recorded, which does no
+ * harm. */
 void quern_trace_start(quern_trace *trace)
 {
     if (trace == NULL) return;
@@ -252,7 +253,7 @@ void quern_trace_start(quern_trace *trace)
     atomic_store_explicit(&trace->observer.is_recording, true, memory_order_relaxed);
 }
 
-/* Relaxed: an event more or less does no harm. */
+/* Relaxed: one event more or less does no harm. */
 void quern_trace_stop(quern_trace *trace)
 {
     if (trace != NULL) atomic_store_explicit(&trace->observer.is_recording, false, memory_order_relaxed);
@@ -272,7 +273,7 @@ static void store_word(quern__trace_slot *slot, uint32_t index, uint64_t word)
 void quern__trace_record(quern_trace *trace, uint32_t track_index, const quern__trace_event *event)
 {
     quern__trace_track *track = &trace->tracks[track_index];
-    /* Relaxed: nobody else writes it. */
+    /* Relaxed: only this thread writes it. */
     const uint64_t head = atomic_load_explicit(&track->head, memory_order_relaxed);
     quern__trace_slot *slot = &track->slots[head & (trace->capacity - 1)];
     store_word(slot, 0, event->begin_ns);
@@ -297,13 +298,14 @@ void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_ev
 
 /* ------------------------------------------------------------------------------------------- zones */
 
-/* Relaxed: it is a message more or less. */
+/* Relaxed: one message more or less does no harm. */
 static bool is_told(const quern_trace *trace, uint32_t what)
 {
     return (atomic_load_explicit(&trace->told, memory_order_relaxed) & what) != 0;
 }
 
-/* True for the first one since the start. Relaxed: only one may be the first, and nothing goes with it. */
+/* Returns true for the first report since the start. Relaxed: only one caller may be the first, and no data
+ * is published with it. */
 static bool begin_telling(quern_trace *trace, uint32_t what)
 {
     return (atomic_fetch_or_explicit(&trace->told, what, memory_order_relaxed) & what) == 0;
@@ -343,7 +345,8 @@ void quern__trace_expect_workers(quern_trace *trace, uint32_t worker_count)
         worker_count, trace->track_count);
 }
 
-/* Relaxed, as all of it is the writer's: a zone lies as deep as when it began, if all in it have ended. */
+/* Returns the nesting depth of a new zone. When a zone ends, the depth is the same again if all zones
+ * inside of it have ended. Relaxed: only the track's thread writes it. */
 static uint32_t enter_zone(quern__trace_track *track)
 {
     const uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed) + 1;
@@ -413,14 +416,14 @@ static uint64_t end_of(const quern__trace_track *track)
     return atomic_load_explicit(&track->head, memory_order_acquire);
 }
 
-/* Acquire: pairs with the release in quern_trace_start, which has read this head; so a head that is read
- * afterwards is not an older one. */
+/* Acquire: pairs with the release in quern_trace_start, which has read this value of head, so later loads
+ * of head do not return an older value. */
 static uint64_t start_of(const quern__trace_track *track)
 {
     return atomic_load_explicit(&track->start_head, memory_order_acquire);
 }
 
-/* Takes out what may have been written over while it was copied, and what was recorded before the start. */
+/* Removes events that may have been overwritten during the copy, and those recorded before the start. */
 static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *track, uint64_t first,
                            quern__trace_event *events, uint32_t count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The trace event format: an object with an array of events. "X" is one that has a begin and a duration, in
- * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
- * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
+/* The trace event format: an object with an array of events. "X" is an event with a begin and a duration in
+ * microseconds; "M" names processes and threads. Viewers nest the events of a thread by time, and events
+ * with the same begin by their order in the file. So events are sorted by begin, and longer ones first. */
 #include "core/base/executor.h"
 #include "core/base/file.h"
 #include "core/base/json_printer.h"
@@ -12,12 +12,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { EVENTS_ALIGNMENT_BYTES = 64, LINE_DEPTH = 2 }; /* one event a line */
+enum { EVENTS_ALIGNMENT_BYTES = 64, LINE_DEPTH = 2 }; /* one event per line */
 
-/* How the file calls a kind of event, and what is in its args. */
+/* Category of each kind of event in the file, and the names of its arguments. */
 static const struct {
     const char *category;
-    const char *ordinal, *count; /* NULL: this kind has none */
+    const char *ordinal, *count; /* NULL if the kind has none */
 } kinds[QUERN__TRACE_KIND_COUNT] = {
     [QUERN__TRACE_ZONE] = {"zone", NULL, NULL},
     [QUERN__TRACE_FRAME] = {"frame", "frame", "schedule"},
@@ -58,7 +58,7 @@ static void swap_events(quern__trace_event *a, quern__trace_event *b)
     *b = kept;
 }
 
-/* Restores the heap (the last one in order on top) when only its root may be out of place. */
+/* Restores the heap, whose root is the last event in order, if only its root may violate the order. */
 static void sift_down(quern__trace_event *events, uint32_t root, uint32_t count)
 {
     for (;;) {
@@ -71,7 +71,7 @@ static void sift_down(quern__trace_event *events, uint32_t root, uint32_t count)
     }
 }
 
-/* A heap sort: it needs no memory, which qsort may take from elsewhere than the trace's allocator. */
+/* A heap sort, because it needs no memory; qsort may allocate outside of the trace's allocator. */
 static void sort_events(quern__trace_event *events, uint32_t count)
 {
     for (uint32_t root = count / 2; root > 0; root--)
@@ -112,7 +112,7 @@ static void write_track_name(trace_writer *writer, uint32_t index)
     quern__json_close(json, '}');
 }
 
-/* Of an event that was given none. */
+/* Returns the name of an event without a name of its own. */
 static const char *name_of_kind(const quern__trace_event *event)
 {
     if (event->kind != QUERN__TRACE_SYNC) return kinds[event->kind].category;
@@ -127,7 +127,7 @@ static void write_name(trace_writer *writer, const quern__trace_event *event)
                      event->name != QUERN__TRACE_NO_NAME ? name : name_of_kind(event));
 }
 
-/* Of a sync point only the whole of it has commands. */
+/* Whether the event has a count. Of the events of a sync point, only the whole sync point has one. */
 static bool has_count(const quern__trace_event *event)
 {
     if (event->kind == QUERN__TRACE_SYNC && event->ordinal != QUERN__STAGE_SYNC) return false;
@@ -144,8 +144,8 @@ static void write_args(quern__json *json, const quern__trace_event *event)
     quern__json_close(json, '}');
 }
 
-/* Times in microseconds, to the last digit. The start is read relaxed: it is written while the trace does
- * not run. */
+/* Writes an event; times are in microseconds with three decimals. The start is read with relaxed order: it
+ * changes only while the trace does not run. */
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
 {
     quern__json *json = &writer->json;
@@ -171,7 +171,7 @@ static void write_tracks(trace_writer *writer)
     }
 }
 
-/* For the events of a track, which are sorted in memory. */
+/* Allocates memory in which the events of one track are sorted. */
 static quern__trace_event *allocate_events(const quern_trace *trace, const char *function)
 {
     quern__trace_event *events = quern__allocate(

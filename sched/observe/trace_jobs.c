@@ -3,10 +3,11 @@
 #include "sched/jobs/thread.h"
 #include "sched/observe/trace.h"
 
-/* What a pool shows. Work is shown by its text, which may be gone with it, so the trace keeps a copy; and
- * as the same names come again and again, each track remembers the numbers of some. */
+/* Events of pools. Named work is reported with its text, which may be freed when the work ends, so the
+ * trace keeps a copy. The same names are reported often, so each track caches the numbers of some of
+ * them. */
 
-/* Longer names are cut, between two characters. */
+/* Copies a name; truncates longer ones between two characters (UTF-8). */
 static void copy_text(const char *name, char text[QUERN_MAX_NAME_BYTES + 1])
 {
     size_t length = 0;
@@ -29,7 +30,7 @@ static quern__trace_seen *seen_of(quern__trace_track *track, const char *text)
     return &track->seen[(hash >> 16) & (QUERN__TRACE_SEEN_COUNT - 1)];
 }
 
-/* An empty name is none. */
+/* Returns the number of a name. An empty name counts as none. */
 static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const char *name)
 {
     char text[QUERN_MAX_NAME_BYTES + 1];
@@ -44,7 +45,7 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
     return number;
 }
 
-/* The track is the worker's. */
+/* The track index is the worker index. */
 void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
                            const char *name, uint64_t begin_ns, uint32_t count)
 {

@@ -319,16 +319,9 @@ static quern_result unrelate_matching(const quern_query *query, quern__relation 
         if (quern__archetype_has(archetype, relation->component_index))
             result = list_sources(storage, relation, archetype);
     }
-    const uint32_t count = cascade->named_count;
-    if (result == QUERN_OK) result = quern__naming_uproot(storage, relation, cascade->slots.items, count);
-    if (result == QUERN_OK) {
-        result = quern__cascade_reserve(cascade, storage);
-        if (result != QUERN_OK) quern__naming_replant(storage, relation, cascade->slots.items, count);
-    }
-    if (result == QUERN_OK) {
-        quern__cascade_loosen(cascade, storage);
-        if (out_count != NULL) *out_count = count;
-    }
+    quern__leaving_begin(storage);
+    if (result == QUERN_OK) result = quern__cascade_loosen(cascade, storage);
+    if (result == QUERN_OK && out_count != NULL) *out_count = cascade->named_count;
     quern__cascade_end(cascade);
     return result;
 }

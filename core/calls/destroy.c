@@ -148,7 +148,7 @@ static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
     quern__leaving_begin(storage);
     quern_result result = quern__cascade_close(cascade, storage);
     if (result == QUERN_OK) result = reserve_slots(storage, cascade);
-    if (result == QUERN_OK) result = quern__cascade_reserve(cascade, storage);
+    if (result == QUERN_OK) result = quern__cascade_loosen(cascade, storage);
     if (result == QUERN_OK) quern__cascade_unlink(cascade, storage);
     return result;
 }

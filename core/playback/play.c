@@ -89,8 +89,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
         relating->is_out_of_memory = true;
         return;
     }
-    if (quern__links_target(&relation->links, slot) != target &&
-        quern__relating_note_link(relating, source, relation))
+    if (quern__links_target(&relation->links, slot) != target)
         quern__relating_set_target(relating, relation, slot, target);
 }
 
@@ -125,7 +124,7 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
     if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
     if (!quern__naming_is_free(storage, relation, slot, QUERN__SLOT_NONE))
         quern__play_drop(it, item, i, QUERN_DROP_NAME_TAKEN, it->run->operation->command_count);
-    else if (quern__relating_note_link(it->relating, source, relation))
+    else
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
 }
 

@@ -60,8 +60,8 @@ static void forget(quern__relating *relating)
         relating->note_of_slot.items[relating->notes.items[i].slot] = 0;
     relating->notes.count = 0;
     relating->differences.count = 0;
-    relating->log.count = 0;
-    relating->saved_names.count = 0;
+    relating->noted_count = 0;
+    quern__link_log_clear(&relating->storage->relations->log);
     relating->dropped.count = 0;
     relating->drops.count = 0;
     relating->is_out_of_memory = false;
@@ -143,7 +143,7 @@ quern_result quern__commands_relate(quern__relating *relating, quern__gathered *
 
 void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
 {
-    quern__relating_take_back(relating);
+    quern__link_log_take_back(relating->storage);
     while (relating->dropped.count > 0) {
         const quern__dropped_item *dropped = &relating->dropped.items[--relating->dropped.count];
         *dropped->item = dropped->head;

@@ -24,8 +24,6 @@ void quern__relating_destroy(quern__relating *relating)
     quern__array_release(allocator, &relating->note_of_slot);
     quern__array_release(allocator, &relating->notes);
     quern__array_release(allocator, &relating->differences);
-    quern__array_release(allocator, &relating->log);
-    quern__array_release(allocator, &relating->saved_names);
     quern__array_release(allocator, &relating->dropped);
     quern__array_release(allocator, &relating->created);
     quern__array_release(allocator, &relating->streams);
@@ -83,133 +81,36 @@ bool quern__relating_note_row(quern__relating *relating, quern__note *entity, ui
     return true;
 }
 
-bool quern__relating_note_link(quern__relating *relating, quern__note *entity,
-                               const quern__relation *relation)
+/* Notes what rows say of the links that have changed since the last call. */
+static bool note_changes(quern__relating *relating)
 {
-    const quern__kin *kin = quern__links_at(&relation->links, entity->slot);
-    return quern__relating_note_row(relating, entity, relation->index, kin->target, kin->level);
-}
-
-/* --------------------------------------------------------------------------------------------- links */
-
-static bool log_change(quern__relating *relating, quern__undo_kind kind, const quern__relation *relation,
-                       uint32_t slot)
-{
-    const quern__kin *kin = quern__links_at(&relation->links, slot);
-    if (!quern__relating_reserve_one(relating, &relating->log)) return false;
-    relating->log.items[relating->log.count++] =
-        (quern__undo){.kind = kind,
-                      .relation = relation->index,
-                      .slot = slot,
-                      .old = kind == QUERN__UNDO_LEVEL ? kin->level : kin->target,
-                      .next = kin->next};
-    return true;
-}
-
-/* A name that was put, moved or dropped. There is room for what it was: it was there. */
-static void take_name_back(quern__relating *relating, const quern__undo *change)
-{
-    quern__names *names = relating->storage->names;
-    quern__names_drop(names, change->slot);
-    if (change->old == QUERN__NOTE_NONE) return;
-    const quern__name *saved = &relating->saved_names.items[change->old];
-    quern__names_put(names, change->slot, saved->parent, saved->text, (uint32_t)strlen(saved->text));
-}
-
-static void take_back(quern__relation *relation, const quern__undo *change)
-{
-    if (change->kind == QUERN__UNDO_LINK)
-        quern__links_unlink(&relation->links, change->slot);
-    else if (change->kind == QUERN__UNDO_UNLINK)
-        quern__links_link(&relation->links, change->slot, change->old, change->next);
-    else
-        quern__links_set_level(&relation->links, change->slot, change->old);
-}
-
-static bool link_to(quern__relating *relating, quern__relation *relation, uint32_t source, uint32_t target)
-{
-    if (!log_change(relating, QUERN__UNDO_LINK, relation, source)) return false;
-    quern__links_link(&relation->links, source, target,
-                      quern__links_new_place(&relation->links, target, relation->is_ordered));
-    return true;
-}
-
-static bool unlink_source(quern__relating *relating, const quern__relation *relation, uint32_t source)
-{
-    if (!log_change(relating, QUERN__UNDO_UNLINK, relation, source)) return false;
-    quern__links_unlink(&relation->links, source);
-    return true;
-}
-
-/* An entity that has been noted comes to a level. Those below it whose level follows from that are in the
- * list while theirs have to follow. */
-static bool set_level(quern__relating *relating, const quern__relation *relation, uint32_t slot,
-                      uint32_t level)
-{
-    if (quern__links_at(&relation->links, slot)->level == level) return true;
-    if (!log_change(relating, QUERN__UNDO_LEVEL, relation, slot) ||
-        !quern__relating_reserve_one(relating, &relating->list))
-        return false;
-    quern__links_set_level(&relation->links, slot, level);
-    relating->list.items[relating->list.count++] = slot;
-    return true;
-}
-
-static bool come_to_level(quern__relating *relating, const quern__relation *relation, uint32_t slot,
-                          uint32_t level)
-{
-    const uint32_t first = relating->list.count; /* of ours: others may be at their list */
-    bool is_done = set_level(relating, relation, slot, level);
-    while (is_done && relating->list.count > first) {
-        const uint32_t above = relating->list.items[--relating->list.count];
-        const uint32_t below = quern__relation_child_level(relation, above);
-        for (uint32_t child = quern__links_first(&relation->links, above);
-             is_done && child != QUERN__SLOT_NONE; child = quern__links_at(&relation->links, child)->next) {
-            if (quern__links_level(&relation->links, child) == below) continue;
-            quern__note *entity = quern__relating_note(relating, child);
-            is_done = entity != NULL && quern__relating_note_link(relating, entity, relation) &&
-                      set_level(relating, relation, child, below);
-        }
+    const quern__link_log *log = &relating->storage->relations->log;
+    for (; relating->noted_count < log->changes.count; relating->noted_count++) {
+        const quern__link_change *change = &log->changes.items[relating->noted_count];
+        if (change->kind == QUERN__CHANGE_NAME) continue;
+        quern__note *entity = quern__relating_note(relating, change->slot);
+        if (entity == NULL || !quern__relating_note_row(relating, entity, change->relation->index,
+                                                        change->old_target, change->old_level))
+            return false;
     }
-    relating->list.count = first;
-    return is_done;
-}
-
-/* --------------------------------------------------------------------------------------------- names */
-
-/* Logs the name that a slot has, before it changes. */
-static bool log_name(quern__relating *relating, uint32_t slot)
-{
-    const quern__name *name = quern__names_of(relating->storage->names, slot);
-    if (!quern__relating_reserve_one(relating, &relating->log) ||
-        !quern__relating_reserve_one(relating, &relating->saved_names))
-        return false;
-    quern__undo change = {.kind = QUERN__UNDO_NAME, .slot = slot, .old = QUERN__NOTE_NONE};
-    if (name != NULL) {
-        change.old = relating->saved_names.count;
-        relating->saved_names.items[relating->saved_names.count++] = *name;
-    }
-    relating->log.items[relating->log.count++] = change;
     return true;
 }
 
-/* The slot, if it has a name, takes it to another parent, where no sibling has it. */
-static bool take_name_along(quern__relating *relating, uint32_t slot, uint32_t parent)
+/* ----------------------------------------------------------------------------------- links and names */
+
+/* The result of a call of link_log.h, whose only error is OUT_OF_MEMORY. */
+static inline bool is_done(quern__relating *relating, quern_result result)
 {
-    quern__names *names = relating->storage->names;
-    if (quern__names_number(names, slot) == QUERN__NAME_NONE) return true;
-    if (!log_name(relating, slot)) return false;
-    quern__names_move(names, slot, parent);
-    return true;
+    relating->is_out_of_memory |= result != QUERN_OK;
+    return result == QUERN_OK;
 }
 
-static bool drop_name(quern__relating *relating, uint32_t slot)
+bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
+                                uint32_t target)
 {
-    quern__names *names = relating->storage->names;
-    if (quern__names_number(names, slot) == QUERN__NAME_NONE) return true;
-    if (!log_name(relating, slot)) return false;
-    quern__names_drop(names, slot);
-    return true;
+    return is_done(relating,
+                   quern__link_log_set_target(relating->storage, relation, source, target, NULL)) &&
+           note_changes(relating);
 }
 
 bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
@@ -218,47 +119,11 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
     quern__storage *storage = relating->storage;
     const uint32_t parent = quern__parent_slot(storage, slot), bytes = (uint32_t)strlen(name);
     *out_is_taken = false;
-    if (bytes == 0) return drop_name(relating, slot);
+    if (bytes == 0) return is_done(relating, quern__link_log_drop_name(storage, slot));
     const uint32_t owner = quern__names_find(storage->names, parent, name, bytes);
     *out_is_taken = owner != QUERN__SLOT_NONE && owner != slot;
     if (owner != QUERN__SLOT_NONE) return true;
-    if (!quern__names_reserve(storage->names, &storage->allocator, slot)) {
-        relating->is_out_of_memory = true;
-        return false;
-    }
-    if (!log_name(relating, slot)) return false;
-    quern__names_drop(storage->names, slot);
-    quern__names_put(storage->names, slot, parent, name, bytes);
-    storage->has_attachments = true;
-    return true;
-}
-
-/* ------------------------------------------------------------------------------------------- targets */
-
-bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
-                                uint32_t target)
-{
-    const bool has_one = quern__links_target(&relation->links, source) != QUERN__SLOT_NONE;
-    if (has_one && !unlink_source(relating, relation, source)) return false;
-    if (target != QUERN__SLOT_NONE && !link_to(relating, relation, source, target)) return false;
-    if (relation == relating->storage->relations->parent && !take_name_along(relating, source, target))
-        return false;
-    if (!relation->has_levels) return true;
-    return come_to_level(relating, relation, source,
-                         target != QUERN__SLOT_NONE ? quern__relation_child_level(relation, target) : 0);
-}
-
-void quern__relating_take_back(quern__relating *relating)
-{
-    const quern__relations *relations = relating->storage->relations;
-    while (relating->log.count > 0) {
-        const quern__undo *change = &relating->log.items[--relating->log.count];
-        if (change->kind == QUERN__UNDO_NAME)
-            take_name_back(relating, change);
-        else
-            take_back(relations->list.items[change->relation], change);
-    }
-    relating->saved_names.count = 0;
+    return is_done(relating, quern__link_log_put_name(storage, slot, parent, name, bytes));
 }
 
 void quern__relating_clear_ended(const quern__relating *relating)
@@ -323,14 +188,12 @@ static bool part_from_living(quern__relating *relating, quern__relation *relatio
     const quern__links *links = &relation->links;
     const uint32_t target = quern__links_target(links, slot);
     if (target != QUERN__SLOT_NONE && !quern__relating_has_ended(relating, target) &&
-        !unlink_source(relating, relation, slot))
+        !is_done(relating, quern__link_log_unlink(relating->storage, relation, slot)))
         return false;
     if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) return true; /* all have ended */
     for (uint32_t child = quern__links_first(links, slot), next; child != QUERN__SLOT_NONE; child = next) {
         next = quern__links_at(links, child)->next;
-        if (quern__relating_has_ended(relating, child)) continue;
-        quern__note *source = quern__relating_note(relating, child);
-        if (source == NULL || !quern__relating_note_link(relating, source, relation) ||
+        if (!quern__relating_has_ended(relating, child) &&
             !quern__relating_set_target(relating, relation, child, QUERN__SLOT_NONE))
             return false;
     }
@@ -349,7 +212,8 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
     }
     const uint32_t count = relating->list.count;
     for (uint32_t i = 0; i < count; i++)
-        if (!drop_name(relating, relating->list.items[i])) return true;
+        if (!is_done(relating, quern__link_log_drop_name(relating->storage, relating->list.items[i])))
+            return true;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < relations->list.count; k++) {
             quern__relation *relation = relations->list.items[k];

@@ -3,12 +3,12 @@
 #ifndef QUERN_CORE_PLAYBACK_RELATING_H
 #define QUERN_CORE_PLAYBACK_RELATING_H
 
-/* What relate_stage.h keeps while it walks commands: which entities they have touched, with a note each; what is
- * no longer as rows say; and how each change of a link or a name is taken back. The calls change links and
- * names, and nothing else. All may run out of memory, which is noted in is_out_of_memory. */
+/* What relate_stage.h keeps while it walks commands: a note for each entity that they have touched, and what rows say of
+ * links that have changed. The calls change links and names, and nothing else, in one transaction of
+ * core/relations/link_log.h. All may run out of memory, which is noted in is_out_of_memory. */
 
 #include "core/playback/relate_stage.h"
-#include "core/relations/naming.h"
+#include "core/relations/link_log.h"
 
 #define QUERN__NOTE_NONE UINT32_MAX
 
@@ -34,21 +34,6 @@ typedef struct quern__difference {
     uint32_t next; /* of the same entity */
 } quern__difference;
 
-/* How a change of a link or a name is taken back. */
-typedef enum quern__undo_kind {
-    QUERN__UNDO_LINK,
-    QUERN__UNDO_UNLINK,
-    QUERN__UNDO_LEVEL,
-    QUERN__UNDO_NAME
-} quern__undo_kind;
-
-typedef struct quern__undo {
-    quern__undo_kind kind;
-    uint32_t relation, slot;
-    uint32_t old;  /* target, level, or number of the saved name (QUERN__NOTE_NONE: it had none) */
-    uint32_t next; /* the sibling after it, before */
-} quern__undo;
-
 /* An item that merging is to skip, and what it began with. */
 typedef struct quern__dropped_item {
     quern__item *item;
@@ -69,12 +54,11 @@ struct quern__relating {
     QUERN__ARRAY(uint32_t) note_of_slot; /* + 1; 0: none */
     QUERN__ARRAY(quern__note) notes;
     QUERN__ARRAY(quern__difference) differences;
-    QUERN__ARRAY(quern__undo) log;
-    QUERN__ARRAY(quern__name) saved_names; /* of the log */
+    uint32_t noted_count; /* entries of the link log that are in notes */
     QUERN__ARRAY(quern__dropped_item) dropped;
     QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
     QUERN__ARRAY(quern__walked_stream) streams;
-    QUERN__ARRAY(uint32_t) list; /* slots that end, or whose level changes */
+    QUERN__ARRAY(uint32_t) list; /* slots that end */
     quern__drops drops;
     /* of the sync point */
     QUERN__ARRAY(uint32_t) refused; /* slots */
@@ -111,12 +95,8 @@ void quern__relating_note_created(quern__relating *relating, quern__note *entity
 bool quern__relating_note_row(quern__relating *relating, quern__note *entity, uint32_t relation,
                               uint32_t row_target, uint32_t row_level);
 
-/* The same, of one whose link is still as its row says. */
-bool quern__relating_note_link(quern__relating *relating, quern__note *entity,
-                               const quern__relation *relation);
-
-/* The source, which is noted, gets the target instead of the one that it has (QUERN__SLOT_NONE: none), and
- * those below it their levels. False: no memory. */
+/* Gives the source the target instead of the one that it has (QUERN__SLOT_NONE: none), and the entities below it their
+ * levels. All of them are noted. False: no memory. */
 bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
                                 uint32_t target);
 
@@ -128,9 +108,6 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
 /* Ends the entity, which is noted, and all that end with it; what goes on has no links to these any more,
  * those among them stay. False, with nothing changed: a relation refuses that. */
 bool quern__relating_end(quern__relating *relating, uint32_t slot);
-
-/* Takes all changes of links back, and forgets them. */
-void quern__relating_take_back(quern__relating *relating);
 
 /* Entities that have ended lose their links, when all is done. */
 void quern__relating_clear_ended(const quern__relating *relating);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/relations/cascade.h"
 
+#include "core/relations/link_log.h"
 #include "core/relations/relate.h"
 #include "core/storage/storage.h"
 
@@ -133,15 +134,20 @@ quern_result quern__cascade_close(quern__cascade *cascade, const quern__storage 
 
 /* ------------------------------------------------------------------------------------- the end of links */
 
-quern_result quern__cascade_reserve(quern__cascade *cascade, quern__storage *storage)
+quern_result quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)
 {
     quern_result result = QUERN_OK;
-    quern__changes_begin(storage);
+    if (cascade->loosened.count == 0) return QUERN_OK;
     for (uint32_t i = 0; i < cascade->loosened.count && result == QUERN_OK; i++) {
-        const quern__loosened *loosened = &cascade->loosened.items[i];
-        result = quern__changes_list(storage, loosened->relation, loosened->source, false, 0, cascade);
+        quern__relation *relation = cascade->loosened.items[i].relation;
+        const uint32_t source = cascade->loosened.items[i].source;
+        if (quern__naming_is_free(storage, relation, source, QUERN__SLOT_NONE))
+            result = quern__link_log_set_target(storage, relation, source, QUERN__SLOT_NONE, cascade);
+        else
+            result =
+                quern__naming_fail_taken(storage, quern__entity_of_slot(storage, source), QUERN__SLOT_NONE);
     }
-    return result != QUERN_OK || cascade->loosened.count == 0 ? result : quern__changes_reserve(storage);
+    return quern__relate_rows(storage, result);
 }
 
 /* Takes one that ends from its target, unless that ends, too. */
@@ -154,18 +160,8 @@ static void unlink_one(const quern__cascade *cascade, const quern__links *links,
     quern__links_clear(links, slot);
 }
 
-void quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)
-{
-    for (uint32_t i = 0; i < cascade->loosened.count; i++) {
-        const quern__loosened *loosened = &cascade->loosened.items[i];
-        quern__links_unlink(&loosened->relation->links, loosened->source);
-    }
-    if (cascade->loosened.count > 0) quern__changes_apply(storage);
-}
-
 void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storage)
 {
-    quern__cascade_loosen(cascade, storage);
     const quern__relations *relations = storage->relations;
     for (uint32_t k = 0; k < relations->list.count; k++) {
         const quern__links *links = &relations->list.items[k]->links;

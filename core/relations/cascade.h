@@ -59,14 +59,12 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
     return (cascade->marks.items[slot / 64] >> slot % 64 & 1) != 0;
 }
 
-/* Plans and room for those that a closed cascade loosens, and for all below them whose level changes.
- * Errors: OUT_OF_MEMORY, and those of quern__storage_archetype; then nothing is held. */
-quern_result quern__cascade_reserve(quern__cascade *cascade, struct quern__storage *storage);
+/* Takes the target from all loosened sources of a closed cascade and moves their rows, and those of all entities below
+ * them whose level changes. The caller has begun the change (quern__leaving_begin). On failure nothing has changed.
+ * Errors: NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_archetype. */
+quern_result quern__cascade_loosen(const quern__cascade *cascade, struct quern__storage *storage);
 
-/* Moves them; they have been reserved. */
-void quern__cascade_loosen(const quern__cascade *cascade, struct quern__storage *storage);
-
-/* Does so, and takes links and names from all that end. What remains is to take out the rows of those that end. */
+/* Takes links and names from all entities that end, once quern__cascade_loosen is done. Their rows are left to remove. */
 void quern__cascade_unlink(const quern__cascade *cascade, struct quern__storage *storage);
 
 #endif

@@ -82,25 +82,3 @@ quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entit
     return fail_taken(storage, source, name->text, target,
                       quern__names_find(storage->names, target, name->text, (uint32_t)strlen(name->text)));
 }
-
-void quern__naming_replant(quern__storage *storage, const quern__relation *relation, const uint32_t *slots,
-                           uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        quern__naming_follow(storage, relation, slots[i], quern__parent_slot(storage, slots[i]));
-}
-
-quern_result quern__naming_uproot(quern__storage *storage, const quern__relation *relation,
-                                  const uint32_t *slots, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const quern_result result = quern__naming_check(
-            storage, relation, quern__entity_of_slot(storage, slots[i]), QUERN__SLOT_NONE);
-        if (result != QUERN_OK) {
-            quern__naming_replant(storage, relation, slots, i);
-            return result;
-        }
-        quern__naming_follow(storage, relation, slots[i], QUERN__SLOT_NONE);
-    }
-    return QUERN_OK;
-}

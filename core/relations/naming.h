@@ -54,13 +54,17 @@ static inline void quern__naming_follow(quern__storage *storage, const quern__re
     quern__names_move(storage->names, source, target);
 }
 
-/* The names of these children become those of roots, while links are still as they were; where one is
- * taken, all stay. Errors: NAME_TAKEN. */
-quern_result quern__naming_uproot(quern__storage *storage, const quern__relation *relation,
-                                  const uint32_t *slots, uint32_t count);
-
-/* Takes that back. */
-void quern__naming_replant(quern__storage *storage, const quern__relation *relation, const uint32_t *slots,
-                           uint32_t count);
+/* Gives the source this target instead of the one that it has (QUERN__SLOT_NONE: none), in the place of a new child,
+ * and moves its name to the new parent. Its level stays. */
+QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                        uint32_t target)
+{
+    quern__links *links = &relation->links;
+    if (quern__links_at(links, source)->target != QUERN__SLOT_NONE) quern__links_unlink(links, source);
+    if (target != QUERN__SLOT_NONE)
+        quern__links_link(links, source, target,
+                          quern__links_new_place(links, target, relation->is_ordered));
+    quern__naming_follow(storage, relation, source, target);
+}
 
 #endif

@@ -5,9 +5,9 @@
 
 /* Relating entities: links, the component's value and the tags of levels change together, for the
  * source and for all those below it whose level changes. Each call does all of it or, when it fails,
- * nothing: who moves where is listed first, and room made; then nothing can fail. */
+ * nothing: links change first, by a log (link_log.h); then all rows that move are reserved, which may fail and takes the
+ * links back; then the rows move. */
 
-#include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/storage.h"
 
@@ -27,26 +27,12 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
 /* The living source, which has a target, loses it. Errors: as above, but for CYCLE. */
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source);
 
-/* ------------------------------------------------------------------------------- lists of changes
- *
- * What relate.c does for its own calls, and cascade.c for those that lose their target: begin, list, reserve,
- * apply. Links are as before until all is reserved; who lists an entity then links or unlinks it, and
- * applies. The list is the storage's, and holds from begin to the next begin. */
-
-void quern__changes_begin(quern__storage *storage);
-
-/* Lists an entity that comes to a level of the relation, and all below it whose level follows from that, but
- * not those that a cascade, if there is one, ends. Where a level stays as it is, so do all below it. Within
- * one relation nobody may be listed twice. Errors: OUT_OF_MEMORY. */
-quern_result quern__changes_list(quern__storage *storage, quern__relation *relation, uint32_t slot,
-                                 bool has_target, uint32_t level, const quern__cascade *cascade);
-
-/* Plans and rows for all that are listed. Errors: OUT_OF_MEMORY, and those of quern__storage_archetype; then
- * nothing is held. */
-quern_result quern__changes_reserve(quern__storage *storage);
-
-/* Moves the rows, and notes the levels in the links. Targets that are new are still to be written. */
-void quern__changes_apply(quern__storage *storage);
+/* Ends a transaction of link_log.h in which no link has changed twice, but for links of several relations: moves the rows
+ * of all entities in the log to the archetypes of their new targets and levels. Values of new targets are left to write.
+ * The caller has begun the change (quern__leaving_begin). `result` is that of the transaction so far: when it, or the
+ * reservation of rows, has failed, takes all links and names back and returns the error. Errors: OUT_OF_MEMORY, and those
+ * of quern__storage_archetype. */
+quern_result quern__relate_rows(quern__storage *storage, quern_result result);
 
 /* The living entity of a slot. */
 static inline quern_entity quern__entity_of_slot(const quern__storage *storage, uint32_t slot)

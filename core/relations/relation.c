@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/relations/relation_internal.h"
+#include "core/relations/link_log.h"
 
 #include "core/storage/move_plan.h"
 #include "core/storage/storage.h"
@@ -17,10 +17,7 @@ static void relation_release(quern__relation *relation, const quern_allocator *a
 /* What calls keep for the next ones. */
 static void release_scratch(quern__relations *relations, const quern_allocator *allocator)
 {
-    quern__array_release(allocator, &relations->level_changes);
-    memset(&relations->level_changes, 0, sizeof relations->level_changes);
-    quern__array_release(allocator, &relations->relinkings);
-    memset(&relations->relinkings, 0, sizeof relations->relinkings);
+    quern__link_log_release(&relations->log, allocator);
     quern__array_release(allocator, &relations->touched);
     memset(&relations->touched, 0, sizeof relations->touched);
     quern__map_release(&relations->moved, allocator);
@@ -196,15 +193,15 @@ static bool is_of(const quern__relation *relation, uint32_t component_index)
     return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
 }
 
-/* The source's set with the relation's components as wanted. Returns its size. */
-static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, bool has_target,
-                         uint32_t level, uint16_t *out_indices)
+/* The source's set with the relation's components of this tier. Returns its size. */
+static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, uint32_t tier,
+                         uint16_t *out_indices)
 {
     uint32_t count = 0, i = 0;
     for (; i < source->component_count && source->component_indices[i] < relation->component_index; i++)
         out_indices[count++] = source->component_indices[i];
-    if (has_target) out_indices[count++] = (uint16_t)relation->component_index;
-    if (level > 0) out_indices[count++] = (uint16_t)quern__relation_tag(relation, level);
+    if (tier > 0) out_indices[count++] = (uint16_t)relation->component_index;
+    if (tier > 1) out_indices[count++] = (uint16_t)quern__relation_tag(relation, tier - 1);
     for (; i < source->component_count; i++)
         if (!is_of(relation, source->component_indices[i]))
             out_indices[count++] = source->component_indices[i];
@@ -212,16 +209,16 @@ static uint32_t make_set(const quern__relation *relation, const quern__archetype
 }
 
 quern_result quern__relation_find_plan(quern__storage *storage, quern__relation *relation,
-                                       quern__archetype *source, bool has_target, uint32_t level,
+                                       quern__archetype *source, uint32_t tier,
                                        const quern__move_plan **out_plan)
 {
     uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
-    const uint32_t count = make_set(relation, source, has_target, level, set);
+    const uint32_t count = make_set(relation, source, tier, set);
     quern__archetype *target;
     quern_result result = quern__storage_archetype(storage, set, count, &target);
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
     if (result != QUERN_OK) return result;
-    const uint64_t key = quern__plan_key(source, has_target, level);
+    const uint64_t key = quern__plan_key(source, tier);
     relation->plans[key % QUERN__RELATION_PLANS] = (quern__known_plan){.plan = *out_plan, .key = key};
     return QUERN_OK;
 }

@@ -19,6 +19,7 @@
 
 #include "core/base/array.h"
 #include "core/base/map.h"
+#include "core/names/name_internal.h"
 #include "core/relations/cascade.h"
 #include "core/relations/links.h"
 #include "core/storage/archetype.h"
@@ -47,34 +48,40 @@ typedef struct quern__relation {
     quern__known_plan plans[QUERN__RELATION_PLANS]; /* each has one place only */
 } quern__relation;
 
-/* An entity that comes to another level of a relation, gets a target or loses it; its row moves along the
- * plan. See relate.h. */
-typedef struct quern__level_change {
-    quern__relation *relation;
-    const struct quern__move_plan *plan;
-    uint32_t slot;
-    uint32_t level;
-    bool has_target; /* afterwards */
-} quern__level_change;
+/* What a link or a name was before a change: see link_log.h. */
+typedef enum quern__link_change_kind {
+    QUERN__CHANGE_TARGET, /* the target, and the level with it */
+    QUERN__CHANGE_LEVEL,  /* the level alone */
+    QUERN__CHANGE_NAME
+} quern__link_change_kind;
 
-/* How the link of a slot was before a call changed it, or the level of one whose link stayed. */
-typedef struct quern__relinking {
+#define QUERN__ROW_STAYS UINT32_MAX
+
+typedef struct quern__link_change {
+    quern__relation *relation;           /* of names: NULL */
+    const struct quern__move_plan *plan; /* scratch of relate.c */
     uint32_t slot;
-    uint32_t target, next; /* QUERN__SLOT_NONE: none */
-    uint32_t level;
-    bool is_level_alone;
-} quern__relinking;
+    uint32_t old_target; /* or QUERN__SLOT_NONE. Of names: index in saved_names, or QUERN__SLOT_NONE */
+    uint32_t old_next;   /* the sibling after it; only of QUERN__CHANGE_TARGET */
+    uint32_t old_level;
+    uint32_t row_tier; /* quern__tier that the row moves to, or QUERN__ROW_STAYS */
+    quern__link_change_kind kind;
+} quern__link_change;
+
+typedef struct quern__link_log {
+    QUERN__ARRAY(quern__link_change) changes;
+    QUERN__ARRAY(quern__name) saved_names;
+} quern__link_log;
 
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* they never move */
     quern__link_pages link_pages;
-    bool touches;            /* links of new relations mark what is touched, too */
-    quern__relation *parent; /* of quern_world_parent, or NULL: nobody has asked yet */
-    QUERN__ARRAY(quern__level_change) level_changes; /* scratch of relate.h, as the next three */
-    QUERN__ARRAY(quern__relinking) relinkings;
-    QUERN__ARRAY(uint64_t) touched;     /* a set of slots; empty between calls */
-    quern__map moved;                   /* slot + 1 -> archetype of an entity that changes more than once */
-    quern__cascade cascade;             /* of immediate calls */
+    bool touches;                   /* links of new relations mark what is touched, too */
+    quern__relation *parent;        /* of quern_world_parent, or NULL: nobody has asked yet */
+    quern__link_log log;            /* empty between transactions */
+    QUERN__ARRAY(uint64_t) touched; /* scratch of relate.h: a set of slots, empty between calls */
+    quern__map moved;       /* the same: slot + 1 -> archetype of an entity that moves more than once */
+    quern__cascade cascade; /* of immediate calls */
     quern__archetype_listener listener; /* forgets the plans of archetypes that are removed */
 } quern__relations;
 
@@ -121,27 +128,33 @@ static inline uint32_t quern__relation_child_level(const quern__relation *relati
     return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
 }
 
-/* By the archetype's number: without a target, or with one on a level. Never 0. */
-static inline uint64_t quern__plan_key(const quern__archetype *source, bool has_target, uint32_t level)
+/* Which components of the relation an entity has: 0 without a target, otherwise its level + 1. */
+static inline uint32_t quern__tier(const quern__kin *kin)
 {
-    return (uint64_t)source->number * (QUERN__LEVEL_COUNT + 1) + (has_target ? level + 1 : 0) + 1;
+    return kin->target != QUERN__SLOT_NONE ? kin->level + 1 : 0;
+}
+
+/* By the archetype's number and the tier to come to. Never 0. */
+static inline uint64_t quern__plan_key(const quern__archetype *source, uint32_t tier)
+{
+    return (uint64_t)source->number * (QUERN__LEVEL_COUNT + 1) + tier + 1;
 }
 
 /* The part of quern__relation_plan that finds one that is not known. */
 quern_result quern__relation_find_plan(struct quern__storage *storage, quern__relation *relation,
-                                       quern__archetype *source, bool has_target, uint32_t level,
+                                       quern__archetype *source, uint32_t tier,
                                        const struct quern__move_plan **out_plan);
 
-/* The plan from an archetype to the one with or without a target, on a level, which is 0 without one; it
- * differs from the source. Errors: as quern__plan_between and quern__storage_archetype. */
+/* The plan from an archetype to the one with the same components but another tier of the relation. Errors: as
+ * quern__plan_between and quern__storage_archetype. */
 static inline quern_result quern__relation_plan(struct quern__storage *storage, quern__relation *relation,
-                                                quern__archetype *source, bool has_target, uint32_t level,
+                                                quern__archetype *source, uint32_t tier,
                                                 const struct quern__move_plan **out_plan)
 {
-    const uint64_t key = quern__plan_key(source, has_target, level);
+    const uint64_t key = quern__plan_key(source, tier);
     const quern__known_plan *known = &relation->plans[key % QUERN__RELATION_PLANS];
     if (QUERN__UNLIKELY(known->key != key))
-        return quern__relation_find_plan(storage, relation, source, has_target, level, out_plan);
+        return quern__relation_find_plan(storage, relation, source, tier, out_plan);
     *out_plan = known->plan;
     return QUERN_OK;
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/relations/link_log.h"
+
+void quern__link_log_release(quern__link_log *log, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &log->changes);
+    quern__array_release(allocator, &log->saved_names);
+    *log = (quern__link_log){0};
+}
+
+/* --------------------------------------------------------------------------------------------- links */
+
+QUERN__SLOW_PATH quern_result quern__link_log_fail(const quern__storage *storage)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to log %u changes of links and names",
+                       storage->relations->log.changes.count + 1);
+}
+
+/* The walk soon reads the children of a slot, whose links may come from memory. No branch: the processor could not
+ * predict it. */
+static inline void fetch_children(const quern__links *links, const quern__kin *kin, uint32_t slot)
+{
+    const uint32_t first = kin->first != QUERN__SLOT_NONE ? kin->first : slot;
+    __builtin_prefetch(quern__links_at(links, first));
+}
+
+/* Sets the levels of those children of a slot whose level follows from its new one. False: no memory. */
+static inline bool set_child_levels(quern__storage *storage, quern__relation *relation, uint32_t slot,
+                                    const quern__cascade *ending)
+{
+    quern__link_log *log = &storage->relations->log;
+    const quern__links *links = &relation->links;
+    const quern__kin *above = quern__links_at(links, slot);
+    if (above->count == 0) return true;
+    const uint32_t level =
+        above->level < QUERN_MAX_RELATION_LEVEL ? above->level + 1 : QUERN_MAX_RELATION_LEVEL;
+    if (!quern__array_reserve(&storage->allocator, &log->changes, log->changes.count + above->count))
+        return false;
+    quern__link_change *entry = log->changes.items + log->changes.count;
+    for (uint32_t child = above->first; child != QUERN__SLOT_NONE;) {
+        quern__kin *kin = quern__links_at(links, child);
+        __builtin_prefetch(quern__entities_record(&storage->entities, child), 1);
+        fetch_children(links, kin, child);
+        if (kin->level != level && (ending == NULL || !quern__cascade_has(ending, child))) {
+            quern__link_change_fill(entry, relation, child, kin, QUERN__CHANGE_LEVEL);
+            entry++->row_tier = level + 1;
+            kin->level = level;
+            quern__links_touch(links, child);
+        }
+        child = kin->next;
+    }
+    log->changes.count = (uint32_t)(entry - log->changes.items);
+    return true;
+}
+
+quern_result quern__link_log_set_levels_below(quern__storage *storage, quern__relation *relation,
+                                              uint32_t first, const quern__cascade *ending)
+{
+    const quern__link_log *log = &storage->relations->log;
+    for (uint32_t i = first; i < log->changes.count; i++)
+        if (!set_child_levels(storage, relation, log->changes.items[i].slot, ending))
+            return quern__link_log_fail(storage);
+    return QUERN_OK;
+}
+
+quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *relation, uint32_t source)
+{
+    const quern__kin *kin = quern__links_at(&relation->links, source);
+    if (quern__link_log_add(storage, relation, source, kin) == NULL) return quern__link_log_fail(storage);
+    quern__links_unlink(&relation->links, source);
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- names */
+
+/* Logs the name that a slot has, or that it has none. False: no memory. */
+static bool log_name(quern__storage *storage, uint32_t slot)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    quern__link_log *log = &storage->relations->log;
+    const quern__name *name = quern__names_of(storage->names, slot);
+    if (!quern__array_reserve(allocator, &log->changes, log->changes.count + 1) ||
+        !quern__array_reserve(allocator, &log->saved_names, log->saved_names.count + 1))
+        return false;
+    log->changes.items[log->changes.count++] = (quern__link_change){
+        .kind = QUERN__CHANGE_NAME,
+        .slot = slot,
+        .old_target = name != NULL ? log->saved_names.count : QUERN__SLOT_NONE,
+    };
+    if (name != NULL) log->saved_names.items[log->saved_names.count++] = *name;
+    return true;
+}
+
+quern_result quern__link_log_drop_name(quern__storage *storage, uint32_t slot)
+{
+    if (quern__names_number(storage->names, slot) == QUERN__NAME_NONE) return QUERN_OK;
+    if (!log_name(storage, slot)) return quern__link_log_fail(storage);
+    quern__names_drop(storage->names, slot);
+    return QUERN_OK;
+}
+
+quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, uint32_t parent,
+                                      const char *text, uint32_t text_bytes)
+{
+    if (!quern__names_reserve(storage->names, &storage->allocator, slot) || !log_name(storage, slot))
+        return quern__link_log_fail(storage);
+    quern__names_drop(storage->names, slot);
+    quern__names_put(storage->names, slot, parent, text, text_bytes);
+    storage->has_attachments = true;
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- undo */
+
+/* The table has room for the saved name, since it had that name before. */
+static void take_name_back(const quern__storage *storage, const quern__link_change *change)
+{
+    quern__names *names = storage->names;
+    quern__names_drop(names, change->slot);
+    if (change->old_target == QUERN__SLOT_NONE) return;
+    const quern__name *saved = &storage->relations->log.saved_names.items[change->old_target];
+    quern__names_put(names, change->slot, saved->parent, saved->text, (uint32_t)strlen(saved->text));
+}
+
+static void take_link_back(quern__storage *storage, const quern__link_change *change)
+{
+    quern__links *links = &change->relation->links;
+    const uint32_t slot = change->slot;
+    quern__links_set_level(links, slot, change->old_level);
+    if (change->kind == QUERN__CHANGE_LEVEL) return;
+    if (quern__links_at(links, slot)->target != QUERN__SLOT_NONE) quern__links_unlink(links, slot);
+    if (change->old_target != QUERN__SLOT_NONE)
+        quern__links_link(links, slot, change->old_target, change->old_next);
+    quern__naming_follow(storage, change->relation, slot, change->old_target);
+}
+
+void quern__link_log_take_back(quern__storage *storage)
+{
+    const quern__link_log *log = &storage->relations->log;
+    for (uint32_t i = log->changes.count; i-- > 0;) {
+        const quern__link_change *change = &log->changes.items[i];
+        if (change->kind == QUERN__CHANGE_NAME)
+            take_name_back(storage, change);
+        else
+            take_link_back(storage, change);
+    }
+}

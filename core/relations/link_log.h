@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_RELATIONS_LINK_LOG_H
+#define QUERN_CORE_RELATIONS_LINK_LOG_H
+
+/* Transactions over the links and the names of a storage, with one undo log: storage->relations->log, empty between
+ * transactions. The calls below change links and names at once and log their state before. When a call fails, or
+ * something else does, quern__link_log_take_back reverts all changes. quern__link_log_clear ends every transaction.
+ *
+ * Rows do not change here. An immediate call then moves the rows of all entities in the log (relate.h). A sync point keeps
+ * its transaction open until its commands are applied, and turns the log into commands on rows (core/playback/relating.h).
+ *
+ * A link whose target changes has an entry with its whole state before. Each entity below it whose level follows has an
+ * entry of its own, in breadth-first order right after it. A slot may have several entries; the first one of a relation
+ * has the state that the row still shows. */
+
+#include "core/relations/naming.h"
+
+void quern__link_log_release(quern__link_log *log, const quern_allocator *allocator);
+
+/* OUT_OF_MEMORY, with a message. */
+quern_result quern__link_log_fail(const quern__storage *storage);
+
+/* Writes an entry field by field: a copy of a whole one would wait for its fields to reach the cache. */
+static inline void quern__link_change_fill(quern__link_change *entry, quern__relation *relation,
+                                           uint32_t slot, const quern__kin *kin,
+                                           quern__link_change_kind kind)
+{
+    entry->relation = relation;
+    entry->slot = slot;
+    entry->old_target = kin->target;
+    entry->old_level = kin->level;
+    entry->kind = kind;
+}
+
+/* Logs a link whose target is about to change. NULL: no memory. */
+static inline quern__link_change *quern__link_log_add(quern__storage *storage, quern__relation *relation,
+                                                      uint32_t slot, const quern__kin *kin)
+{
+    quern__link_log *log = &storage->relations->log;
+    if (!quern__array_reserve(&storage->allocator, &log->changes, log->changes.count + 1)) return NULL;
+    quern__link_change *entry = &log->changes.items[log->changes.count++];
+    quern__link_change_fill(entry, relation, slot, kin, QUERN__CHANGE_TARGET);
+    entry->old_next = kin->next;
+    return entry;
+}
+
+/* Sets the levels of all entities below those of the entries from `first` on. Errors: OUT_OF_MEMORY. */
+quern_result quern__link_log_set_levels_below(quern__storage *storage, quern__relation *relation,
+                                              uint32_t first, const quern__cascade *ending);
+
+/* Gives the source the target instead of the one that it has (QUERN__SLOT_NONE: none), moves its name to the new
+ * parent, and sets the levels of all entities below it. `ending` may be NULL: the walk leaves out the entities of that
+ * cascade and all below them. Preconditions: source and target have pages of links; the name is free there; the change
+ * makes no cycle. Errors: OUT_OF_MEMORY; then the transaction must be taken back. */
+QUERN__ALWAYS_INLINE quern_result quern__link_log_set_target(quern__storage *storage,
+                                                             quern__relation *relation, uint32_t source,
+                                                             uint32_t target, const quern__cascade *ending)
+{
+    const uint32_t level = target != QUERN__SLOT_NONE ? quern__relation_child_level(relation, target) : 0;
+    quern__kin *kin = quern__links_at(&relation->links, source);
+    const uint32_t old_tier = quern__tier(kin), old_level = kin->level;
+    const uint32_t first = storage->relations->log.changes.count;
+    quern__link_change *entry = quern__link_log_add(storage, relation, source, kin);
+    if (QUERN__UNLIKELY(entry == NULL)) return quern__link_log_fail(storage);
+    quern__relink(storage, relation, source, target);
+    kin->level = level;
+    const uint32_t tier = quern__tier(kin);
+    entry->row_tier = tier != old_tier ? tier : QUERN__ROW_STAYS;
+    if (level == old_level || kin->count == 0) return QUERN_OK;
+    return quern__link_log_set_levels_below(storage, relation, first, ending);
+}
+
+/* Takes the target from a source that ends: its name and all levels stay. Errors: as above. */
+quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *relation, uint32_t source);
+
+/* Gives the slot a name instead of the one that it has. The text must not be the old name's. Precondition: no other
+ * child of the parent has the name. Errors: as above. */
+quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, uint32_t parent,
+                                      const char *text, uint32_t text_bytes);
+
+/* Drops the name of the slot, if it has one. Errors: as above. */
+quern_result quern__link_log_drop_name(quern__storage *storage, uint32_t slot);
+
+/* Reverts all changes of the transaction, the last one first. The entries stay in the log. */
+void quern__link_log_take_back(quern__storage *storage);
+
+/* Ends a transaction. */
+static inline void quern__link_log_clear(quern__link_log *log)
+{
+    log->changes.count = 0;
+    log->saved_names.count = 0;
+}
+
+#endif

@@ -69,8 +69,8 @@ void quern_graph_clear(quern_graph *graph)
     quern__graph_forget_times(graph);
 }
 
-/* Returns an array with room for one more item. Returns NULL if there is no memory; then nothing has
- * changed. Items are aligned like nodes. */
+/* Returns an array with room for one more item, aligned like quern__graph_node. Returns NULL if there is no
+ * memory; then nothing has changed. */
 static void *grow(const quern_allocator *allocator, void *items, uint32_t count, uint32_t *capacity,
                   size_t item_bytes)
 {

@@ -64,7 +64,7 @@ typedef struct quern__graph_times {
     uint64_t shared_ns;   /* duration of the last shared run; 0: unknown */
     /* Runs on one thread between two attempts to share, while sharing is slower. */
     uint32_t serial_runs;
-    uint32_t serial_runs_left; /* runs that remain until the next attempt */
+    uint32_t serial_runs_left; /* single-thread runs that remain until the next attempt to share */
     uint64_t item_count;       /* number of items in the last run */
 } quern__graph_times;
 
@@ -79,7 +79,7 @@ struct quern_graph {
     uint32_t choice_count;      /* number of nodes that choose */
     uint32_t inner_count;       /* number of nodes that are graphs */
     uint32_t caller_count;      /* number of nodes with caller_only */
-    uint32_t prioritized_count; /* number of nodes whose priority is not normal */
+    uint32_t prioritized_count; /* number of nodes with a priority other than normal */
     quern__graph_task *tasks;   /* [task_capacity]; allocated by the first run that needs them */
     quern__loop_slot *slots;    /* [task_capacity * slots_per_task] */
     uint32_t task_capacity;
@@ -90,14 +90,14 @@ struct quern_graph {
      * NULL: no run. */
     _Atomic(quern_graph *) claimed_by;
     quern_graph *root;         /* copy of claimed_by for the threads that run the graph */
-    quern__graph_task *parent; /* the task whose node this graph is; NULL for a root */
+    quern__graph_task *parent; /* the task of the node that this graph is; NULL for a root */
 
     /* The following members are used in a root only, and belong to its current run: */
     quern__worker *caller; /* the worker that waits for the run; NULL for a submitted run */
     const void *scope;     /* closed scope of all jobs that the run pushes */
     quern_cancel *cancel;
     bool wakes_sleepers;        /* whether offers wake sleeping workers */
-    bool has_priorities;        /* whether the run has nodes whose priority is not normal */
+    bool has_priorities;        /* whether the run has nodes with a priority other than normal */
     bool has_limits;            /* whether nodes may be skipped: the run has choices or a cancel request */
     bool needs_external_worker; /* whether the run has nodes with caller_only */
     uint32_t sharer_count;      /* number of workers for which memory is allocated */
@@ -110,7 +110,7 @@ struct quern_graph {
     quern_counter *counter; /* counter of a submitted run, or NULL */
     /* Whether the run waits for counters, in the pool's list waiting_graphs; under the queues' lock. */
     bool is_waiting;
-    quern_graph *next_waiting; /* in waiting_graphs */
+    quern_graph *next_waiting; /* next run in the pool's waiting_graphs */
     quern_graph *before_waiting;
     quern__worker *starter; /* worker that began the run */
     uint64_t start_ns;
@@ -123,7 +123,7 @@ struct quern_graph {
     /* Whether a worker other than `starter` took part. */
     _Atomic bool was_helped;
     _Alignas(QUERN__APART_BYTES) _Atomic(quern__graph_task *)
-        caller_tasks; /* ready tasks whose nodes have caller_only, newest first */
+        caller_tasks; /* ready tasks of nodes with caller_only, newest first */
     /* Submitted run: number of tasks that a called external worker has to run. */
     _Atomic uint32_t call_count;
 };

@@ -95,7 +95,7 @@ static quern_result prepare(quern_graph *graph, uint32_t worker_count, const cha
 typedef struct claimant {
     quern_graph *root;
     uint32_t worker_count; /* workers that may share the run; 1: it runs on one thread */
-    const char *function;  /* for messages */
+    const char *function;  /* name of the public call in messages */
     bool has_root;         /* whether the root is claimed */
     bool has_priorities, has_limits, needs_external_worker; /* copied into the root */
     uint32_t index;   /* index of the node whose graph is being claimed */

@@ -47,9 +47,9 @@ quern__run_mode quern__graph_choose_mode(quern_graph *graph)
     return choose_by_times(&graph->times);
 }
 
-/* Averages the duration of a run into serial_ns. One run may take far too long because the thread was
- * interrupted, so it counts as at most twice the known duration. A coarse clock may report 0 ns, from which
- * the average could not grow; the minimum avoids that. */
+/* Averages the duration of a run into serial_ns. A run counts as at most twice the known duration, because
+ * it is too long if the thread was interrupted. A coarse clock may report 0 ns, from which the average
+ * could not grow; the minimum avoids that. */
 void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns)
 {
     quern__graph_times *times = &graph->times;

@@ -136,8 +136,8 @@ static bool claim_own(quern__loop *loop, quern__loop_slot *own, uint64_t *out_ca
     return false;
 }
 
-/* Returns the first of the victim's items that a thief takes: the back half in whole grains. A thief takes
- * all of them if they are one grain, or if the slot's worker has not started. */
+/* Returns the first of the victim's items to steal: the back half in whole grains. A thief steals all of
+ * them if they are one grain, or if the slot's worker has not started. */
 static uint32_t cut(const quern__loop *loop, const quern__loop_slot *victim, uint64_t items)
 {
     if (!atomic_load_explicit(&victim->is_owned, memory_order_relaxed)) return begin_of(items);
@@ -199,9 +199,9 @@ static void init_slot(quern__loop_slot *slot, uint64_t begin, uint64_t end)
     atomic_init(&slot->is_owned, false);
 }
 
-/* Worker 0 and the external worker that calls share one portion: it goes to the caller if that is an
- * external worker, otherwise to worker 0, which is likely to take part. Other external workers start with
- * an empty slot, because they may never take part. */
+/* Worker 0 and the external worker that calls share one portion: it belongs to the caller if that is an
+ * external worker, otherwise to worker 0, which is likely to join the loop. Other external workers start
+ * with an empty slot, because they may never join. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
                       const void *scope, const quern__range *range, quern__loop_slot *slots,
                       const quern__worker *caller)
@@ -298,10 +298,10 @@ static bool is_newest(const quern__loop *loop, quern__worker *worker)
     return atomic_load_explicit(&newest->target, memory_order_relaxed) == loop;
 }
 
-/* Withdraws this worker's offers that no worker took. Offers begin at deque index `bottom`; above them
- * there may be jobs that items have submitted, which run now. Older jobs stay untouched, even if a rescuing
- * wait has taken the offers out (wait.c). Above the offers of a loop with is_stored, jobs stay in the deque:
- * they may wait for the loop's counter, which cannot reach zero before this worker returns. */
+/* Withdraws this worker's unused offers. Offers begin at deque index `bottom`; above them there may be jobs
+ * that items have submitted, which run now. Older jobs stay untouched, even if a rescuing wait has removed
+ * the offers (wait.c). Above the offers of a loop with is_stored, jobs stay in the deque: they may wait for
+ * the loop's counter, which cannot reach zero before this worker returns. */
 static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count,
                          int64_t bottom)
 {
@@ -375,7 +375,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker)
 uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_contribution *share)
 {
     uint64_t items;
-    /* Relaxed: a thief that does not see the flag yet takes all items instead of half of them. */
+    /* Relaxed: a thief that does not see the flag yet steals all items instead of half of them. */
     atomic_store_explicit(&loop->slots[worker->index].is_owned, true, memory_order_relaxed);
     if (!claim(loop, worker, &items)) return 0;
     int64_t bottom = quern__deque_bottom(&worker->deque);

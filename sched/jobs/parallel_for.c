@@ -87,7 +87,7 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
     atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
 }
 
-/* Withdrawn offers are subtracted with relaxed order: no worker took them, so they have published nothing.
+/* Withdrawn offers are subtracted with relaxed order: they were never used, so they have published nothing.
  * was_cancelled is read with relaxed order because all_left has acquired it. */
 static bool run_shared(quern__worker *caller, const quern__range *range, quern__loop_slot *slots, bool wake,
                        quern__loop_contribution *own)

@@ -250,7 +250,7 @@ quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)
     return quern__jobs_parallel_for(jobs, &range, "quern_jobs_run_loop");
 }
 
-/* Casts: no code writes through these words. */
+/* Casts drop const: the loop only reads through these pointers. */
 static void make_loop_job(const quern_loop_def *def, quern__job *job)
 {
     void (*const runs[])(quern__job *, quern__worker *) = {

@@ -6,7 +6,7 @@
 
 _Static_assert(offsetof(struct quern_capture, loop_observer) == 0, "what is told of loops is a capture");
 
-static void tell_loop(quern__loop_observer *watch, uint32_t piece_count, uint64_t took_ns)
+static void add_inner_loop(quern__loop_observer *watch, uint32_t piece_count, uint64_t took_ns)
 {
     quern_capture *capture = (quern_capture *)(void *)watch;
     if (capture->is_out_of_memory ||
@@ -29,7 +29,7 @@ quern_result quern_capture_create(const quern_allocator *allocator, quern_captur
     quern_capture *capture = quern__allocate(&chosen, sizeof *capture, _Alignof(quern_capture));
     if (capture == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_capture_create: no memory for a capture");
-    *capture = (quern_capture){.loop_observer.report = tell_loop, .allocator = chosen};
+    *capture = (quern_capture){.loop_observer.report = add_inner_loop, .allocator = chosen};
     *out_capture = capture;
     return QUERN_OK;
 }
@@ -114,7 +114,7 @@ void quern__capture_add_wait(quern_capture *capture, uint32_t before)
     capture->tasks.items[capture->tasks.count - 1].wait_count++;
 }
 
-void quern__capture_expect_loops(quern_capture *capture, uint32_t task, quern__task_part part)
+void quern__capture_set_loop_owner(quern_capture *capture, uint32_t task, quern__task_part part)
 {
     capture->looping_task = task;
     capture->looping_part = part;

@@ -95,7 +95,7 @@ void quern__capture_add_part(quern_capture *capture, uint64_t took_ns);
 void quern__capture_finish_loop(quern_capture *capture, uint64_t now_ns);
 
 /* Attributes the loops that are reported from now on to this part of this task. */
-void quern__capture_expect_loops(quern_capture *capture, uint32_t task, quern__task_part part);
+void quern__capture_set_loop_owner(quern_capture *capture, uint32_t task, quern__task_part part);
 
 extern const quern_forecast_costs quern__typical_costs;
 

@@ -99,7 +99,7 @@ static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, dou
     profiler->capture = NULL;
     capture->is_in_use = false;
     if (result == QUERN_OK && !capture->is_out_of_memory) return QUERN_OK;
-    capture->frame_ns = 0; /* no captured frame */
+    capture->frame_ns = 0; /* marks the capture as empty */
     if (result != QUERN_OK) return result;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to capture a frame, which has run",
                        function);

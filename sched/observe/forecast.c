@@ -29,7 +29,7 @@ typedef struct task_state {
     double ready_ns;
     double end_ns; /* end of the claimed items */
     uint32_t next_item;
-    uint32_t come_count; /* number of workers that have claimed items */
+    uint32_t participant_count; /* number of workers that have claimed items */
     bool is_begun, is_finished;
 } task_state;
 
@@ -129,10 +129,10 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
 
 /* Returns the level of the next worker in the tree in which workers arrive, from 1: the number of wake-ups
  * or steals that happen one after another before it starts. */
-static uint32_t depth_of_next(uint32_t come_count)
+static uint32_t depth_of_next(uint32_t participant_count)
 {
     uint32_t depth = 1;
-    while (come_count + 1 >= 4u << (depth - 1))
+    while (participant_count + 1 >= 4u << (depth - 1))
         depth++;
     return depth;
 }
@@ -142,7 +142,7 @@ static double delay_ns(const simulation *run, const task_state *state, uint32_t 
 {
     if (worker == 0 || run->without == QUERN_FORECAST_SCHEDULING) return 0;
     const bool sleeps = state->ready_ns - run->free_ns[worker] > SPIN_NS;
-    return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth_of_next(state->come_count);
+    return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth_of_next(state->participant_count);
 }
 
 /* Whether the worker can continue without delay. A worker that becomes free exactly when the task is ready
@@ -228,7 +228,7 @@ static void make_claim(simulation *run, const choice *chosen)
     }
     now_ns += claim_ns(run, task, state->next_item, &state->next_item);
     state->end_ns = later(state->end_ns, now_ns);
-    state->come_count += run->latest[chosen->worker] != chosen->task;
+    state->participant_count += run->latest[chosen->worker] != chosen->task;
     if (state->next_item == piece_count(run, task)) {
         state->is_finished = true;
         wait_for_memory(run, (uint32_t)chosen->task);

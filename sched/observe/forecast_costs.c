@@ -25,7 +25,9 @@ enum {
     TRIAD_GRAIN = 16384,
 };
 
-static const double saturated_share = 0.7; /* of the rate of one thread alone */
+/* Memory bandwidth is a limit if all threads together reach less than this share of the rate of one thread
+ * times their number. */
+static const double saturated_share = 0.7;
 
 const quern_forecast_costs quern__typical_costs = {.steal_ns = 1000, .wake_ns = 50000};
 
@@ -45,33 +47,33 @@ static double lower_quartile(double *times_ns, size_t count)
 /* -------------------------------------------------------------------------------------------- threads */
 
 typedef struct meeting {
-    _Atomic uint64_t come_ns;
+    _Atomic uint64_t begin_ns;
 } meeting;
 
 /* Release: pairs with the acquire in time_meeting, although only the time is handed over. */
-static void come(void *argument, uint32_t worker_index)
+static void note_begin(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
     meeting *place = *(meeting **)argument;
-    atomic_store_explicit(&place->come_ns, quern__clock_ns(), memory_order_release);
+    atomic_store_explicit(&place->begin_ns, quern__clock_ns(), memory_order_release);
 }
 
-/* Submits a job and polls until another worker has begun it. Acquire: pairs with the release in come. */
+/* Submits a job and polls until another worker has begun it. Acquire: pairs with the release in note_begin. */
 static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
 {
     meeting place = {0};
     meeting *payload = &place;
     quern_counter counter = {0};
     quern_job_def def = {
-        .function = come, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
+        .function = note_begin, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
     const uint64_t start_ns = quern__clock_ns();
     quern_result result = quern_jobs_submit(jobs, &def);
-    while (result == QUERN_OK && atomic_load_explicit(&place.come_ns, memory_order_acquire) == 0 &&
+    while (result == QUERN_OK && atomic_load_explicit(&place.begin_ns, memory_order_acquire) == 0 &&
            quern__clock_ns() - start_ns < LIMIT_NS)
         sched_yield(); /* the system may have put the other worker on this processor */
     if (result == QUERN_OK) result = quern_jobs_wait(jobs, &counter);
-    const uint64_t come_ns = atomic_load_explicit(&place.come_ns, memory_order_acquire);
-    *out_ns = come_ns > start_ns ? (double)(come_ns - start_ns) : 0;
+    const uint64_t begin_ns = atomic_load_explicit(&place.begin_ns, memory_order_acquire);
+    *out_ns = begin_ns > start_ns ? (double)(begin_ns - start_ns) : 0;
     return result;
 }
 

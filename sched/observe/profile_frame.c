@@ -54,22 +54,22 @@ static void start_passes(const quern__profiler *profiler)
  * without a profile, may run on the pool at the same time: a profiler withdraws only its own request, and
  * another one then makes its own in its next frame. Relaxed: a worker that sees the request late has not
  * counted its idle time until then. Most frames only load. */
-static void ask_workers(const quern__profiler *profiler)
+static void request_idle_times(const quern__profiler *profiler)
 {
     quern_jobs *jobs = profiler->jobs;
     if (jobs == NULL) return;
-    const void *watcher = atomic_load_explicit(&jobs->idle_time_reader, memory_order_relaxed);
-    if (profiler->is_profiling && watcher == NULL)
+    const void *reader = atomic_load_explicit(&jobs->idle_time_reader, memory_order_relaxed);
+    if (profiler->is_profiling && reader == NULL)
         atomic_store_explicit(&jobs->idle_time_reader, profiler, memory_order_relaxed);
-    else if (!profiler->is_profiling && watcher == profiler)
+    else if (!profiler->is_profiling && reader == profiler)
         atomic_store_explicit(&jobs->idle_time_reader, NULL, memory_order_relaxed);
 }
 
 static void start_workers(const quern__profiler *profiler, uint64_t start_ns)
 {
     for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
-        profiler->workers[i].slept_seen_ns = slept_ns(profiler, i, start_ns);
-        profiler->workers[i].dry_seen_ns = quern__profile_dry_ns(profiler, i, start_ns);
+        profiler->workers[i].sleep_seen_ns = slept_ns(profiler, i, start_ns);
+        profiler->workers[i].idle_seen_ns = quern__profile_idle_ns(profiler, i, start_ns);
     }
 }
 
@@ -84,7 +84,7 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     profiler->jobs = frame->jobs;
-    ask_workers(profiler);
+    request_idle_times(profiler);
     if (profiler->is_timing)
         memset(profiler->times_ns, 0,
                (size_t)profiler->worker_count * profiler->time_stride * sizeof *profiler->times_ns);
@@ -97,7 +97,7 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
     profiler->segments_ns = 0;
     profiler->frame_worker_count = frame->worker_count;
     profiler->caller_index = frame->caller_index;
-    if (profiler->is_traced) quern__trace_expect_workers(profiler->trace, frame->worker_count);
+    if (profiler->is_traced) quern__trace_check_worker_count(profiler->trace, frame->worker_count);
     if (profiler->is_profiling) start_workers(profiler, frame->begin_ns);
     start_passes(profiler);
 }
@@ -191,9 +191,10 @@ static quern_worker_profile worker_profile(const quern__profiler *profiler, uint
     quern__observed_worker *observed = &profiler->workers[index];
     const quern_frame_profile *frame = &profiler->frame;
     if (is_elsewhere(profiler, index)) return (quern_worker_profile){0};
-    const uint64_t dry_ns = passed(observed->dry_seen_ns, quern__profile_dry_ns(profiler, index, now_ns));
-    const uint64_t asleep_ns = passed(observed->slept_seen_ns, slept_ns(profiler, index, now_ns));
-    const uint64_t without_ns = at_most(dry_ns, frame->time_ns);
+    const uint64_t idle_ns =
+        passed(observed->idle_seen_ns, quern__profile_idle_ns(profiler, index, now_ns));
+    const uint64_t asleep_ns = passed(observed->sleep_seen_ns, slept_ns(profiler, index, now_ns));
+    const uint64_t without_ns = at_most(idle_ns, frame->time_ns);
     const uint64_t helped_ns = growth(&observed->sync_seen_ns, observed->sync_ns);
     quern_worker_profile worker = {.sync_ns = at_most(helped_ns, frame->time_ns - without_ns)};
     if (index == profiler->caller_index) {
@@ -228,11 +229,11 @@ static void finish_workers(const quern__profiler *profiler, quern_frame_profile 
     frame->efficiency = all_ns > 0 ? (double)frame->workers.busy_ns / all_ns : 0;
 }
 
-void quern__profile_forget_totals(quern__profiler *profiler)
+void quern__profile_reset_totals(quern__profiler *profiler)
 {
     profiler->total = (quern_frame_profile){0};
     profiler->frame_count = 0;
-    quern__counters_forget(&profiler->counters);
+    quern__hardware_counters_reset(&profiler->counters);
     for (uint32_t i = 0; i < profiler->worker_count; i++)
         profiler->workers[i].profile_total = (quern_worker_profile){0};
     for (uint32_t i = 0; i < profiler->systems.count; i++) {
@@ -285,11 +286,10 @@ void quern__profile_end_frame(quern__frame_observer *observer)
                                       .name = QUERN__TRACE_NO_NAME,
                                       .ordinal = (uint32_t)profiler->frame.frame_index,
                                       .count = profiler->trace_number};
-    quern__profile_show(profiler, 0, &event);
+    quern__profile_record_event(profiler, 0, &event);
     if (profiler->capture != NULL) quern__capture_end_frame(profiler->capture, profiler->frame.time_ns);
     if (!profiler->is_profiling) return;
-    if (profiler->total.thread_count != profiler->frame.thread_count)
-        quern__profile_forget_totals(profiler);
+    if (profiler->total.thread_count != profiler->frame.thread_count) quern__profile_reset_totals(profiler);
     finish_workers(profiler, &profiler->frame, now_ns);
     divide_passes(profiler);
     add_frame(profiler);
@@ -307,7 +307,7 @@ uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const que
 }
 
 /* Resets the profile: the times of earlier frames, shares and strides. */
-void quern__profile_forget(quern__profiler *profiler)
+void quern__profile_reset(quern__profiler *profiler)
 {
     for (uint32_t i = 0; i < profiler->worker_count; i++) {
         profiler->workers[i].sync_seen_ns = profiler->workers[i].sync_ns;
@@ -323,5 +323,5 @@ void quern__profile_forget(quern__profiler *profiler)
     }
     profiler->frame = (quern_frame_profile){0};
     profiler->observed_count = 0;
-    quern__profile_forget_totals(profiler);
+    quern__profile_reset_totals(profiler);
 }

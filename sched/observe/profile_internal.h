@@ -10,13 +10,13 @@
  * cannot time every call, or even every job, which is a range of chunks. It times the jobs of a pass that a
  * worker runs one after the other together, as a span, once the span is long enough:
  *
- *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one clock read at its end: the next span begins
+ *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one clock read at its end
  *                            one in sample_stride:  | a | b | c |    one clock read after each system
  *
  * Chunks that remain untimed at the end of a pass are counted, and each counts with the last measured
  * duration of a chunk. The time of the jobs of a pass is divided among its systems in the proportion of the
  * sampled chunks; earlier samples count less. The stride is chosen so that samples cost about a thousandth
- * of the pass, a two-hundredth while a trace runs, and a hundredth with hardware counters (counters.h); all
+ * of the pass, a two-hundredth while a trace runs, and a hundredth with hardware counters (hardware_counters.h); all
  * chunks are sampled if they are long. A schedule with `timing` times every call. In a trace each job is
  * timed separately.
  *
@@ -30,7 +30,7 @@
 #include "sched/frame/schedule_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/observe/capture.h"
-#include "sched/observe/counters.h"
+#include "sched/observe/hardware_counters.h"
 #include "sched/observe/trace.h"
 #include "sched/schedule/frame_observer.h"
 
@@ -49,7 +49,8 @@ enum {
 /* Consecutive jobs of a pass on one worker that have not been timed yet. */
 typedef struct quern__span {
     const quern__pass *pass;
-    uint32_t run_count; /* executed_job_count of the worker */
+    /* The worker's executed_job_count when the span began; the span ends when this changes. */
+    uint32_t executed_job_count;
     uint32_t chunk_count;
     uint64_t start_ns;
 } quern__span;
@@ -58,7 +59,7 @@ typedef struct quern__span {
 typedef struct quern__observed_worker {
     _Alignas(QUERN__APART_BYTES) uint64_t lap_start_ns; /* begin of the current observed call */
     uint32_t sample_countdown; /* number of chunks up to and including the next sampled one; 0: not begun */
-    bool is_shown;             /* whether observed calls are recorded in the trace */
+    bool is_recorded;          /* whether observed calls are recorded in the trace */
     bool is_counted;           /* whether observed calls are counted with hardware counters */
     quern__span span;
     uint64_t job_start_ns;  /* begin of the part before or after the items */
@@ -69,8 +70,8 @@ typedef struct quern__observed_worker {
     /* Values that worker 0 keeps between frames. They are on other cache lines, so that the worker's own
      * lines stay in its cache. */
     _Alignas(QUERN__APART_BYTES) uint64_t sync_seen_ns;
-    uint64_t slept_seen_ns;
-    uint64_t dry_seen_ns;
+    uint64_t sleep_seen_ns;
+    uint64_t idle_seen_ns;
     quern_worker_profile profile, profile_total;
 } quern__observed_worker;
 
@@ -78,8 +79,8 @@ typedef struct quern__observed_worker {
 typedef struct quern__pass_profile {
     bool is_named; /* whether its own name and those of its systems are in the trace */
     uint32_t trace_name;
-    uint32_t sample_stride;    /* one of this number of chunks is sampled; 0: unknown */
-    uint32_t span_chunk_count; /* minimum number of chunks of a timed span */
+    uint32_t sample_stride;    /* sampling interval in chunks; 0: unknown */
+    uint32_t span_chunk_count; /* minimum number of chunks per timed span */
     /* Index of the first stage's task in this frame's capture; the other stages follow. */
     uint32_t first_task;
     uint64_t chunk_ns; /* duration of a chunk, or of another item, when it was last measured */
@@ -118,11 +119,11 @@ typedef struct quern__profiler {
     quern_jobs *jobs;        /* pool of the last observed frame, or NULL */
     uint64_t start_ns;
     /* Begin of the segment, and the idle time of worker 0 until then. */
-    uint64_t segment_start_ns, segment_dry_ns;
+    uint64_t segment_start_ns, segment_idle_ns;
     uint64_t segments_ns;    /* duration of this frame's segments minus the idle time of worker 0 in them */
     quern__sync_stage stage; /* current stage of the sync point; SYNC: none */
     uint64_t stage_start_ns;
-    quern__counters counters;
+    quern__hardware_counters counters;
     quern__pass_profile *passes; /* indexed by pass number */
     uint32_t pass_capacity;
     uint64_t passes_version;                     /* the plan's passes_version for which `passes` is valid */
@@ -164,8 +165,8 @@ static inline quern__system_profile *quern__profile_of_system(const quern__profi
 
 /* Returns a copy of the profile of a system; all zero for a system that was added after the last profiled
  * frame. */
-static inline quern__system_profile quern__profile_known_of(const quern__profiler *profiler,
-                                                            const quern__system *system)
+static inline quern__system_profile quern__profile_copy_of(const quern__profiler *profiler,
+                                                           const quern__system *system)
 {
     return system->index < profiler->systems.count ? profiler->systems.items[system->index]
                                                    : (quern__system_profile){0};
@@ -187,9 +188,9 @@ static inline bool quern__stage_is_serial(const quern__stage *stage)
 
 /* ---------------------------------------------------------------------------- profile_frame.c: frames */
 
-/* Resets the sums of earlier frames; quern__profile_forget also resets shares and strides. */
-void quern__profile_forget_totals(quern__profiler *profiler);
-void quern__profile_forget(quern__profiler *profiler);
+/* Resets the sums of earlier frames; quern__profile_reset also resets shares and strides. */
+void quern__profile_reset_totals(quern__profiler *profiler);
+void quern__profile_reset(quern__profiler *profiler);
 
 void quern__profile_begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame);
 void quern__profile_end_frame(quern__frame_observer *observer);
@@ -254,18 +255,18 @@ static inline uint64_t *quern__profile_time_of(const quern__profiler *profiler, 
                                (size_t)system_index * QUERN__TIME_COUNT + what];
 }
 
-static inline uint64_t quern__profile_dry_ns(const quern__profiler *profiler, uint32_t index,
-                                             uint64_t now_ns)
+static inline uint64_t quern__profile_idle_ns(const quern__profiler *profiler, uint32_t index,
+                                              uint64_t now_ns)
 {
     const quern_jobs *jobs = profiler->jobs;
     return jobs != NULL && index < jobs->worker_count ? quern__worker_idle_ns(&jobs->workers[index], now_ns)
                                                       : 0;
 }
 
-static inline void quern__profile_show(const quern__profiler *profiler, uint32_t track,
-                                       const quern__trace_event *event)
+static inline void quern__profile_record_event(const quern__profiler *profiler, uint32_t track,
+                                               const quern__trace_event *event)
 {
-    if (profiler->is_traced) quern__trace_show(profiler->trace, track, event);
+    if (profiler->is_traced) quern__trace_record_if_running(profiler->trace, track, event);
 }
 
 /* Whether samples also read hardware counters. */

@@ -8,10 +8,10 @@
 enum {
     FIRST_STRIDE = 16,
     MAX_STRIDE = 4096,
-    PROFILE_SHARE = 1000, /* samples may cost one of this number of parts of a pass */
+    PROFILE_SHARE = 1000, /* reciprocal of the part of a pass's time that samples may cost */
     TRACE_SHARE = 200,
     COUNTER_SHARE = 100,
-    SHOW_NS = 30, /* approximate duration of recording an event */
+    RECORD_NS = 30, /* approximate duration of recording an event */
     CLOCK_LOOKS = 32
 };
 
@@ -55,7 +55,7 @@ uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const que
     const uint32_t chunk_count = pass->kind == QUERN__PASS_ONCE ? 1 : pass->chunk_count;
     uint64_t call_ns = quern__clock_cost_ns(), share = PROFILE_SHARE;
     if (profiler->is_traced) {
-        call_ns += SHOW_NS;
+        call_ns += RECORD_NS;
         share = TRACE_SHARE;
     }
     if (quern__profile_counts(profiler)) {
@@ -72,7 +72,7 @@ static quern__stretch next_sample(const quern__profiler *profiler, quern__observ
                                   const quern__pass *pass, uint32_t begin, uint32_t end)
 {
     const bool is_sample = worker->sample_countdown == 1;
-    worker->is_shown = is_sample && profiler->is_traced;
+    worker->is_recorded = is_sample && profiler->is_traced;
     worker->is_counted = is_sample && quern__profile_counts(profiler);
     if (is_sample) {
         worker->sample_countdown = stride_of(profiler, pass);
@@ -113,11 +113,11 @@ void quern__profile_begin_calls(quern__frame_observer *observer, uint32_t worker
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     quern__observed_worker *worker = &profiler->workers[worker_index];
-    if (worker->is_counted) quern__counters_begin(&profiler->counters, worker_index);
+    if (worker->is_counted) quern__hardware_counters_begin(&profiler->counters, worker_index);
     worker->lap_start_ns = quern__clock_ns();
 }
 
-static void show_call(const quern__profiler *profiler, const quern__observed_call *call, uint64_t took_ns)
+static void record_call(const quern__profiler *profiler, const quern__observed_call *call, uint64_t took_ns)
 {
     static const quern__trace_kind kinds[] = {[QUERN__CALLBACK_BEGIN] = QUERN__TRACE_BEGIN,
                                               [QUERN__CALLBACK_RUN] = QUERN__TRACE_SYSTEM,
@@ -128,7 +128,7 @@ static void show_call(const quern__profiler *profiler, const quern__observed_cal
                                       .name = quern__profile_of_system(profiler, call->system)->trace_name,
                                       .ordinal = call->ordinal,
                                       .count = call->row_count};
-    quern__profile_show(profiler, call->worker_index, &event);
+    quern__profile_record_event(profiler, call->worker_index, &event);
 }
 
 /* A call begins when the previous one ended. */
@@ -141,42 +141,42 @@ void quern__profile_end_call(quern__frame_observer *observer, const quern__obser
     const uint64_t cost_ns = profiler->is_timing ? 0 : quern__clock_cost_ns();
     const uint64_t call_ns = took_ns > cost_ns ? took_ns - cost_ns : 0;
     *quern__profile_time_of(profiler, call->worker_index, call->system->index, what) += call_ns;
-    if (worker->is_shown) show_call(profiler, call, took_ns);
+    if (worker->is_recorded) record_call(profiler, call, took_ns);
     worker->lap_start_ns = now_ns;
     if (!worker->is_counted) return;
-    quern__counters_add(&profiler->counters, call->worker_index, call->system->index, call_ns);
-    worker->lap_start_ns = quern__clock_ns(); /* excludes the duration of the reading */
+    quern__hardware_counters_add(&profiler->counters, call->worker_index, call->system->index, call_ns);
+    worker->lap_start_ns = quern__clock_ns(); /* the next call begins after the reading */
 }
 
 /* ---------------------------------------------------------------------------------------------- jobs */
 
-static uint32_t run_count_of(const quern__profiler *profiler, uint32_t worker_index)
+static uint32_t executed_job_count_of(const quern__profiler *profiler, uint32_t worker_index)
 {
     return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].executed_job_count : 0;
 }
 
 /* Makes the capture observe loops inside of work that one thread runs, for forecasts. Only in frames on one
  * thread, where the duration of a loop is the sum of its pieces. */
-static void watch_loops(const quern__profiler *profiler, const quern__observed_job *job)
+static void observe_loops(const quern__profiler *profiler, const quern__observed_job *job)
 {
     const quern__pass *pass = job->pass;
     if (profiler->jobs == NULL || profiler->frame.thread_count != 1) return;
     if (job->callback == QUERN__CALLBACK_BEGIN)
-        quern__capture_expect_loops(profiler->capture, quern__profile_task_of(profiler, &pass->stages[0]),
-                                    QUERN__TASK_BEFORE);
+        quern__capture_set_loop_owner(profiler->capture, quern__profile_task_of(profiler, &pass->stages[0]),
+                                      QUERN__TASK_BEFORE);
     else if (job->callback == QUERN__CALLBACK_END)
-        quern__capture_expect_loops(profiler->capture,
-                                    quern__profile_task_of(profiler, &pass->stages[pass->stage_count - 1]),
-                                    QUERN__TASK_AFTER);
+        quern__capture_set_loop_owner(
+            profiler->capture, quern__profile_task_of(profiler, &pass->stages[pass->stage_count - 1]),
+            QUERN__TASK_AFTER);
     else if (quern__stage_is_serial(job->stage))
-        quern__capture_expect_loops(profiler->capture, quern__profile_task_of(profiler, job->stage),
-                                    QUERN__TASK_ITEM);
+        quern__capture_set_loop_owner(profiler->capture, quern__profile_task_of(profiler, job->stage),
+                                      QUERN__TASK_ITEM);
     else
         return;
     profiler->jobs->workers[job->worker_index].loop_observer = &profiler->capture->loop_observer;
 }
 
-static void unwatch_loops(const quern__profiler *profiler, const quern__observed_job *job)
+static void stop_observing_loops(const quern__profiler *profiler, const quern__observed_job *job)
 {
     if (profiler->jobs != NULL) profiler->jobs->workers[job->worker_index].loop_observer = NULL;
 }
@@ -191,12 +191,13 @@ static void begin_items(const quern__profiler *profiler, const quern__observed_j
     if (samples && (worker->sample_countdown == 0 || worker->sample_countdown > stride_of(profiler, pass)))
         worker->sample_countdown = stride_of(profiler, pass);
     if (profiler->capture != NULL) worker->item_start_ns = quern__clock_ns();
-    const uint32_t run_count = run_count_of(profiler, job->worker_index);
+    const uint32_t executed_job_count = executed_job_count_of(profiler, job->worker_index);
     const quern__span *span = &worker->span;
-    const bool goes_on =
-        span->pass == pass && span->run_count == run_count && span->start_ns >= profiler->start_ns;
-    if (goes_on && !profiler->is_traced) return;
-    worker->span = (quern__span){.pass = pass, .run_count = run_count, .start_ns = quern__clock_ns()};
+    const bool continues_span = span->pass == pass && span->executed_job_count == executed_job_count &&
+                                span->start_ns >= profiler->start_ns;
+    if (continues_span && !profiler->is_traced) return;
+    worker->span = (quern__span){
+        .pass = pass, .executed_job_count = executed_job_count, .start_ns = quern__clock_ns()};
 }
 
 void quern__profile_begin_job(quern__frame_observer *observer, const quern__observed_job *job)
@@ -204,18 +205,18 @@ void quern__profile_begin_job(quern__frame_observer *observer, const quern__obse
     const quern__profiler *profiler = quern__profiler_of(observer);
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
     worker->is_counted = false;
-    if (profiler->capture != NULL) watch_loops(profiler, job);
+    if (profiler->capture != NULL) observe_loops(profiler, job);
     if (job->callback == QUERN__CALLBACK_RUN) {
         if (profiler->is_on) begin_items(profiler, job);
         return;
     }
-    worker->is_shown = profiler->is_traced;
+    worker->is_recorded = profiler->is_traced;
     quern__profile_begin_calls(observer, job->worker_index);
     worker->job_start_ns = worker->lap_start_ns;
 }
 
-static void show_job(const quern__profiler *profiler, const quern__observed_job *job, uint64_t begin_ns,
-                     uint64_t took_ns)
+static void record_job(const quern__profiler *profiler, const quern__observed_job *job, uint64_t begin_ns,
+                       uint64_t took_ns)
 {
     const quern__trace_event event = {.begin_ns = begin_ns,
                                       .duration_ns = took_ns,
@@ -223,7 +224,7 @@ static void show_job(const quern__profiler *profiler, const quern__observed_job 
                                       .name = quern__profile_of_pass(profiler, job->pass)->trace_name,
                                       .ordinal = job->begin,
                                       .count = job->end - job->begin};
-    quern__profile_show(profiler, job->worker_index, &event);
+    quern__profile_record_event(profiler, job->worker_index, &event);
 }
 
 static void end_items(const quern__profiler *profiler, const quern__observed_job *job)
@@ -243,7 +244,7 @@ static void end_items(const quern__profiler *profiler, const quern__observed_job
     times[QUERN__TIME_JOBS] += took_ns;
     times[QUERN__TIME_COUNTED] -= span->chunk_count;
     if (chunk_ns > times[QUERN__TIME_LONGEST]) times[QUERN__TIME_LONGEST] = chunk_ns;
-    show_job(profiler, job, span->start_ns, took_ns);
+    record_job(profiler, job, span->start_ns, took_ns);
     span->start_ns = now_ns;
     span->chunk_count = 0;
 }
@@ -252,7 +253,7 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
-    if (profiler->capture != NULL) unwatch_loops(profiler, job);
+    if (profiler->capture != NULL) stop_observing_loops(profiler, job);
     if (job->callback == QUERN__CALLBACK_RUN) {
         end_items(profiler, job);
         return;

@@ -8,8 +8,8 @@
 /* Calls of the thread that runs the frame: segments and sync points. */
 
 enum {
-    SPAN_LOOKS = 500, /* a span is timed if it is longer than this number of clock reads, */
-    MIN_SPANS = 16    /* but a span is at most one of this number of parts of a pass */
+    SPAN_LOOKS = 500, /* minimum length of a timed span, in clock reads */
+    MIN_SPANS = 16    /* minimum number of timed spans per pass; limits SPAN_LOOKS */
 };
 
 /* --------------------------------------------------------------------------------------------- names */
@@ -51,8 +51,8 @@ void quern__profile_begin_segment(quern__frame_observer *observer, const quern__
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
     profiler->segment_start_ns = quern__clock_ns();
-    profiler->segment_dry_ns =
-        quern__profile_dry_ns(profiler, profiler->caller_index, profiler->segment_start_ns);
+    profiler->segment_idle_ns =
+        quern__profile_idle_ns(profiler, profiler->caller_index, profiler->segment_start_ns);
     /* Work of the caller before this segment is not part of a span. */
     profiler->workers[profiler->caller_index].span.pass = NULL;
     for (uint32_t i = 0; i < segment->passes.count; i++)
@@ -103,7 +103,8 @@ static void learn(const quern__profiler *profiler, const quern__pass *pass, cons
         quern__profile_choose_stride(profiler, pass, profile->chunk_ns * pass->item_count + 1);
 }
 
-/* Returns the duration of the pass with one thread per chunk: the longest chunk of each stage. */
+/* Estimates the duration of the pass with one thread per chunk: the longest chunk once per stage, at most
+ * busy_ns. */
 static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint64_t chunk_ns,
                          uint64_t busy_ns)
 {
@@ -140,7 +141,7 @@ void quern__profile_end_segment(quern__frame_observer *observer, const quern__se
     const uint64_t now_ns = quern__clock_ns();
     profiler->segments_ns +=
         now_ns - profiler->segment_start_ns -
-        (quern__profile_dry_ns(profiler, profiler->caller_index, now_ns) - profiler->segment_dry_ns);
+        (quern__profile_idle_ns(profiler, profiler->caller_index, now_ns) - profiler->segment_idle_ns);
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         const quern__pass *pass = segment->passes.items[i];
         quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
@@ -156,8 +157,8 @@ void quern__profile_end_segment(quern__frame_observer *observer, const quern__se
 
 /* --------------------------------------------------------------------------------------- sync points */
 
-static void show_stage(const quern__profiler *profiler, quern__sync_stage stage, uint32_t track,
-                       uint64_t start_ns, uint64_t end_ns, uint32_t count)
+static void record_stage(const quern__profiler *profiler, quern__sync_stage stage, uint32_t track,
+                         uint64_t start_ns, uint64_t end_ns, uint32_t count)
 {
     const quern__trace_event event = {.begin_ns = start_ns,
                                       .duration_ns = end_ns - start_ns,
@@ -165,7 +166,7 @@ static void show_stage(const quern__profiler *profiler, quern__sync_stage stage,
                                       .name = QUERN__TRACE_NO_NAME,
                                       .ordinal = stage,
                                       .count = count};
-    quern__profile_show(profiler, track, &event);
+    quern__profile_record_event(profiler, track, &event);
 }
 
 static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
@@ -187,7 +188,7 @@ static void end_stage(quern__profiler *profiler, uint64_t now_ns)
 {
     if (profiler->stage == QUERN__STAGE_SYNC) return;
     *stage_time(&profiler->frame, profiler->stage) += now_ns - profiler->stage_start_ns;
-    show_stage(profiler, profiler->stage, profiler->caller_index, profiler->stage_start_ns, now_ns, 0);
+    record_stage(profiler, profiler->stage, profiler->caller_index, profiler->stage_start_ns, now_ns, 0);
 }
 
 void quern__profile_begin_sync(quern__frame_observer *observer)
@@ -214,7 +215,7 @@ void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns,
     end_stage(profiler, now_ns);
     profiler->frame.sync_ns += now_ns - begin_ns;
     profiler->frame.critical_path_ns += now_ns - begin_ns;
-    show_stage(profiler, QUERN__STAGE_SYNC, profiler->caller_index, begin_ns, now_ns, command_count);
+    record_stage(profiler, QUERN__STAGE_SYNC, profiler->caller_index, begin_ns, now_ns, command_count);
     if (profiler->capture == NULL) return;
     quern__capture_add_gap(profiler->capture, now_ns);
     quern__capture_finish_segment(profiler->capture, now_ns);
@@ -242,5 +243,5 @@ void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_in
     if (profiler->capture != NULL) quern__capture_end_part(profiler->capture, now_ns - begin_ns);
     if (worker_index == profiler->caller_index) return;
     profiler->workers[worker_index].sync_ns += now_ns - begin_ns;
-    show_stage(profiler, profiler->stage, worker_index, begin_ns, now_ns, 0);
+    record_stage(profiler, profiler->stage, worker_index, begin_ns, now_ns, 0);
 }

@@ -44,7 +44,7 @@ static void write_frame(const profile_writer *writer)
 
 static void write_system(const profile_writer *writer, const quern__system *system)
 {
-    const quern__system_profile profile = quern__profile_known_of(writer->profiler, system);
+    const quern__system_profile profile = quern__profile_copy_of(writer->profiler, system);
     quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
                  mean_us(writer, profile.total_ns),
                  share_of(profile.total_ns, writer->profiler->total.workers.busy_ns),
@@ -76,7 +76,7 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     const quern_system handle = {.bits = system->index + 1};
     if (quern_schedule_get_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
-    const uint64_t entity_count = quern__profile_known_of(writer->profiler, system).total_entity_count;
+    const uint64_t entity_count = quern__profile_copy_of(writer->profiler, system).total_entity_count;
     const bool has_entities = entity_count > 0;
     const double share = has_entities ? (double)entity_count / writer->frames : 1;
     quern__print(writer->printer, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");

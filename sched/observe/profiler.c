@@ -96,7 +96,7 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     const bool was_on = profiler->is_on, was_traced = profiler->is_traced;
-    profiler->is_traced = quern__trace_wants(profiler->trace);
+    profiler->is_traced = quern__trace_is_recording(profiler->trace);
     profiler->is_on = profiler->is_profiling || profiler->is_traced || profiler->capture != NULL;
     observer->is_looking = profiler->is_on || profiler->is_timing;
     observer->wants_parts = profiler->capture != NULL;
@@ -104,8 +104,9 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
     quern_result result = quern__profile_reserve(profiler);
     if (result == QUERN_OK) result = reserve_workers(profiler, worker_count);
     if (result == QUERN_OK)
-        result = quern__counters_reserve(&profiler->counters, worker_count, profiler->plan->systems.count,
-                                         quern__plan_allocator(profiler->plan));
+        result = quern__hardware_counters_reserve(&profiler->counters, worker_count,
+                                                  profiler->plan->systems.count,
+                                                  quern__plan_allocator(profiler->plan));
     if (result != QUERN_OK) return result;
     if (profiler->is_traced != was_traced) profiler->observed_count = 0; /* a trace needs more samples */
     for (uint32_t i = 0; i < profiler->worker_count && profiler->is_on != was_on; i++)
@@ -118,7 +119,7 @@ static void destroy(quern__frame_observer *observer)
     quern__profiler *profiler = quern__profiler_of(observer);
     const quern_allocator *allocator = quern__plan_allocator(profiler->plan);
     quern__trace_remove_schedule(profiler->trace);
-    quern__counters_release(&profiler->counters, allocator);
+    quern__hardware_counters_release(&profiler->counters, allocator);
     release_workers(profiler);
     release_passes(profiler);
     quern__array_release(allocator, &profiler->systems);
@@ -177,7 +178,7 @@ quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
     if (result != QUERN_OK) return result;
     quern__profiler *profiler = quern__schedule_profiler(schedule);
     profiler->is_profiling = is_on;
-    quern__profile_forget(profiler);
+    quern__profile_reset(profiler);
     return QUERN_OK;
 }
 
@@ -197,11 +198,11 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
     quern__profiler *profiler = quern__schedule_profiler(schedule);
     const quern_allocator *allocator = quern__plan_allocator(profiler->plan);
     if (result == QUERN_OK && source != NULL)
-        result = quern__counters_start(&profiler->counters, source, allocator);
+        result = quern__hardware_counters_start(&profiler->counters, source, allocator);
     if (result != QUERN_OK) return result;
-    if (source == NULL) quern__counters_release(&profiler->counters, allocator);
+    if (source == NULL) quern__hardware_counters_release(&profiler->counters, allocator);
     profiler->observed_count = 0; /* strides are measured again */
-    quern__profile_forget_totals(profiler);
+    quern__profile_reset_totals(profiler);
     return QUERN_OK;
 }
 
@@ -219,8 +220,9 @@ quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, qu
     const quern__system *counted = profiler->plan->systems.items[system.bits - 1];
     const double frames = (double)profiler->frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
-        out_counts[i] = quern__counters_rate(&profiler->counters, counted->index, (quern_hardware_event)i) *
-                        (double)quern__profile_known_of(profiler, counted).total_ns / frames;
+        out_counts[i] =
+            quern__hardware_counters_rate(&profiler->counters, counted->index, (quern_hardware_event)i) *
+            (double)quern__profile_copy_of(profiler, counted).total_ns / frames;
     return QUERN_OK;
 }
 

@@ -58,7 +58,7 @@ static bool open_track(const quern_trace *trace, quern__trace_track *track)
     atomic_init(&track->depth, 0);
     track->slots = slots;
     track->name[0] = '\0';
-    memset(track->seen, 0, sizeof track->seen);
+    memset(track->cached_names, 0, sizeof track->cached_names);
     return true;
 }
 
@@ -99,7 +99,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
-    *trace = (quern_trace){.observer.report = quern__trace_show_job,
+    *trace = (quern_trace){.observer.report = quern__trace_record_job,
                            .track_count = filled.track_count,
                            .capacity = power_of_two_from(filled.events_per_track),
                            .allocator = filled.allocator};
@@ -249,7 +249,7 @@ void quern_trace_start(quern_trace *trace)
         atomic_store_explicit(&track->start_head, head, memory_order_release);
     }
     atomic_store_explicit(&trace->start_ns, quern__clock_ns(), memory_order_relaxed);
-    atomic_store_explicit(&trace->told, 0, memory_order_relaxed);
+    atomic_store_explicit(&trace->reported_messages, 0, memory_order_relaxed);
     atomic_store_explicit(&trace->observer.is_recording, true, memory_order_relaxed);
 }
 
@@ -261,7 +261,7 @@ void quern_trace_stop(quern_trace *trace)
 
 bool quern_trace_is_running(const quern_trace *trace)
 {
-    return quern__trace_wants(trace);
+    return quern__trace_is_recording(trace);
 }
 
 /* Release: pairs with the reader's acquire of the word, see trace.h. */
@@ -284,36 +284,36 @@ void quern__trace_record(quern_trace *trace, uint32_t track_index, const quern__
     atomic_store_explicit(&track->head, head + 1, memory_order_release);
 }
 
-/* Relaxed: see quern__trace_wants. */
+/* Relaxed: see quern__trace_is_recording. */
 static bool is_of_start(const quern_trace *trace, uint64_t begin_ns)
 {
     return begin_ns >= atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
 }
 
-void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event)
+void quern__trace_record_if_running(quern_trace *trace, uint32_t track, const quern__trace_event *event)
 {
-    if (!quern__trace_wants(trace) || track >= trace->track_count) return;
+    if (!quern__trace_is_recording(trace) || track >= trace->track_count) return;
     if (is_of_start(trace, event->begin_ns)) quern__trace_record(trace, track, event);
 }
 
 /* ------------------------------------------------------------------------------------------- zones */
 
 /* Relaxed: one message more or less does no harm. */
-static bool is_told(const quern_trace *trace, uint32_t what)
+static bool was_reported(const quern_trace *trace, uint32_t what)
 {
-    return (atomic_load_explicit(&trace->told, memory_order_relaxed) & what) != 0;
+    return (atomic_load_explicit(&trace->reported_messages, memory_order_relaxed) & what) != 0;
 }
 
 /* Returns true for the first report since the start. Relaxed: only one caller may be the first, and no data
  * is published with it. */
-static bool begin_telling(quern_trace *trace, uint32_t what)
+static bool begin_report(quern_trace *trace, uint32_t what)
 {
-    return (atomic_fetch_or_explicit(&trace->told, what, memory_order_relaxed) & what) == 0;
+    return (atomic_fetch_or_explicit(&trace->reported_messages, what, memory_order_relaxed) & what) == 0;
 }
 
 static QUERN__SLOW_PATH void report_track(quern_trace *trace, uint32_t track)
 {
-    if (is_told(trace, QUERN__TOLD_TRACK) || !begin_telling(trace, QUERN__TOLD_TRACK)) return;
+    if (was_reported(trace, QUERN__REPORTED_TRACK) || !begin_report(trace, QUERN__REPORTED_TRACK)) return;
     (void)quern__violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_trace_zone_begin: track %u, and the trace has %u; raise track_count in its "
@@ -323,7 +323,8 @@ static QUERN__SLOW_PATH void report_track(quern_trace *trace, uint32_t track)
 
 static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_trace_zone *zone)
 {
-    if (is_told(trace, QUERN__TOLD_CROSSING) || !begin_telling(trace, QUERN__TOLD_CROSSING)) return;
+    if (was_reported(trace, QUERN__REPORTED_CROSSING) || !begin_report(trace, QUERN__REPORTED_CROSSING))
+        return;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__trace_copy_name(trace, zone->name, name);
     (void)quern__violation(
@@ -334,10 +335,11 @@ static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_tra
         name, zone->track);
 }
 
-void quern__trace_expect_workers(quern_trace *trace, uint32_t worker_count)
+void quern__trace_check_worker_count(quern_trace *trace, uint32_t worker_count)
 {
-    if (trace == NULL || worker_count <= trace->track_count || is_told(trace, QUERN__TOLD_WORKERS)) return;
-    if (!begin_telling(trace, QUERN__TOLD_WORKERS)) return;
+    if (trace == NULL || worker_count <= trace->track_count || was_reported(trace, QUERN__REPORTED_WORKERS))
+        return;
+    if (!begin_report(trace, QUERN__REPORTED_WORKERS)) return;
     quern__log(
         QUERN_LOG_WARNING,
         "a frame runs on %u threads, and the trace has tracks for %u: the others are left out; raise "
@@ -365,7 +367,7 @@ static void leave_zone(const quern_trace_zone *zone)
 
 quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name)
 {
-    if (!quern__trace_wants(trace)) return (quern_trace_zone){0};
+    if (!quern__trace_is_recording(trace)) return (quern_trace_zone){0};
     if (track >= trace->track_count) {
         report_track(trace, track);
         return (quern_trace_zone){0};
@@ -379,13 +381,13 @@ quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint
 
 void quern_trace_zone_end(const quern_trace_zone *zone)
 {
-    if (zone == NULL || !quern__trace_wants(zone->trace)) return;
+    if (zone == NULL || !quern__trace_is_recording(zone->trace)) return;
     const quern__trace_event event = {.begin_ns = zone->begin_ns,
                                       .duration_ns = quern__clock_ns() - zone->begin_ns,
                                       .kind = QUERN__TRACE_ZONE,
                                       .name = zone->name};
     if (QUERN_CHECKS && is_of_start(zone->trace, zone->begin_ns)) leave_zone(zone);
-    quern__trace_show(zone->trace, zone->track, &event);
+    quern__trace_record_if_running(zone->trace, zone->track, &event);
 }
 
 /* ----------------------------------------------------------------------------------------- reading */

@@ -64,21 +64,21 @@ typedef struct quern__trace_slot {
 } quern__trace_slot;
 
 /* Cache of the names that a track has recorded: it saves searching for them under the mutex. */
-typedef struct quern__trace_seen {
+typedef struct quern__trace_cached_name {
     char text[QUERN_MAX_NAME_BYTES + 1]; /* empty if the entry is unused */
     uint32_t number;
-} quern__trace_seen;
+} quern__trace_cached_name;
 
-enum { QUERN__TRACE_SEEN_COUNT = 16 }; /* a power of two */
+enum { QUERN__TRACE_CACHED_NAME_COUNT = 16 }; /* a power of two */
 
 typedef struct quern__trace_track {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t head; /* number of events ever written */
     _Atomic uint64_t start_head;                        /* head at the last start */
     /* Number of open zones; written by the track's thread, in builds with QUERN_CHECKS. */
     _Atomic uint32_t depth;
-    quern__trace_slot *slots;                        /* [capacity] */
-    char name[QUERN_MAX_NAME_BYTES + 1];             /* protected by the trace's mutex; empty: "worker N" */
-    quern__trace_seen seen[QUERN__TRACE_SEEN_COUNT]; /* used by the writer only */
+    quern__trace_slot *slots;            /* [capacity] */
+    char name[QUERN_MAX_NAME_BYTES + 1]; /* protected by the trace's mutex; empty: "worker N" */
+    quern__trace_cached_name cached_names[QUERN__TRACE_CACHED_NAME_COUNT]; /* used by the writer only */
 } quern__trace_track;
 
 typedef struct quern__trace_name {
@@ -86,15 +86,15 @@ typedef struct quern__trace_name {
 } quern__trace_name;
 
 /* Messages that are reported once per start of the trace, because there may be thousands of zones. */
-enum { QUERN__TOLD_TRACK = 1, QUERN__TOLD_CROSSING = 2, QUERN__TOLD_WORKERS = 4 };
+enum { QUERN__REPORTED_TRACK = 1, QUERN__REPORTED_CROSSING = 2, QUERN__REPORTED_WORKERS = 4 };
 
 struct quern_trace {
     _Alignas(QUERN__APART_BYTES) quern__observer observer; /* first member: pools use only this */
     /* Messages reported since the start (QUERN__REPORTED_). */
-    _Atomic uint32_t told;
+    _Atomic uint32_t reported_messages;
     _Atomic uint64_t start_ns; /* events that began earlier are not recorded */
     uint32_t track_count;
-    uint32_t capacity; /* of each ring; a power of two */
+    uint32_t capacity; /* number of slots per ring; a power of two */
     quern__trace_track *tracks;
     quern_allocator allocator;
     pthread_mutex_t mutex; /* protects names */
@@ -119,11 +119,11 @@ void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[
 uint32_t quern__trace_number_of(quern_trace *trace, const char *name);
 
 /* Records an event of a pool; the callback of quern__observer. */
-void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
-                           const char *name, uint64_t begin_ns, uint32_t count);
+void quern__trace_record_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                             const char *name, uint64_t begin_ns, uint32_t count);
 
 /* Whether the trace records events. */
-static inline bool quern__trace_wants(const quern_trace *trace)
+static inline bool quern__trace_is_recording(const quern_trace *trace)
 {
     return trace != NULL && quern__observer_is_recording(&trace->observer);
 }
@@ -133,11 +133,11 @@ void quern__trace_record(quern_trace *trace, uint32_t track, const quern__trace_
 
 /* Records an event if the trace is running, has the track, and was running when the event began. `trace`
  * may be NULL. */
-void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event);
+void quern__trace_record_if_running(quern_trace *trace, uint32_t track, const quern__trace_event *event);
 
 /* Warns once per start if there are more workers than tracks. `trace` may be NULL. Called by the thread
  * that runs the frame. */
-void quern__trace_expect_workers(quern_trace *trace, uint32_t worker_count);
+void quern__trace_check_worker_count(quern_trace *trace, uint32_t worker_count);
 
 /* Returns the number of the oldest event that can be read completely for this value of head. */
 static inline uint64_t quern__trace_oldest_whole(const quern_trace *trace, uint64_t head)

@@ -22,12 +22,12 @@ static void copy_text(const char *name, char text[QUERN_MAX_NAME_BYTES + 1])
     text[length] = '\0';
 }
 
-static quern__trace_seen *seen_of(quern__trace_track *track, const char *text)
+static quern__trace_cached_name *cache_entry_of(quern__trace_track *track, const char *text)
 {
     uint32_t hash = 2166136261u;
     for (const char *byte = text; *byte != '\0'; byte++)
         hash = (hash ^ (unsigned char)*byte) * 16777619u;
-    return &track->seen[(hash >> 16) & (QUERN__TRACE_SEEN_COUNT - 1)];
+    return &track->cached_names[(hash >> 16) & (QUERN__TRACE_CACHED_NAME_COUNT - 1)];
 }
 
 /* Returns the number of a name. An empty name counts as none. */
@@ -36,7 +36,7 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
     char text[QUERN_MAX_NAME_BYTES + 1];
     copy_text(name, text);
     if (text[0] == '\0') return QUERN__TRACE_NO_NAME;
-    quern__trace_seen *seen = seen_of(track, text);
+    quern__trace_cached_name *seen = cache_entry_of(track, text);
     if (strcmp(seen->text, text) == 0) return seen->number;
     const uint32_t number = quern__trace_number_of(trace, text);
     if (number == QUERN__TRACE_NO_NAME) return number;
@@ -46,8 +46,8 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
 }
 
 /* The track index is the worker index. */
-void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
-                           const char *name, uint64_t begin_ns, uint32_t count)
+void quern__trace_record_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                             const char *name, uint64_t begin_ns, uint32_t count)
 {
     static const quern__trace_kind kinds[] = {[QUERN__JOB_EVENT_STEAL] = QUERN__TRACE_STEAL,
                                               [QUERN__JOB_EVENT_SLEEP] = QUERN__TRACE_SLEEP,
@@ -61,5 +61,5 @@ void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, que
                                 .count = count};
     if (name != NULL && worker_index < trace->track_count)
         shown.name = number_of(trace, &trace->tracks[worker_index], name);
-    quern__trace_show(trace, worker_index, &shown);
+    quern__trace_record_if_running(trace, worker_index, &shown);
 }

@@ -434,7 +434,7 @@ Test(forecast, loops_of_a_serial_system_are_shared)
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 1000);
     capture->tasks.items[0].is_serial = true;
-    quern__capture_expect_loops(capture, 0, QUERN__TASK_ITEM);
+    quern__capture_set_loop_owner(capture, 0, QUERN__TASK_ITEM);
     add_loop(capture, 4, 400);
     add_loop(capture, 1, 500); /* as many pieces as there are threads */
     assert_frame(capture, &no_costs, 1, 1000);
@@ -456,9 +456,9 @@ Test(forecast, loops_before_and_after_items_are_shared)
     quern__task *task = add_task(capture, "a", 100, 10);
     task->before_ns = 300;
     task->after_ns = 1000;
-    quern__capture_expect_loops(capture, 0, QUERN__TASK_BEFORE);
+    quern__capture_set_loop_owner(capture, 0, QUERN__TASK_BEFORE);
     add_loop(capture, 2, 200);
-    quern__capture_expect_loops(capture, 0, QUERN__TASK_AFTER);
+    quern__capture_set_loop_owner(capture, 0, QUERN__TASK_AFTER);
     add_loop(capture, 1, 800);
     assert_frame(capture, &no_costs, 1, 2300);
     assert_frame(capture, &no_costs, 2, 200 + 500 + 600);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/counters.h"
+#include "sched/observe/hardware_counters.h"
 
 #include "sched/jobs/thread.h"
 
@@ -22,7 +22,7 @@ static uint64_t this_thread(void)
 }
 
 /* Measures the events that two consecutive readings count. */
-static void measure_bias(const quern_hardware_source *source, quern__worker_counters *worker)
+static void measure_bias(const quern_hardware_source *source, quern__worker_hardware_counters *worker)
 {
     quern_hardware_reading from, to;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
@@ -39,7 +39,7 @@ static void measure_bias(const quern_hardware_source *source, quern__worker_coun
 }
 
 /* Opens the counters of the calling thread. Does not retry on a thread that could not open them. */
-static bool is_open(const quern__counters *counters, quern__worker_counters *worker)
+static bool is_open(const quern__hardware_counters *counters, quern__worker_hardware_counters *worker)
 {
     if (worker->thread == this_thread()) return worker->counters != NULL;
     if (worker->counters != NULL) counters->source.close(worker->counters);
@@ -54,14 +54,14 @@ static bool is_open(const quern__counters *counters, quern__worker_counters *wor
 
 /* ----------------------------------------------------------------------------------------- counting */
 
-void quern__counters_begin(const quern__counters *counters, uint32_t worker_index)
+void quern__hardware_counters_begin(const quern__hardware_counters *counters, uint32_t worker_index)
 {
-    quern__worker_counters *worker = &counters->items[worker_index];
+    quern__worker_hardware_counters *worker = &counters->items[worker_index];
     worker->is_reading =
         is_open(counters, worker) && counters->source.read(worker->counters, &worker->last);
 }
 
-static void add_event(quern__worker_counters *worker, quern__count_sum *sum,
+static void add_event(quern__worker_hardware_counters *worker, quern__hardware_count_sum *sum,
                       const quern_hardware_reading *now, int event, uint64_t took_ns)
 {
     const double count = quern_hardware_difference(&worker->last, now, (quern_hardware_event)event);
@@ -70,10 +70,10 @@ static void add_event(quern__worker_counters *worker, quern__count_sum *sum,
     sum->covered_ns[event] += (double)took_ns;
 }
 
-void quern__counters_add(const quern__counters *counters, uint32_t worker_index, uint32_t system_index,
-                         uint64_t took_ns)
+void quern__hardware_counters_add(const quern__hardware_counters *counters, uint32_t worker_index,
+                                  uint32_t system_index, uint64_t took_ns)
 {
-    quern__worker_counters *worker = &counters->items[worker_index];
+    quern__worker_hardware_counters *worker = &counters->items[worker_index];
     quern_hardware_reading now;
     if (!worker->is_reading) return;
     worker->is_reading = counters->source.read(worker->counters, &now);
@@ -83,8 +83,8 @@ void quern__counters_add(const quern__counters *counters, uint32_t worker_index,
     worker->last = now;
 }
 
-double quern__counters_rate(const quern__counters *counters, uint32_t system_index,
-                            quern_hardware_event event)
+double quern__hardware_counters_rate(const quern__hardware_counters *counters, uint32_t system_index,
+                                     quern_hardware_event event)
 {
     double counts = 0, covered_ns = 0;
     for (uint32_t i = 0; i < counters->worker_count && system_index < counters->system_count; i++) {
@@ -99,39 +99,42 @@ double quern__counters_rate(const quern__counters *counters, uint32_t system_ind
 /* The block has the workers, followed by the sums of each worker. */
 static size_t block_bytes(uint32_t worker_count, uint32_t system_count)
 {
-    return worker_count * (sizeof(quern__worker_counters) + system_count * sizeof(quern__count_sum));
+    return worker_count *
+           (sizeof(quern__worker_hardware_counters) + system_count * sizeof(quern__hardware_count_sum));
 }
 
-static void point_to_sums(quern__worker_counters *counters, uint32_t worker_count, uint32_t system_count)
+static void point_to_sums(quern__worker_hardware_counters *counters, uint32_t worker_count,
+                          uint32_t system_count)
 {
-    quern__count_sum *sums = (quern__count_sum *)(void *)(counters + worker_count);
+    quern__hardware_count_sum *sums = (quern__hardware_count_sum *)(void *)(counters + worker_count);
     for (uint32_t i = 0; i < worker_count; i++)
         counters[i].sums = sums + (size_t)i * system_count;
 }
 
-static void copy_worker(quern__worker_counters *target, const quern__worker_counters *source,
-                        uint32_t system_count)
+static void copy_worker(quern__worker_hardware_counters *target,
+                        const quern__worker_hardware_counters *source, uint32_t system_count)
 {
-    quern__count_sum *sums = target->sums;
+    quern__hardware_count_sum *sums = target->sums;
     memcpy(sums, source->sums, system_count * sizeof *sums);
     *target = *source;
     target->sums = sums;
 }
 
-static void release_block(const quern__counters *counters, const quern_allocator *allocator)
+static void release_block(const quern__hardware_counters *counters, const quern_allocator *allocator)
 {
     quern__release(allocator, counters->items, block_bytes(counters->worker_count, counters->system_count),
-                   _Alignof(quern__worker_counters));
+                   _Alignof(quern__worker_hardware_counters));
 }
 
-quern_result quern__counters_reserve(quern__counters *counters, uint32_t worker_count,
-                                     uint32_t system_count, const quern_allocator *allocator)
+quern_result quern__hardware_counters_reserve(quern__hardware_counters *counters, uint32_t worker_count,
+                                              uint32_t system_count, const quern_allocator *allocator)
 {
     if (!counters->is_on) return QUERN_OK;
     if (worker_count <= counters->worker_count && system_count <= counters->system_count) return QUERN_OK;
     if (worker_count < counters->worker_count) worker_count = counters->worker_count;
     const size_t bytes = block_bytes(worker_count, system_count);
-    quern__worker_counters *items = quern__allocate(allocator, bytes, _Alignof(quern__worker_counters));
+    quern__worker_hardware_counters *items =
+        quern__allocate(allocator, bytes, _Alignof(quern__worker_hardware_counters));
     if (items == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the counts of %u systems",
                            system_count);
@@ -146,18 +149,19 @@ quern_result quern__counters_reserve(quern__counters *counters, uint32_t worker_
     return QUERN_OK;
 }
 
-void quern__counters_forget(quern__counters *counters)
+void quern__hardware_counters_reset(quern__hardware_counters *counters)
 {
     for (uint32_t i = 0; i < counters->worker_count; i++)
-        memset((void *)counters->items[i].sums, 0, counters->system_count * sizeof(quern__count_sum));
+        memset((void *)counters->items[i].sums, 0,
+               counters->system_count * sizeof(quern__hardware_count_sum));
 }
 
-void quern__counters_release(quern__counters *counters, const quern_allocator *allocator)
+void quern__hardware_counters_release(quern__hardware_counters *counters, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < counters->worker_count; i++)
         if (counters->items[i].counters != NULL) counters->source.close(counters->items[i].counters);
     release_block(counters, allocator);
-    *counters = (quern__counters){0};
+    *counters = (quern__hardware_counters){0};
 }
 
 /* Returns the duration of a reading, or 0 if the counters cannot be read. */
@@ -175,8 +179,9 @@ static uint64_t time_reading(const quern_hardware_source *source, void *counters
 }
 
 /* Tries the source on this thread, so that an error is reported here and not in a frame. */
-quern_result quern__counters_start(quern__counters *counters, const quern_hardware_source *source,
-                                   const quern_allocator *allocator)
+quern_result quern__hardware_counters_start(quern__hardware_counters *counters,
+                                            const quern_hardware_source *source,
+                                            const quern_allocator *allocator)
 {
     void *opened;
     const quern_result result = source->open(source->user_data, QUERN_HARDWARE_THREAD, &opened);
@@ -188,7 +193,7 @@ quern_result quern__counters_start(quern__counters *counters, const quern_hardwa
             QUERN_ERROR_UNAVAILABLE,
             "quern_schedule_set_counting: hardware counters are not available: they cannot be "
             "read");
-    quern__counters_release(counters, allocator);
-    *counters = (quern__counters){.is_on = true, .source = *source, .read_ns = read_ns};
+    quern__hardware_counters_release(counters, allocator);
+    *counters = (quern__hardware_counters){.is_on = true, .source = *source, .read_ns = read_ns};
     return QUERN_OK;
 }

@@ -259,7 +259,7 @@ static void copy_column(const quern__capture *it, const quern__prefab_group *gro
         const uint32_t member = it->prefab->row_members.items[group->first_row + row];
         quern__type_copy(column->type, column->values + (size_t)row * column->size_bytes,
                          captured_value(it, member, column->component_index), 1);
-        column->live_count++;
+        column->constructed_count++;
     }
 }
 
@@ -366,7 +366,7 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
     quern__capture it = {.world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator)};
     result = it.prefab != NULL ? compile(&it, root) : quern__capture_fail_memory();
     release_capture(&it);
-    if (result == QUERN_OK) result = quern__prefabs_enter(&world->storage, it.prefab, out_prefab);
+    if (result == QUERN_OK) result = quern__prefabs_add(&world->storage, it.prefab, out_prefab);
     if (result != QUERN_OK) quern__prefab_release(it.prefab, allocator);
     return quern__in_call(result, "quern_prefab_capture");
 }

@@ -107,32 +107,33 @@ static quern_result list_links(quern__capture *it)
     return is_done ? QUERN_OK : quern__capture_fail_memory();
 }
 
-/* Whether the levels of a group follow from the link: it is one of the group's first member. */
-static bool is_tied(const quern__prefab *prefab, const quern__prefab_link *link)
+/* Returns whether the link decides a level of its group: it is a link of the group's first member. */
+static bool is_level_link(const quern__prefab *prefab, const quern__prefab_link *link)
 {
     return link->relation->has_levels && prefab->members.items[link->source].row == 0;
 }
 
-static quern_result tie_groups(quern__capture *it)
+static quern_result list_level_links(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
-    if (!quern__array_reserve(it->allocator, &prefab->ties, prefab->links.count))
+    if (!quern__array_reserve(it->allocator, &prefab->level_links, prefab->links.count))
         return quern__capture_fail_memory();
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
-        if (is_tied(prefab, link))
-            prefab->groups.items[prefab->members.items[link->source].group].tied_count++;
+        if (is_level_link(prefab, link))
+            prefab->groups.items[prefab->members.items[link->source].group].level_link_count++;
     }
     for (uint32_t i = 0; i < prefab->groups.count; i++) {
         quern__prefab_group *group = &prefab->groups.items[i];
-        group->first_tied = prefab->ties.count;
-        prefab->ties.count += group->tied_count;
-        group->tied_count = 0;
+        group->first_level_link = prefab->level_links.count;
+        prefab->level_links.count += group->level_link_count;
+        group->level_link_count = 0;
     }
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
         quern__prefab_group *group = &prefab->groups.items[prefab->members.items[link->source].group];
-        if (is_tied(prefab, link)) prefab->ties.items[group->first_tied + group->tied_count++] = i;
+        if (is_level_link(prefab, link))
+            prefab->level_links.items[group->first_level_link + group->level_link_count++] = i;
     }
     return QUERN_OK;
 }
@@ -173,5 +174,5 @@ quern_result quern__capture_links(quern__capture *it)
 {
     quern_result result = list_links(it);
     if (result == QUERN_OK) result = list_kin(it);
-    return result == QUERN_OK ? tie_groups(it) : result;
+    return result == QUERN_OK ? list_level_links(it) : result;
 }

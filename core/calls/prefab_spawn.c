@@ -81,7 +81,7 @@ static void trim_handles(const spawn *it)
 static quern_result reserve_links(const spawn *it, uint32_t used_count)
 {
     const quern__entities *entities = &it->instances.storage->entities;
-    const quern__coming_slots slots = {
+    const quern__new_slots slots = {
         .handles = it->handles, .handle_count = used_count, .first = entities->slot_count};
     uint32_t name_count = 0;
     if (used_count > 0) quern__entities_peek(entities, used_count, it->handles);
@@ -228,8 +228,8 @@ static quern_result find_parent(quern__instances *it, quern_entity parent)
 static quern_result check_def(spawn *it)
 {
     quern__instances *instances = &it->instances;
-    quern_result result = quern__prefab_resolve(instances->storage, it->prefab, it->def, it->overrides,
-                                                &instances->override_count);
+    quern_result result = quern__prefab_resolve_overrides(instances->storage, it->prefab, it->def,
+                                                          it->overrides, &instances->override_count);
     instances->overrides = it->overrides;
     for (uint32_t i = 0; i < instances->override_count && result == QUERN_OK; i++) {
         const quern_spawn_override *given = &it->def->overrides[i];

@@ -143,10 +143,10 @@ quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *s
         if (it->plan == NULL) continue;
         const quern__instances instances = instances_of(it, storage, overrides);
         const uint32_t first = it->first_created;
-        const quern__coming_slots slots = {.handles = resolved->created.items + first,
-                                           .handle_count = first < used_count ? used_count - first : 0,
-                                           .first = entities->slot_count +
-                                                    (first > used_count ? first - used_count : 0)};
+        const quern__new_slots slots = {.handles = resolved->created.items + first,
+                                        .handle_count = first < used_count ? used_count - first : 0,
+                                        .first = entities->slot_count +
+                                                 (first > used_count ? first - used_count : 0)};
         result = quern__instances_reserve_links(&instances, &slots, &name_count);
     }
     return result;

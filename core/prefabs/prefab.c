@@ -11,16 +11,16 @@ quern__prefab *quern__prefab_create(const quern_allocator *allocator)
     quern__prefab *prefab = quern__allocate(allocator, sizeof *prefab, _Alignof(quern__prefab));
     if (prefab == NULL) return NULL;
     *prefab = (quern__prefab){0};
-    atomic_init(&prefab->holder_count, 1);
+    atomic_init(&prefab->reference_count, 1);
     return prefab;
 }
 
-void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator)
+static void destroy(quern__prefab *prefab, const quern_allocator *allocator)
 {
-    if (prefab == NULL) return;
     for (uint32_t i = 0; i < prefab->columns.count; i++) {
         const quern__prefab_column *column = &prefab->columns.items[i];
-        if (column->live_count > 0) quern__type_destroy(column->type, column->values, column->live_count);
+        if (column->constructed_count > 0)
+            quern__type_destroy(column->type, column->values, column->constructed_count);
     }
     for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
         quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab), _Alignof(quern__kin));
@@ -33,24 +33,24 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__array_release(allocator, &prefab->kin);
     quern__array_release(allocator, &prefab->names);
     quern__array_release(allocator, &prefab->toggles);
-    quern__array_release(allocator, &prefab->ties);
+    quern__array_release(allocator, &prefab->level_links);
     quern__array_release(allocator, &prefab->row_members);
     quern__array_release(allocator, &prefab->component_indices);
     quern__release(allocator, prefab, sizeof *prefab, _Alignof(quern__prefab));
 }
 
-/* Relaxed: whoever holds it has found it in the registry, which nobody changes meanwhile; and who lets it
- * go comes after all systems have run. The number is all there is to it. */
-void quern__prefab_hold(quern__prefab *prefab)
+/* Relaxed: a thread that retains a prefab has found it in the registry, which no thread modifies meanwhile. The
+ * main thread releases prefabs after all systems have run. The count orders no other access. */
+void quern__prefab_retain(quern__prefab *prefab)
 {
-    atomic_fetch_add_explicit(&prefab->holder_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&prefab->reference_count, 1, memory_order_relaxed);
 }
 
-void quern__prefab_let_go(quern__prefab *prefab, const quern_allocator *allocator)
+void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator)
 {
-    /* relaxed: see above */
-    if (prefab != NULL && atomic_fetch_sub_explicit(&prefab->holder_count, 1, memory_order_relaxed) == 1)
-        quern__prefab_release(prefab, allocator);
+    /* relaxed: see quern__prefab_retain */
+    if (prefab != NULL && atomic_fetch_sub_explicit(&prefab->reference_count, 1, memory_order_relaxed) == 1)
+        destroy(prefab, allocator);
 }
 
 static uint64_t held_bytes(const quern__prefab *prefab)
@@ -62,7 +62,7 @@ static uint64_t held_bytes(const quern__prefab *prefab)
            (uint64_t)prefab->fields.capacity * sizeof *prefab->fields.items +
            (uint64_t)prefab->links.capacity * sizeof *prefab->links.items +
            (uint64_t)prefab->kin.capacity * sizeof *prefab->kin.items +
-           (uint64_t)prefab->ties.capacity * sizeof *prefab->ties.items +
+           (uint64_t)prefab->level_links.capacity * sizeof *prefab->level_links.items +
            (uint64_t)prefab->row_members.capacity * sizeof *prefab->row_members.items +
            (uint64_t)prefab->component_indices.capacity * sizeof *prefab->component_indices.items;
 }
@@ -74,7 +74,7 @@ void quern__prefabs_release(quern__storage *storage)
     quern__prefabs *prefabs = storage->prefabs;
     if (prefabs == NULL) return;
     for (uint32_t i = 0; i < prefabs->slots.count; i++)
-        quern__prefab_let_go(prefabs->slots.items[i].prefab, &storage->allocator);
+        quern__prefab_release(prefabs->slots.items[i].prefab, &storage->allocator);
     quern__array_release(&storage->allocator, &prefabs->slots);
     quern__array_release(&storage->allocator, &prefabs->handles);
     quern__release(&storage->allocator, prefabs, sizeof *prefabs, _Alignof(quern__prefabs));
@@ -99,7 +99,7 @@ static bool reserve_slot(quern__storage *storage)
     return true;
 }
 
-quern_result quern__prefabs_enter(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle)
+quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle)
 {
     if (!reserve_slot(storage))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for one more prefab");
@@ -114,7 +114,7 @@ quern_result quern__prefabs_enter(quern__storage *storage, quern__prefab *prefab
     return QUERN_OK;
 }
 
-/* A slot that has had all generations is not used again. */
+/* A slot that has used its last generation is not reused. */
 void quern__prefabs_remove(quern__storage *storage, quern_prefab handle)
 {
     quern__prefabs *prefabs = storage->prefabs;
@@ -128,7 +128,7 @@ void quern__prefabs_remove(quern__storage *storage, quern_prefab handle)
         slot->next_free = prefabs->first_free;
         prefabs->first_free = index;
     }
-    quern__prefab_let_go(prefab, &storage->allocator);
+    quern__prefab_release(prefab, &storage->allocator);
 }
 
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle)

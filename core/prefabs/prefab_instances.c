@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Block by block of instances each group gets its rows, which are filled with copies of its columns, and
- * the block's members are linked and named.
+/* Instances are put into the world block by block. For each block, every group gets its rows, the rows are filled
+ * with copies of the group's columns, and then the block's members are linked and named.
  *
- * Rows come in the order of instances, and in each in that of members, so that n instances at a time leave
- * what one n times leaves. Groups have archetypes of their own, and so blocks make no difference, but where
- * several groups share the archetype of the deepest level: there a block is one instance. */
+ * Rows are ordered by instance, and within an instance by member. Spawning n instances at once therefore leaves
+ * the same world as spawning one n times. Usually each group has its own archetype, so the size of blocks does not
+ * matter. Only at the deepest level can several groups share an archetype; a block then has one instance. */
 
 #include "core/prefabs/prefab_instances.h"
 
@@ -13,7 +13,7 @@
 
 /* -------------------------------------------------------------------------------------------- values */
 
-/* Fills `bytes` with copies of a pattern, one after the other, the first of which begins at `phase`. */
+/* Fills `bytes` with consecutive copies of a pattern. The first copy begins at offset `phase` of the pattern. */
 static inline void repeat(char *to, const char *pattern, size_t pattern_bytes, size_t phase, size_t bytes)
 {
     if (bytes <= pattern_bytes - phase) {
@@ -30,25 +30,26 @@ static inline void repeat(char *to, const char *pattern, size_t pattern_bytes, s
     }
 }
 
-/* Some instances that are put together, and new rows of a group of theirs, which lie side by side. */
+/* Consecutive new rows of one group, and the block of instances to which they belong. */
 typedef struct group_rows {
     const quern__prefab_group *group;
-    const quern_entity *handles; /* of all members of the block */
+    const quern_entity *handles; /* handles of all members of the block */
     uint32_t group_index;
     uint32_t count;
     uintptr_t first;
-    uint32_t first_instance; /* of the block */
-    uint32_t instance;       /* of the first row, in the block, */
-    uint32_t phase;          /* which is this row of it */
+    uint32_t first_instance; /* number of the block's first instance in the whole spawn */
+    uint32_t instance;       /* index in the block of the instance that has the first row */
+    uint32_t phase;          /* index of the first row among the rows of that instance */
 } group_rows;
 
-/* The first of the rows that is the row `at` of its instance. The next ones come a group's width later
- * each, of one instance after the other. */
+/* Returns the index of the first row that is row `at` of its instance. Each following instance has its row `at`
+ * one group width later. */
 static inline uint32_t first_row_of(const group_rows *rows, uint32_t at)
 {
     return at >= rows->phase ? at - rows->phase : at + rows->group->width - rows->phase;
 }
 
+/* Returns the index in the block of the instance to which first_row_of(rows, at) belongs. */
 static inline uint32_t instance_of_first(const group_rows *rows, uint32_t at)
 {
     return rows->instance + (at < rows->phase);
@@ -64,7 +65,7 @@ static const quern__prefab_override *find_override(const quern__instances *it, u
     return NULL;
 }
 
-/* With a copy hook each row is made of what it gets in the end. */
+/* Fills a column with a copy hook. Overrides are applied here, so that the hook copies each value once. */
 static void copy_hooked(const quern__instances *it, const group_rows *rows, uint32_t number, char *to)
 {
     const quern__prefab_column *column = &it->prefab->columns.items[rows->group->first_column + number];
@@ -79,14 +80,14 @@ static void copy_hooked(const quern__instances *it, const group_rows *rows, uint
     }
 }
 
-/* Where the values of a column of the prefab begin. */
+/* Returns the address of the first row's value in a column of the prefab. */
 static inline char *column_of(const quern__instances *it, const group_rows *rows, uint32_t index)
 {
     const quern__prefab_copy *copy = &it->plan->copies[index];
     return quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes);
 }
 
-/* A few values, in steps of which the last two may overlap. */
+/* Copies a few values, in steps of 16, 8 or 4 bytes. The last two steps may overlap. */
 static inline void copy_values(char *to, const char *from, size_t bytes)
 {
     if (bytes >= 16) {
@@ -104,7 +105,7 @@ static inline void copy_values(char *to, const char *from, size_t bytes)
     }
 }
 
-/* The rows of one instance, whole and without hooks. */
+/* Fills all rows of one instance of a group. Precondition: the group is plain. */
 static inline void fill_one(const quern__instances *it, const quern__prefab_group *group, uintptr_t first)
 {
     const quern__prefab_copy *copy = it->plan->copies + group->first_column;
@@ -132,8 +133,7 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
     }
 }
 
-/* Handles that named members name those of the instance; not in values that take the place of captured
- * ones. */
+/* Writes the handles of the instance's own members into fields. Overridden values keep their handles. */
 static inline void write_fields(const quern__instances *it, const group_rows *rows)
 {
     const quern__prefab *prefab = it->prefab;
@@ -173,7 +173,7 @@ static void write_overrides(const quern__instances *it, const group_rows *rows)
     }
 }
 
-/* The roots' own parent, of which the group of the root knows nothing. */
+/* Writes the parent of the roots. The captured columns have none for it. */
 static void write_parent(const quern__instances *it, const group_rows *rows)
 {
     quern_entity *targets =
@@ -184,8 +184,8 @@ static void write_parent(const quern__instances *it, const group_rows *rows)
 
 /* ---------------------------------------------------------------------------------------------- rows */
 
-/* The next rows, as many as lie in one chunk. */
-static inline void put_run(const quern__instances *it, const group_rows *rows)
+/* Fills rows that lie in one chunk. */
+static inline void put_rows(const quern__instances *it, const group_rows *rows)
 {
     const quern__prefab_group *group = rows->group;
     const quern__archetype *archetype = it->plan->archetypes[rows->group_index];
@@ -202,7 +202,7 @@ static inline void put_run(const quern__instances *it, const group_rows *rows)
     if (rows->group_index == 0 && it->parent_relation != NULL) write_parent(it, rows);
 }
 
-/* What a group has in the instances of a block. */
+/* Appends and fills the rows of one group for a block of `count` instances. */
 static inline void put_group(const quern__instances *it, uint32_t group_index, uint32_t first_instance,
                              uint32_t count, const quern_entity *handles)
 {
@@ -220,7 +220,7 @@ static inline void put_group(const quern__instances *it, uint32_t group_index, u
                                  .first_instance = first_instance,
                                  .instance = instance,
                                  .phase = phase};
-        put_run(it, &rows);
+        put_rows(it, &rows);
         left -= in_chunk;
         if (left == 0) return;
         instance += (phase + in_chunk) / group->width;
@@ -228,7 +228,7 @@ static inline void put_group(const quern__instances *it, uint32_t group_index, u
     }
 }
 
-/* What put_group does for one instance with nothing but bytes, whose rows fit one chunk. */
+/* As put_group, for one instance of a plain group whose rows fit one chunk. */
 static inline void put_one(const quern__instances *it, uint32_t group_index, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
@@ -250,8 +250,8 @@ static inline void put_one(const quern__instances *it, uint32_t group_index, con
            sizeof it->parent);
 }
 
-/* All groups of one instance, if each is such a one. Not inlined into what puts many, whose loops need the
- * registers. */
+/* Puts one instance by put_one if all groups allow it; otherwise does nothing and returns false. Not inlined into
+ * quern__instances_put, because the loops there need the registers. */
 static __attribute__((noinline)) bool put_single(const quern__instances *it, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
@@ -285,7 +285,7 @@ static void link_others(const quern__instances *it, const quern_entity *handles)
     }
 }
 
-/* The links of the hierarchy are known beforehand, but for slots. */
+/* Links the members of a block. The plan contains the links of the hierarchy; only the slots are inserted. */
 static void link_instances(const quern__instances *it, uint32_t count, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
@@ -355,32 +355,33 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
 
 /* ----------------------------------------------------------------------------------------------- room */
 
-static inline uint32_t coming_slot(const quern__coming_slots *slots, uint32_t i)
+/* Returns the slot of the i-th new member. */
+static inline uint32_t new_slot(const quern__new_slots *slots, uint32_t i)
 {
     return i < slots->handle_count ? quern_entity_index(slots->handles[i])
                                    : slots->first + (i - slots->handle_count);
 }
 
-/* Slots one after the other that share a page, beginning with the i-th. */
-static inline uint32_t count_on_page(const quern__coming_slots *slots, uint32_t i, uint32_t slot)
+/* Returns the number of slots, from the i-th on, that certainly share a page of links. */
+static inline uint32_t count_on_page(const quern__new_slots *slots, uint32_t i, uint32_t slot)
 {
     return i < slots->handle_count ? 1 : QUERN__LINK_PAGE_SLOTS - (slot & (QUERN__LINK_PAGE_SLOTS - 1));
 }
 
-/* Pages of links for all members. */
+/* Reserves pages of links in one relation for all members. */
 static bool reserve_relation(const quern__instances *it, quern__relation *relation,
-                             const quern__coming_slots *slots)
+                             const quern__new_slots *slots)
 {
     const uint32_t count = it->count * it->prefab->members.count;
     for (uint32_t i = 0, slot; i < count; i += count_on_page(slots, i, slot)) {
-        slot = coming_slot(slots, i);
+        slot = new_slot(slots, i);
         if (!quern__links_reserve(&relation->links, &it->storage->allocator, slot)) return false;
     }
     return true;
 }
 
-/* For all members, and for those that they are related to. */
-static bool reserve_links(const quern__instances *it, const quern__coming_slots *slots)
+/* Reserves pages of links for all members, and for their targets outside of the tree. */
+static bool reserve_links(const quern__instances *it, const quern__new_slots *slots)
 {
     const quern__prefab *prefab = it->prefab;
     const quern_allocator *allocator = &it->storage->allocator;
@@ -401,22 +402,22 @@ static bool reserve_links(const quern__instances *it, const quern__coming_slots 
     return true;
 }
 
-static bool reserve_names(const quern__instances *it, const quern__coming_slots *slots,
-                          uint32_t *name_count)
+static bool reserve_names(const quern__instances *it, const quern__new_slots *slots, uint32_t *name_count)
 {
     quern__names *names = it->storage->names;
     const quern_allocator *allocator = &it->storage->allocator;
     const uint32_t member_count = it->prefab->members.count;
     for (uint32_t i = 0; i < it->count * member_count; i++)
         if (it->prefab->members.items[i % member_count].name != QUERN_NO_MEMBER &&
-            !quern__names_reserve_page(names, allocator, coming_slot(slots, i)))
+            !quern__names_reserve_page(names, allocator, new_slot(slots, i)))
             return false;
     *name_count += it->count * it->prefab->name_count;
     return quern__names_reserve_count(names, allocator, *name_count);
 }
 
-/* Whether all slots of members share a page that the hierarchy has, and nothing else is asked for. */
-static inline bool has_links(const quern__instances *it, const quern__coming_slots *slots)
+/* Returns whether nothing has to be reserved: all members share a page that the hierarchy has already, and they
+ * have no other links and no names. */
+static inline bool has_links(const quern__instances *it, const quern__new_slots *slots)
 {
     const quern__prefab *prefab = it->prefab;
     const quern__relation *parent = it->storage->relations->parent;
@@ -427,7 +428,7 @@ static inline bool has_links(const quern__instances *it, const quern__coming_slo
            quern__links_has_page(&parent->links, last);
 }
 
-quern_result quern__instances_reserve_links(const quern__instances *it, const quern__coming_slots *slots,
+quern_result quern__instances_reserve_links(const quern__instances *it, const quern__new_slots *slots,
                                             uint32_t *name_count)
 {
     if (has_links(it, slots)) return QUERN_OK;

@@ -3,16 +3,16 @@
 #ifndef QUERN_CORE_PREFABS_PREFAB_INTERNAL_H
 #define QUERN_CORE_PREFABS_PREFAB_INTERNAL_H
 
-/* Prefabs: trees of entities in a compiled form, outside of chunks, and the registry that knows them by
- * handle. Capturing makes them (core/calls/prefab_capture.c), spawning reads them (prefab_instances.h).
+/* Prefabs: trees of entities in a compiled form, outside of chunks, and the registry that finds them by handle.
+ * Capturing creates them (core/calls/prefab_capture.c), spawning reads them (prefab_instances.h).
  *
- * Members that go to one archetype form a *group*, in the order of members: the group's `width` rows per
- * instance. Their values stand column by column, as in a chunk:
+ * Members with one archetype form a *group*. Each instance gets `width` rows of the group, in the order of
+ * members. A group stores its values by column, as a chunk does:
  *
  *   group:  components | column: width values | column: width values | ... | fields
  *
- * so that n instances are filled with n copies of each column. A *field* is a described handle in these
- * values that named a member: it is written anew for each instance. */
+ * The rows of n instances are therefore n copies of each column. A *field* is an entity handle in these values
+ * that names a member. Each instance gets the handle of its own member there. */
 
 #include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
@@ -22,49 +22,50 @@
 
 typedef struct quern__prefab_column {
     const quern__type *type;
-    char *values;        /* one for each row of the group */
-    uint32_t live_count; /* of these, those that have been copied: all, once it is captured */
+    char *values;               /* one value per row of the group */
+    uint32_t constructed_count; /* number of values that exist; the group's width after the capture */
     uint16_t component_index;
     uint16_t size_bytes;
-    bool is_plain;        /* values are copied as bytes */
-    bool is_other_target; /* of another relation than that of parents: commands relate by it in the end */
+    bool is_plain;        /* whether values are copied as bytes, without a hook */
+    bool is_other_target; /* whether the values are targets of a relation other than the hierarchy;
+                           * recorded spawns relate by it after creating the rows */
 } quern__prefab_column;
 
 typedef struct quern__prefab_field {
-    uint32_t column; /* in the group */
-    uint32_t row;
-    uint32_t offset_bytes; /* in the value */
-    uint32_t member;       /* whose handle it is */
+    uint32_t column;       /* index in the group */
+    uint32_t row;          /* index in the group */
+    uint32_t offset_bytes; /* offset in the value */
+    uint32_t member;       /* member whose handle the field holds */
 } quern__prefab_field;
 
 typedef struct quern__prefab_group {
     uint32_t first_component, component_count; /* in component_indices */
     uint32_t first_column, column_count;
     uint32_t first_field, field_count;
-    uint32_t first_row, width;       /* in row_members */
-    uint32_t first_tied, tied_count; /* in ties: which decide about the levels of its members */
-    bool is_plain;                   /* all columns are */
+    uint32_t first_row, width;                   /* in row_members */
+    uint32_t first_level_link, level_link_count; /* in level_links */
+    bool is_plain;                               /* whether all columns are plain */
 } quern__prefab_group;
 
-/* A member that has a target. Those of one relation stand together, and in a relation with levels a target
- * comes before its sources. */
+/* The target of a member in a relation. The links of one relation are consecutive. In a relation with levels, the
+ * link of a target precedes those of its sources. */
 typedef struct quern__prefab_link {
     quern__relation *relation;
     uint32_t source;      /* member */
-    uint32_t target;      /* member, or QUERN_NO_MEMBER: it is outside of the tree */
-    uint32_t target_link; /* of the target as a source of the same relation, or QUERN_NO_MEMBER */
-    uint32_t level;       /* of the source, as the plan in use has it; 0 in relations without levels */
-    quern_entity outside;
+    uint32_t target;      /* member, or QUERN_NO_MEMBER if the target is outside of the tree */
+    uint32_t target_link; /* index of the link in which the target is the source, or QUERN_NO_MEMBER */
+    uint32_t level;       /* level of the source in the latest plan; 0 in relations without levels */
+    quern_entity outside; /* the target, if it is outside of the tree */
 } quern__prefab_link;
 
 typedef struct quern__prefab_member {
     uint32_t group;
-    uint32_t row; /* in the group */
+    uint32_t row; /* index in the group */
     uint32_t first_field, field_count;
-    uint32_t name; /* in names; QUERN_NO_MEMBER: it has none */
+    uint32_t name; /* offset in names; QUERN_NO_MEMBER if the member has no name */
 } quern__prefab_member;
 
-/* A component that a member has disabled. */
+/* A disabled component of a member. */
 typedef struct quern__prefab_toggle {
     uint32_t member;
     uint32_t component_index;
@@ -72,20 +73,20 @@ typedef struct quern__prefab_toggle {
 
 #define QUERN__PLAN_NONE UINT64_MAX
 
-/* How the values of a column come to the rows of its group, in the archetype of a plan. */
+/* How the values of a column are copied to the rows of its group, in the archetype of a plan. */
 typedef struct quern__prefab_copy {
     const char *values;
-    uint32_t bytes;        /* of an instance */
-    uint16_t size_bytes;   /* of a value */
-    uint16_t offset_bytes; /* of the column in a chunk */
+    uint32_t bytes;        /* size of one instance's values */
+    uint16_t size_bytes;   /* size of one value */
+    uint16_t offset_bytes; /* offset of the column in a chunk */
 } quern__prefab_copy;
 
-/* Where the groups go when the root comes to a level, and the links that members have then. The lists stand
- * behind it. */
+/* The archetypes of the groups, and the links of the members, for a root at one level. The arrays follow the
+ * struct in one allocation. */
 typedef struct quern__prefab_plan {
     _Alignas(quern__kin) uint64_t
-        archetypes_version;        /* of the storage, for which it holds; or QUERN__PLAN_NONE */
-    bool shares_archetypes;        /* several groups go to the same one */
+        archetypes_version;        /* storage's version for which the plan is valid, or QUERN__PLAN_NONE */
+    bool shares_archetypes;        /* whether several groups have one archetype */
     quern__archetype **archetypes; /* by group */
     quern__kin *kin, *kin_bases;   /* by member, for quern__links_put_trees */
     quern__prefab_copy *copies;    /* by column of the prefab */
@@ -97,23 +98,25 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__prefab_column) columns;
     QUERN__ARRAY(quern__prefab_field) fields;
     QUERN__ARRAY(quern__prefab_link) links;
-    QUERN__ARRAY(quern__kin)
-    kin;                      /* by member: its links of the hierarchy, with members for slots, and
-                                   * levels counted from the root */
-    QUERN__ARRAY(char) names; /* each ends with a zero; the root has none */
+    /* Links of the hierarchy by member: members take the place of slots, and levels count from the root. */
+    QUERN__ARRAY(quern__kin) kin;
+    QUERN__ARRAY(char) names; /* zero-terminated names of members; the root has none */
     uint32_t name_count;
     QUERN__ARRAY(quern__prefab_toggle) toggles;
-    QUERN__ARRAY(uint32_t) ties;              /* links, group after group */
-    QUERN__ARRAY(uint32_t) row_members;       /* the member of each row, group after group */
-    QUERN__ARRAY(uint16_t) component_indices; /* sorted within a group; tags too */
+    /* Indices of links, group after group: the links of the group's first member in relations with levels. They
+     * decide the levels of all members of the group. */
+    QUERN__ARRAY(uint32_t) level_links;
+    QUERN__ARRAY(uint32_t) row_members;       /* member of each row, group after group */
+    QUERN__ARRAY(uint16_t) component_indices; /* sorted within each group; includes tags */
     char *values;
     size_t values_bytes;
-    _Atomic uint32_t holder_count; /* the registry, and recorders whose commands spawn it */
-    bool has_children;             /* some link is one of the hierarchy */
-    bool has_other_links;          /* some link is not */
-    bool has_outside;              /* some target is no member */
-    bool has_outside_levels; /* levels follow from targets outside of the tree: no plan holds for long */
-    quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* by the level of the root; NULL until there is one */
+    _Atomic uint32_t reference_count; /* the registry's, and at most one per recorder */
+    bool has_children;                /* whether a link belongs to the hierarchy */
+    bool has_other_links;             /* whether a link belongs to another relation */
+    bool has_outside;                 /* whether a target is outside of the tree */
+    /* Whether levels depend on targets outside of the tree. These levels can change, so plans are not reused. */
+    bool has_outside_levels;
+    quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* by level of the root; NULL until needed */
 } quern__prefab;
 
 static inline size_t quern__prefab_plan_bytes(const quern__prefab *prefab)
@@ -124,47 +127,45 @@ static inline size_t quern__prefab_plan_bytes(const quern__prefab *prefab)
 }
 
 typedef struct quern__prefab_slot {
-    quern__prefab *prefab; /* NULL: free */
-    uint32_t generation;   /* of the prefab, or of the next one here */
+    quern__prefab *prefab; /* NULL if the slot is free */
+    uint32_t generation;   /* generation of the prefab, or of the next one in a free slot */
     uint32_t next_free;
 } quern__prefab_slot;
 
-/* Of one world. */
+/* The prefabs of one world. */
 typedef struct quern__prefabs {
     QUERN__ARRAY(quern__prefab_slot) slots;
-    uint32_t first_free; /* QUERN__SLOT_NONE: no slot is free */
+    uint32_t first_free; /* QUERN__SLOT_NONE if no slot is free */
     uint32_t count;
-    QUERN__ARRAY(quern_entity) handles; /* scratch of spawning at once */
+    QUERN__ARRAY(quern_entity) handles; /* scratch memory of immediate spawns */
 } quern__prefabs;
 
-/* NULL is allowed. */
+/* Releases all prefabs and the registry. Has no effect if there is no registry. */
 void quern__prefabs_release(quern__storage *storage);
 
-/* An empty prefab; NULL: no memory. */
+/* Creates an empty prefab with one reference. Returns NULL if out of memory. */
 quern__prefab *quern__prefab_create(const quern_allocator *allocator);
 
-/* Releases it, with its values. NULL is allowed. */
+/* Adds and drops a reference. Dropping the last one destroys the prefab and its values. A recorder
+ * whose commands spawn the prefab holds a reference, so that the prefab may be destroyed before the sync point. Threads: any thread
+ * may retain while no thread destroys prefabs; only the main thread releases. Releasing NULL has no effect. */
+void quern__prefab_retain(quern__prefab *prefab);
 void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator);
 
-/* Commands that wait spawn it: it stays until they let it go, also when it is destroyed meanwhile. Threads:
- * any to hold, as long as nothing destroys; main to let go. */
-void quern__prefab_hold(quern__prefab *prefab);
-void quern__prefab_let_go(quern__prefab *prefab, const quern_allocator *allocator);
+/* Registers a prefab, and passes the caller's reference to the registry. Fails with OUT_OF_MEMORY; the caller
+ * then keeps the reference. */
+quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle);
 
-/* Enters a prefab, which belongs to the storage from now on. Errors: OUT_OF_MEMORY, LIMIT; it then still is
- * the caller's. */
-quern_result quern__prefabs_enter(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle);
-
-/* Takes out a prefab, whose handle is good, and lets it go. */
+/* Removes a prefab from the registry, and releases it. Precondition: the handle is valid. */
 void quern__prefabs_remove(quern__storage *storage, quern_prefab handle);
 
-/* Says what is wrong with a handle that names no prefab. */
+/* Reports why a handle names no prefab. Returns UNKNOWN_PREFAB. */
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle);
 
-/* The memory that prefabs hold. */
+/* Returns the memory that the prefabs of a world use, in bytes. */
 uint64_t quern__prefabs_held_bytes(const quern__storage *storage);
 
-/* The prefab of a handle, or NULL. */
+/* Returns the prefab of a handle, or NULL if the handle is invalid. */
 static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, quern_prefab handle)
 {
     const quern__prefabs *prefabs = storage->prefabs;
@@ -177,30 +178,30 @@ static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, 
 
 /* ------------------------------------------------------------------------------------------ overrides */
 
-/* Values that one row of a group gets in the place of those that were captured. */
+/* Values that one row of a group gets instead of the captured ones. */
 typedef struct quern__prefab_override {
     uint32_t group;
-    uint32_t row;
-    uint32_t column;     /* in the group */
-    const char *values;  /* one per instance, */
-    size_t stride_bytes; /* each so far behind the one before */
+    uint32_t row;        /* index in the group */
+    uint32_t column;     /* index in the group */
+    const char *values;  /* one value per instance */
+    size_t stride_bytes; /* distance between the values of consecutive instances */
 } quern__prefab_override;
 
-/* The column, in the member's group, of a component with values that users may write. Errors:
- * UNKNOWN_COMPONENT, COMPONENT_ABSENT, INVALID_ARGUMENT. */
+/* Finds the column of a component in the member's group. Fails with UNKNOWN_COMPONENT, with COMPONENT_ABSENT, or
+ * with INVALID_ARGUMENT if there is no such member or the component has no values that users may write. */
 quern_result quern__prefab_find_column(const quern__storage *storage, const quern__prefab *prefab,
                                        uint32_t member, quern_component component, uint32_t *out_column);
 
-/* Those of a definition; out_overrides has room for QUERN_MAX_SPAWN_OVERRIDES. Errors: as above, and
- * DUPLICATE_COMPONENT. */
-quern_result quern__prefab_resolve(const quern__storage *storage, const quern__prefab *prefab,
-                                   const quern_spawn_def *def, quern__prefab_override *out_overrides,
-                                   uint32_t *out_count);
+/* Checks and resolves the overrides of a definition. out_overrides: room for QUERN_MAX_SPAWN_OVERRIDES. Fails
+ * like quern__prefab_find_column, or with DUPLICATE_COMPONENT. */
+quern_result quern__prefab_resolve_overrides(const quern__storage *storage, const quern__prefab *prefab,
+                                             const quern_spawn_def *def,
+                                             quern__prefab_override *out_overrides, uint32_t *out_count);
 
 /* ----------------------------------------------------------------------------------------------- plans */
 
-/* Where the groups go when the root gets a parent, or where that is QUERN__SLOT_NONE none. Errors: those of
- * quern__storage_archetype; STALE_ENTITY where a target outside of the tree is dead. */
+/* Finds or makes the plan for roots whose parent has the given slot; QUERN__SLOT_NONE for roots without a parent.
+ * Fails like quern__storage_archetype, or with STALE_ENTITY if a target outside of the tree is dead. */
 quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *prefab, uint32_t parent_slot,
                                      const quern__prefab_plan **out_plan);
 

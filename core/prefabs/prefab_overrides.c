@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What a spawn gives values of its own to: looked up and checked before anything is spawned. */
+/* Overrides of a spawn: their columns are found and checked before anything is spawned. */
 #include "core/prefabs/prefab_internal.h"
 
 static bool is_end_of_overrides(const void *list, uint32_t i)
@@ -57,9 +57,9 @@ static quern_result resolve_override(const quern__storage *storage, const quern_
     return QUERN_OK;
 }
 
-quern_result quern__prefab_resolve(const quern__storage *storage, const quern__prefab *prefab,
-                                   const quern_spawn_def *def, quern__prefab_override *out_overrides,
-                                   uint32_t *out_count)
+quern_result quern__prefab_resolve_overrides(const quern__storage *storage, const quern__prefab *prefab,
+                                             const quern_spawn_def *def,
+                                             quern__prefab_override *out_overrides, uint32_t *out_count)
 {
     quern_result result = quern__list_count(def->overrides, QUERN_MAX_SPAWN_OVERRIDES, is_end_of_overrides,
                                             "override", NULL, out_count);

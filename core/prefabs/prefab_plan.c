@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The archetypes that the groups of a prefab go to. They depend on where the root comes to: its parent, and
- * the level of all below it. So there is a plan for each level of the root, 0 standing for a root without
- * parent, which holds as long as no archetype comes or goes. */
+/* Plans: the archetypes of a prefab's groups. They depend on whether the root has a parent, and on the root's
+ * level, from which the levels of all members follow. A prefab therefore has one plan per level of the root; level
+ * 0 means a root without a parent. A plan is valid as long as no archetype is created or removed. */
 #include "core/prefabs/prefab_internal.h"
 
-/* A sorted set of components, with room for those that come to a captured one. */
+/* A sorted set of component indices, with room for the captured ones and the tags that a plan adds. */
 typedef struct component_set {
     uint16_t indices[2 * QUERN_MAX_ENTITY_COMPONENTS + 2];
     uint32_t count;
@@ -24,7 +24,7 @@ static uint32_t level_below(uint32_t level)
     return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
 }
 
-/* Gives each link the level that its source comes to. */
+/* Sets the level of each link: the level of its source if the root has root_level. */
 static void find_levels(const quern__storage *storage, quern__prefab *prefab, uint32_t root_level)
 {
     for (uint32_t i = 0; i < prefab->links.count; i++) {
@@ -49,8 +49,9 @@ static quern_result find_archetype(quern__storage *storage, const quern__prefab 
     if (set.count > 0)
         memcpy(set.indices, prefab->component_indices.items + group->first_component,
                set.count * sizeof *set.indices);
-    for (uint32_t k = 0; k < group->tied_count; k++) {
-        const quern__prefab_link *link = &prefab->links.items[prefab->ties.items[group->first_tied + k]];
+    for (uint32_t k = 0; k < group->level_link_count; k++) {
+        const uint32_t index = prefab->level_links.items[group->first_level_link + k];
+        const quern__prefab_link *link = &prefab->links.items[index];
         insert(&set, quern__relation_tag(link->relation, link->level));
     }
     if (i == 0 && root_level > 0) {
@@ -60,7 +61,8 @@ static quern_result find_archetype(quern__storage *storage, const quern__prefab 
     return quern__storage_archetype(storage, set.indices, set.count, out_archetype);
 }
 
-static bool has_before(const quern__prefab_plan *plan, uint32_t i)
+/* Returns whether an earlier group has the archetype of group i. */
+static bool is_archetype_shared(const quern__prefab_plan *plan, uint32_t i)
 {
     for (uint32_t k = i; k-- > 0;)
         if (plan->archetypes[k] == plan->archetypes[i]) return true;
@@ -90,7 +92,7 @@ static void find_kin(const quern__prefab *prefab, uint32_t root_level, const que
     }
 }
 
-/* Archetypes that are made on the way are new to the plan alone. */
+/* The version is stored last: archetypes that are created for this plan do not invalidate it. */
 static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, uint32_t root_level,
                               quern__prefab_plan *plan)
 {
@@ -101,8 +103,8 @@ static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, ui
         quern_result result = find_archetype(storage, prefab, i, root_level, &plan->archetypes[i]);
         if (result != QUERN_OK) return result;
         find_copies(prefab, &prefab->groups.items[i], plan->archetypes[i], plan->copies);
-        /* only the last level has groups that differ in depth alone */
-        plan->shares_archetypes = plan->shares_archetypes || has_before(plan, i);
+        /* only at the last level can groups that differ in nothing but their depth share one */
+        plan->shares_archetypes = plan->shares_archetypes || is_archetype_shared(plan, i);
     }
     find_kin(prefab, root_level, plan);
     plan->archetypes_version = storage->archetypes_version;
@@ -124,7 +126,7 @@ static quern_result check_outside(const quern__storage *storage, const quern__pr
     return QUERN_OK;
 }
 
-/* NULL: no memory. */
+/* Allocates a plan and its arrays. Returns NULL if out of memory. */
 static quern__prefab_plan *add_plan(const quern_allocator *allocator, const quern__prefab *prefab)
 {
     quern__prefab_plan *plan =

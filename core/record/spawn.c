@@ -326,8 +326,8 @@ static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, c
     if (def->fill != NULL || def->fill_components[0].bits != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "a fill has no rows to write before the sync point; use overrides");
-    quern_result result =
-        quern__prefab_resolve(commands->storage, it->prefab, def, it->overrides, &it->override_count);
+    quern_result result = quern__prefab_resolve_overrides(commands->storage, it->prefab, def, it->overrides,
+                                                          &it->override_count);
     for (uint32_t i = 0; i < it->override_count && result == QUERN_OK; i++) {
         const quern__prefab_override *override = &it->overrides[i];
         const quern__prefab_group *group = &it->prefab->groups.items[override->group];

@@ -91,7 +91,7 @@ static inline void hold(const quern__spawning *it)
     if (QUERN__LIKELY(it->kind->is_held)) return;
     it->kind->is_held = true;
     it->commands->holds_prefabs = true;
-    quern__prefab_hold(it->kind->prefab);
+    quern__prefab_retain(it->kind->prefab);
 }
 
 void quern__spawns_let_go(quern_commands *commands)
@@ -100,12 +100,12 @@ void quern__spawns_let_go(quern_commands *commands)
     for (uint32_t i = 0; i < commands->spawns.count; i++) {
         quern__spawn_kind *kind = commands->spawns.items[i];
         if (kind == NULL || !kind->is_held) continue;
-        quern__prefab_let_go(kind->prefab, allocator);
+        quern__prefab_release(kind->prefab, allocator);
         kind->is_held = false;
     }
     for (quern__spawn_kind *kind = commands->old_spawns, *next; kind != NULL; kind = next) {
         next = kind->next_old;
-        quern__prefab_let_go(kind->prefab, allocator);
+        quern__prefab_release(kind->prefab, allocator);
         quern__spawn_kind_release(commands, kind);
     }
     commands->old_spawns = NULL;

@@ -5,7 +5,7 @@
 
 #include "core/check/validate.h"
 
-/* Checks the bits of one chunk. */
+/* Checks the bits of pending rows in one chunk. */
 static quern_result validate_bits(const quern__subscription *subscription, uint32_t added, uint32_t set,
                                   uint32_t slot)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What quern_world_validate checks of relations: that links, components and tags of levels say the same. */
+/* The checks of quern_world_validate on relations: links, components and level tags agree. */
 
 #include "core/check/validate.h"
 #include "core/relations/relate.h"
 
-/* One relation, and how many sources it has by each of the three: by links, by lists, by rows. */
+/* A relation, and the number of its sources as counted in three ways. */
 typedef struct relation_check {
     const quern__storage *storage;
     const quern__relation *relation;
     const char *name;
-    uint64_t target_count, child_count, source_count;
+    uint64_t target_count; /* slots whose link has a target */
+    uint64_t child_count;  /* members of lists of children */
+    uint64_t source_count; /* rows with the relation's component or a level tag */
 } relation_check;
 
 static bool is_alive(const quern__storage *storage, uint32_t slot)
@@ -19,7 +21,7 @@ static bool is_alive(const quern__storage *storage, uint32_t slot)
            quern__entities_record(&storage->entities, slot)->location != 0;
 }
 
-/* The list of its children. */
+/* Checks the list of a slot's children. */
 static quern_result validate_list(relation_check *check, uint32_t slot, const quern__kin *kin)
 {
     const quern__links *links = &check->relation->links;
@@ -43,7 +45,7 @@ static quern_result validate_list(relation_check *check, uint32_t slot, const qu
     return QUERN_OK;
 }
 
-/* What the row of a source says. */
+/* Checks the component and the level tag in the row of a source. */
 static quern_result validate_row(const relation_check *check, uint32_t slot, const quern__kin *kin)
 {
     const quern__storage *storage = check->storage;
@@ -63,6 +65,7 @@ static quern_result validate_row(const relation_check *check, uint32_t slot, con
     return QUERN_OK;
 }
 
+/* Checks the links of one slot: its list of children, its target, and its level. */
 static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__kin *kin)
 {
     quern_result result = validate_list(check, slot, kin);
@@ -84,7 +87,7 @@ static quern_result validate_slot(relation_check *check, uint32_t slot, const qu
     return validate_row(check, slot, kin);
 }
 
-/* Rows with the component or a tag, which only sources have. */
+/* Counts the rows with the relation's component or a level tag. Only sources may have either. */
 static void count_rows(relation_check *check)
 {
     for (uint32_t i = 0; i < check->storage->archetypes.count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_world_hash: one number for everything that must not depend on the number of threads. World tags,
- * the generation that slots begin with, memory addresses and archetypes without rows do not count. */
+/* quern_world_hash: a hash of all state that must not depend on the number of threads. It excludes world tags, the
+ * first generation of slots, memory addresses, and archetypes without rows. */
 
 #include "core/check/world_hash.h"
 
@@ -16,7 +16,7 @@ uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash)
             quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION);
         hash = quern__hash_word(hash, life << 1 | (record->location != 0));
     }
-    /* the order in which free slots will be reused decides about handles to come */
+    /* the order in which free slots will be reused decides future handles */
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {
         hash = quern__hash_word(hash, i);
         i = quern__entities_record(entities, i)->archetype_number;
@@ -54,13 +54,15 @@ static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_
     return hash;
 }
 
-/* A world where no row has a bit has the hash that it would have without the flags. */
+/* Adds the row bits of components. Planes without a set bit leave the hash unchanged, so the hash does not depend
+ * on flags that are registered but unused. */
 static uint64_t hash_row_flags(const quern__storage *storage, const quern__archetype *archetype,
                                uint32_t slot, uint64_t hash)
 {
     const quern__planes *planes = archetype->planes;
     for (uint32_t i = 0; planes != NULL && i < planes->count; i++) {
-        if (!quern__plane_is_of_component(planes->list[i].kind)) break; /* they are the first */
+        if (!quern__plane_is_of_component(planes->list[i].kind))
+            break; /* planes of components precede all others */
         if (quern__plane_count(planes, i, slot) == 0) continue;
         const quern__type *type = quern__components_type(&storage->components, planes->list[i].id);
         const uint64_t *words = quern__plane_words(planes, i, slot);
@@ -71,7 +73,6 @@ static uint64_t hash_row_flags(const quern__storage *storage, const quern__arche
     return hash;
 }
 
-/* In the order of slots. A world without names has the hash that it had before there were any. */
 uint64_t quern__hash_entity_names(const quern__storage *storage, uint64_t hash)
 {
     for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names->count > 0; slot++) {
@@ -92,7 +93,7 @@ static uint64_t hash_resources(const quern__resources *resources, uint64_t hash,
     return hash;
 }
 
-/* Who has which target, and which siblings are next to each other. Pages may exist or not. */
+/* A missing page and a page without links give the same hash. */
 uint64_t quern__hash_links(const quern__links *links, uint64_t name, uint64_t hash)
 {
     for (uint32_t page = 0; page < links->pages.count; page++)

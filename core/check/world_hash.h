@@ -3,18 +3,18 @@
 #ifndef QUERN_CORE_CHECK_WORLD_HASH_H
 #define QUERN_CORE_CHECK_WORLD_HASH_H
 
-/* Parts of quern_world_hash, for who wants to know in which of them two worlds differ. Each goes on from a
- * hash. */
+/* Parts of quern_world_hash, which replays use to find the part in which two worlds differ. Each adds to a given
+ * hash and returns the result. */
 
 #include "core/world/world_internal.h"
 
-/* How often each slot has lived and whether it does, and which are taken next. */
+/* Adds the relative generation of each slot, whether it is alive, and the order in which free slots are reused. */
 uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash);
 
-/* The same hash for a world without names. */
+/* Adds the names of entities. Leaves the hash unchanged if the world has no names. */
 uint64_t quern__hash_entity_names(const quern__storage *storage, uint64_t hash);
 
-/* Who has which target, and the order of siblings. name: a hash of the relation's. */
+/* Adds the target of each source, and the order of sources with one target. name: hash of the relation's name. */
 uint64_t quern__hash_links(const quern__links *links, uint64_t name, uint64_t hash);
 
 #endif

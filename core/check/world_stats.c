@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What a world holds, as a whole and per archetype. */
+/* Statistics of a world as a whole and per archetype. */
 
 #include "core/events/event_internal.h"
 #include "core/prefabs/prefab_internal.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_world_validate: every invariant of the storage, checked from both sides. */
+/* quern_world_validate: checks the invariants of the storage. References are checked in both directions, such as
+ * from rows to records and from records to rows. */
 
 #include "core/check/validate.h"
 #include "core/relations/naming.h"
@@ -42,7 +43,7 @@ static quern_result validate_chunk(const quern__storage *storage, const quern__a
     return QUERN_OK;
 }
 
-/* The bits of rows that are there, and none else, may be set. */
+/* Checks that only bits of existing rows are set, and that the count of set bits is right. */
 static quern_result validate_plane(const quern__archetype *archetype, uint32_t index, uint32_t slot)
 {
     const quern__planes *planes = archetype->planes;
@@ -63,7 +64,7 @@ static quern_result validate_plane(const quern__archetype *archetype, uint32_t i
     return QUERN_OK;
 }
 
-/* The planes of components are the first: by flag, then in the order of components. */
+/* Checks that the planes of components precede all others, ordered by flag and then by component. */
 static quern_result validate_plane_list(const quern__storage *storage, const quern__archetype *archetype)
 {
     const quern__planes *planes = archetype->planes;
@@ -100,7 +101,7 @@ static quern_result validate_planes(const quern__archetype *archetype)
     return QUERN_OK;
 }
 
-/* Later than the versions of the chunk is nothing. */
+/* Checks that no row version of a component is newer than the versions of its chunk. */
 static quern_result validate_lane(const quern__archetype *archetype, const quern__row_lane *lane,
                                   uint32_t slot)
 {
@@ -184,7 +185,7 @@ static quern_result validate_free_list(const quern__entities *entities)
     return QUERN_OK;
 }
 
-/* With rows checked against records above, equal counts mean that no living entity is without a row. */
+/* The rows have been checked against records. Equal counts then mean that every living entity has a row. */
 static quern_result validate_entities(const quern__entities *entities, uint64_t row_count)
 {
     REQUIRE(row_count + entities->free_count + entities->absent_count + entities->retired_count ==
@@ -229,7 +230,7 @@ static quern_result validate_places(const quern__storage *storage)
     return QUERN_OK;
 }
 
-/* What is found by parent and text is what the slot has, so no two siblings have one name. */
+/* Checks that a lookup of the name under its parent finds the slot; no two siblings can then have one name. */
 static quern_result validate_name(const quern__storage *storage, uint32_t slot)
 {
     const quern__name *name = quern__names_of(storage->names, slot);

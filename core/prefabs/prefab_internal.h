@@ -147,8 +147,9 @@ void quern__prefabs_release(quern__storage *storage);
 quern__prefab *quern__prefab_create(const quern_allocator *allocator);
 
 /* Adds and drops a reference. Dropping the last one destroys the prefab and its values. A recorder
- * whose commands spawn the prefab holds a reference, so that the prefab may be destroyed before the sync point. Threads: any thread
- * may retain while no thread destroys prefabs; only the main thread releases. Releasing NULL has no effect. */
+ * whose commands spawn the prefab holds a reference, so that the prefab may be destroyed before the sync point.
+ * Threads: any thread may retain while no thread destroys prefabs; only the main thread releases. Releasing NULL
+ * has no effect. */
 void quern__prefab_retain(quern__prefab *prefab);
 void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator);
 

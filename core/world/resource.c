@@ -59,7 +59,7 @@ static quern_result init_type(quern__type *type, const quern_allocator *allocato
     return result;
 }
 
-/* A resource has the name: registering it again succeeds if the layout is the same. */
+/* Checks a definition whose name is registered. Fails with LAYOUT_MISMATCH if the layouts differ. */
 static quern_result check_known(const quern__type *known, const quern_allocator *allocator,
                                 const quern_resource_def *def)
 {

@@ -11,7 +11,7 @@
 
 typedef struct quern__resource {
     quern__type type;
-    void *value; /* of the type, never moved */
+    void *value; /* value of the type; its address never changes */
 } quern__resource;
 
 typedef struct quern__resources {
@@ -19,15 +19,18 @@ typedef struct quern__resources {
     uint32_t world_tag;
 } quern__resources;
 
-/* Destroys the values. */
+/* Destroys the values, and frees the registry's memory. */
 void quern__resources_release(quern__resources *resources, const quern_allocator *allocator);
 
+/* Registers a resource; returns the existing one if its name is registered with the same layout. Fails like
+ * quern_resource_register. */
 quern_result quern__resources_register(quern__resources *resources, const quern_allocator *allocator,
                                        const quern_resource_def *def, quern_resource *out_resource);
 
+/* Returns the resource with the given name, or a null handle. */
 quern_resource quern__resources_find(const quern__resources *resources, const char *name);
 
-/* UNKNOWN_RESOURCE, with a message, unless the handle is one of ours. */
+/* Fails with UNKNOWN_RESOURCE if the handle names no resource of this registry. */
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource);
 
 static inline uint32_t quern__resource_index(quern_resource resource)

@@ -22,7 +22,7 @@ bool quern__world_is_claimed(const quern_world *world)
 
 static QUERN__SLOW_PATH void report_claimed(const quern_world *world, const char *function)
 {
-    /* Relaxed: the name is for the message alone. */
+    /* Relaxed: the name is only used in the message. */
     const char *other = atomic_load_explicit(&world->owner_function, memory_order_relaxed);
     quern__violation(QUERN_ERROR_WORLD_LOCKED,
                      "%s: another thread is in a call on the same world (%s, world %u); a world is "
@@ -30,13 +30,13 @@ static QUERN__SLOW_PATH void report_claimed(const quern_world *world, const char
                      function, other != NULL ? other : "another call", world->resources.world_tag);
 }
 
-/* `locked` is not read here: while another thread holds the claim, that would be a race. */
+/* Must not read `locked`: that would be a data race while another thread holds the claim. */
 bool quern__world_claim(quern_world *world, const char *function)
 {
     const void *no_owner = NULL, *me = quern__this_thread();
     /* Relaxed: a thread that reads its own mark needs no order with itself. */
     if (atomic_load_explicit(&world->owner, memory_order_relaxed) != me) {
-        /* Acquire: pairs with the release of the thread that gave the claim up last. */
+        /* Acquire: pairs with the release of the thread that held the claim last. */
         if (!atomic_compare_exchange_strong_explicit(&world->owner, &no_owner, me, memory_order_acquire,
                                                      memory_order_relaxed)) {
             if (quern__world_of_callback == world) return true;

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_WORLD_WORLD_INTERNAL_H
 #define QUERN_CORE_WORLD_WORLD_INTERNAL_H
 
-/* The world: storage, resources, and whether a frame is running on it. */
+/* The world: its storage, registries and resources, the lock of running frames, and the claim of one thread. */
 
 #include "core/names/name_internal.h"
 #include "core/reactions/reaction.h"
@@ -18,79 +18,86 @@
 
 enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 
-/* Where entities of a list go. */
+/* The archetype of entities that are created with a list, and the places of the list's components in it. */
 typedef struct quern__create_place {
-    quern__archetype *archetype; /* NULL: not known yet */
+    quern__archetype *archetype; /* NULL if it has not been looked up yet */
     quern__place columns[QUERN__CREATE_LIST_COMPONENTS];
 } quern__create_place;
 
-/* A list of components that quern_entity_create_with was given, and what came of it. A loop that makes many
- * entities of one kind, or of a few kinds in turn, finds their archetypes here, without sorting and hashing
- * the list each time. */
+/* A cached list of components passed to quern_entity_create_with, and the archetypes that follow from it. A loop
+ * that creates entities with one list, or with a few lists in turn, finds their archetypes here, and need not sort
+ * and hash the list each time. */
 typedef struct quern__create_list {
-    bool is_known;    /* otherwise the rest is zero */
-    bool has_handles; /* a component that is no relation has entity fields */
+    bool is_known;    /* whether the entry is in use; all members are zero if not */
+    bool has_handles; /* whether a component other than a relation has entity fields */
     uint32_t count;   /* at most QUERN__CREATE_LIST_COMPONENTS */
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
-    const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL: copied as plain bytes */
-    uint32_t relation_position;                              /* of the component of a relation */
-    quern__relation *relation;                               /* NULL: none in the list */
-    quern__create_place places[QUERN__LEVEL_COUNT]; /* by the level of the relation, otherwise the first */
+    const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL if values are copied as plain bytes */
+    uint32_t relation_position;                     /* index in `components` of the relation's component */
+    quern__relation *relation;                      /* NULL if the list has no relation */
+    quern__create_place places[QUERN__LEVEL_COUNT]; /* by level of the new entity; [0] without levels */
 } quern__create_list;
 
-/* The last few lists. Taking archetypes out forgets them. */
+/* A cache of the latest lists. It is cleared when archetypes are removed. */
 typedef struct quern__create_lists {
     quern__create_list items[QUERN__CREATE_LISTS];
-    quern__create_list *latest; /* the one that was used last; NULL before the first */
-    uint32_t next;              /* where the next one is noted */
+    quern__create_list *latest; /* entry that was used last; NULL if the cache is empty */
+    uint32_t next;              /* index of the entry that the next new list replaces */
 } quern__create_lists;
 
 struct quern_world {
     quern__storage storage;
-    quern__names names; /* the storage carries the addresses of these four */
+    /* The storage has pointers to the following four. */
+    quern__names names;
     quern__relations relations;
     quern__reactions reactions;
     quern__combines combines;
     quern__resources resources;
     quern__create_lists create_lists;
-    uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
-    struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
-    struct quern__events *events;           /* NULL: no event was registered yet */
-    uint64_t waiting_event_batch_count;     /* in all channels: see core/events/event_internal.h */
-    bool has_history;                       /* one saves it: see core/history */
-    uint64_t restore_count;                 /* how often that has taken it back */
-    uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
-    struct quern_schedule *first_schedule; /* in the order of creation; not looked into here */
+    uint64_t
+        next_serial; /* next serial number of command streams, for all schedules; see sched/frame/frame.h */
+    struct quern__world_commands *commands; /* commands recorded outside of frames; NULL until needed */
+    struct quern__events *events;           /* NULL until an event is registered */
+    uint64_t waiting_event_batch_count;     /* number in all channels; see core/events/event_internal.h */
+    bool has_history;                       /* whether a history records the world; see core/history */
+    uint64_t restore_count;                 /* number of times that the history has restored the world */
+    uint32_t user_count; /* number of queries, getters, readers and schedules that refer to the world */
+    struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
 
-    /* Archetypes taken out at sync points: see core/calls/reclaim.c. */
-    uint32_t empty_archetype_checks_per_sync; /* of the definition */
-    uint32_t next_visit;  /* the archetype to be looked at next, in the order; 0: a new round begins */
-    uint64_t visit_count; /* sync points that have looked */
+    /* Removal of empty archetypes at sync points; see core/calls/reclaim.c. */
+    uint32_t empty_archetype_checks_per_sync; /* as in quern_world_def */
+    uint32_t next_visit;  /* index of the archetype to be checked next; 0 if a new round begins */
+    uint64_t visit_count; /* number of sync points that have checked archetypes */
 
-    bool locked; /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
+    /* Whether a frame, or another operation of QUERN__WORLD_LOCKERS, is running. Calls are refused meanwhile. */
+    bool locked;
 
-    /* The claim: one thread runs a frame or, in builds with QUERN_CHECKS, changes the world at once. */
+    /* The claim of the thread that runs a frame or, in builds with QUERN_CHECKS, is in a call that modifies the
+     * world immediately. */
     _Atomic(const void *) owner;          /* the thread, or NULL */
-    _Atomic(const char *) owner_function; /* its outermost call */
-    uint32_t claim_depth; /* nested calls of the owner, since hooks may call in; the owner's own */
+    _Atomic(const char *) owner_function; /* name of its outermost call */
+    /* Number of nested calls, because hooks may call the library. Only the owner accesses it. */
+    uint32_t claim_depth;
 };
 
-/* What may have locked a world, for messages. */
+/* The operations that lock a world, for messages. */
 #define QUERN__WORLD_LOCKERS \
     "a frame, quern_query_parallel_for, quern_world_flush, a save, a load or a fill callback"
 
+/* Fails with WORLD_LOCKED. function: name of the call, for the message. */
 quern_result quern__world_fail_locked(const char *function);
 
-/* WORLD_LOCKED, naming the call, while the world is locked. */
+/* Fails with WORLD_LOCKED if the world is locked. */
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
 {
     return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
 }
 
-/* The bit of a getter's number that no ref has: its refs are good for nothing now. */
+/* Bit that is set in a getter's number while its world is locked. No ref has it, so all refs of the getter fail. */
 #define QUERN__GETTER_CLOSED 0x80000000u
 
-/* Refs are looked at without a call, so they are told by the number of their getter. */
+/* Locks or unlocks the world. The inline check of a ref compares its number with that of its getter and does not
+ * read `locked`, so the number of each getter changes, too. */
 static inline void quern__world_set_locked(quern_world *world, bool locked)
 {
     world->locked = locked;
@@ -102,39 +109,40 @@ static inline void quern__world_set_locked(quern_world *world, bool locked)
 
 /* --------------------------------------------------------------------------------- one thread at a time */
 
-/* The world whose frame or parallel query runs a callback on this thread and is locked meanwhile; NULL outside
- * such callbacks. Innermost, since a callback that waits may run jobs of other worlds. */
+/* The locked world whose frame or parallel query runs a callback on this thread; NULL outside such callbacks. A
+ * callback that waits may run jobs of other worlds; this is the world of the innermost callback. */
 extern QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
 
-/* Claims the world for the calling thread, until quern__world_unclaim; claims of one thread nest. Returns false
- * and reports a violation that names both calls if another thread holds the claim: the call then fails with
- * WORLD_LOCKED. Callbacks of a frame or parallel query of this world pass without a claim: the world is locked, so
- * quern__world_check_unlocked refuses their call. */
+/* Claims the world for the calling thread until quern__world_unclaim; claims of one thread nest. If another thread
+ * holds the claim, reports a violation that names both calls and returns false; the call must then fail with
+ * WORLD_LOCKED. Returns true without a claim in callbacks of a frame or parallel query of this world: the world is
+ * locked, so quern__world_check_unlocked refuses the call. */
 bool quern__world_claim(quern_world *world, const char *function);
 void quern__world_unclaim(quern_world *world);
 
-/* A claim that was given up for a while. */
+/* State of a suspended claim. */
 typedef struct quern__world_claim_state {
     const char *function;
     uint32_t depth;
 } quern__world_claim_state;
 
-/* For exclusive callbacks of a frame: gives the owner's claim up, so that they may use the world on any thread,
- * and claims the world again. resume returns false and reports a violation if another thread holds the claim. */
+/* Releases the owner's claim while exclusive callbacks of a frame run, so that they may use the world on any
+ * thread, and claims the world again. Resuming reports a violation and returns false if another thread holds the
+ * claim. */
 quern__world_claim_state quern__world_suspend_claim(quern_world *world);
 bool quern__world_resume_claim(quern_world *world, const quern__world_claim_state *state);
 
-/* Whether the calling thread holds the claim. */
+/* Returns whether the calling thread holds the claim. */
 bool quern__world_is_claimed(const quern_world *world);
 
-/* Every call that changes a world at once begins with this. In builds with QUERN_CHECKS it claims the world. world
- * may be NULL. */
+/* Begins a call that modifies a world immediately. In builds with QUERN_CHECKS, claims the world; returns false if
+ * quern__world_claim does. world may be NULL. */
 static inline bool quern__world_enter(quern_world *world, const char *function)
 {
     return !QUERN_CHECKS || world == NULL || quern__world_claim(world, function);
 }
 
-/* The end of such a call, with what it returns. */
+/* Ends such a call, and returns its result. */
 static inline quern_result quern__world_left(quern_world *world, quern_result result)
 {
     if (QUERN_CHECKS && world != NULL) quern__world_unclaim(world);

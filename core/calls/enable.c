@@ -69,7 +69,7 @@ static __attribute__((noinline)) bool find_plane(switching *it, const quern__rec
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     const quern__planes *planes = archetype->planes;
-    const uint32_t plane = quern__planes_find(planes, QUERN__PLANE_DISABLED, it->component_index);
+    const uint32_t plane = quern__planes_find(planes, QUERN__PLANE_CAN_DISABLE, it->component_index);
     it->known_number = UINT32_MAX;
     if (plane == QUERN__NO_PLANE) return false;
     it->known_number = record->archetype_number;

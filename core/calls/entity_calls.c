@@ -461,7 +461,7 @@ static quern_result enable(quern_world *world, quern_entity entity, quern_compon
     if (QUERN__UNLIKELY(record == NULL)) return fail_to_enable(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t plane =
-        quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED,
+        quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE,
                            quern__components_distance(&world->storage.components, component));
     if (QUERN__UNLIKELY(plane == QUERN__NO_PLANE)) return fail_to_enable(world, entity, component);
     quern__row_enable(archetype, record->location, plane, enabled);

@@ -328,7 +328,7 @@ static quern_result list_toggles(quern__capture *it)
         const quern__planes *planes = archetype_of(it, i)->planes;
         const uintptr_t location = record_of(it, i)->location;
         for (uint32_t k = 0; planes != NULL && k < planes->count; k++) {
-            if (planes->list[k].kind != QUERN__PLANE_DISABLED || !quern__plane_test(planes, k, location))
+            if (planes->list[k].kind != QUERN__PLANE_CAN_DISABLE || !quern__plane_test(planes, k, location))
                 continue;
             if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
                 return quern__capture_fail_memory();

@@ -235,7 +235,7 @@ static const uint64_t *find_disabled(const side *at, uint32_t component_index)
     const quern__saved_archetype *archetype = at->archetype;
     const quern__plane *planes = quern__saved_planes(archetype);
     for (uint32_t i = 0; i < archetype->plane_count; i++)
-        if (planes[i].kind == QUERN__PLANE_DISABLED && planes[i].id == component_index)
+        if (planes[i].kind == QUERN__PLANE_CAN_DISABLE && planes[i].id == component_index)
             return quern__saved_words(archetype) +
                    ((size_t)at->slot * archetype->plane_count + i) * archetype->plane_words + 1;
     return NULL;

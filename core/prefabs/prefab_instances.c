@@ -327,7 +327,8 @@ static void disable_components(const quern__instances *it, const quern_entity *h
         const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
         quern__row_enable(
             archetype, record->location,
-            quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, toggle->component_index), false);
+            quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE, toggle->component_index),
+            false);
     }
 }
 

@@ -215,7 +215,7 @@ static inline bool quern__row_is_enabled(const quern__archetype *archetype, uint
                                          uint32_t component_index)
 {
     if (!quern__archetype_has(archetype, component_index)) return false;
-    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, component_index);
+    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE, component_index);
     return plane == QUERN__NO_PLANE || !quern__plane_test(archetype->planes, plane, location);
 }
 

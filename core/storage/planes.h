@@ -26,13 +26,13 @@
 #include "core/storage/chunk.h"
 #include "core/storage/column_flags.h"
 
-/* What a bit says of a row. The first kinds are those of components: numbers of row flags (column_flags.h), with the
- * component's index as id. */
+/* What a bit says of a row. The first kinds are those of components, one for each row flag (column_flags.h), such as
+ * QUERN__PLANE_CAN_DISABLE: the component, whose index is the id, is disabled. */
+#define QUERN__PLANE_OF_FLAG(flag, ...) QUERN__PLANE_##flag,
 typedef enum quern__plane_kind {
-    QUERN__PLANE_DISABLED = QUERN__ROW_FLAG_NUMBER_CAN_DISABLE, /* the component is disabled */
-    QUERN__PLANE_ADDED =
-        QUERN__ROW_FLAG_COUNT, /* the entity has come to what a reaction matches; id: the reaction's index */
-    QUERN__PLANE_SET           /* values that a reaction looks at were given to the entity; id: as above */
+    QUERN__ROW_FLAGS(QUERN__PLANE_OF_FLAG)
+        QUERN__PLANE_ADDED, /* the entity has come to what a reaction matches; id: the reaction's index */
+    QUERN__PLANE_SET        /* values that a reaction looks at were given to the entity; id: as above */
 } quern__plane_kind;
 
 typedef struct quern__plane {

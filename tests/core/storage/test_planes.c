@@ -193,20 +193,20 @@ Test(planes, hold_what_bits_kept_naively_hold)
 
 Test(planes, of_components_stay_where_they_are_when_those_of_reactions_come)
 {
-    add(&sides[0], QUERN__PLANE_DISABLED, 2);
+    add(&sides[0], QUERN__PLANE_CAN_DISABLE, 2);
     quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 60), 10);
-    set_bits(&sides[0], QUERN__PLANE_DISABLED, 2, 0, 60, 10, true);
+    set_bits(&sides[0], QUERN__PLANE_CAN_DISABLE, 2, 0, 60, 10, true);
     add(&sides[0], QUERN__PLANE_SET, 0);
     add(&sides[0], QUERN__PLANE_ADDED, 1);
     add(&sides[0], QUERN__PLANE_ADDED, 0);
-    cr_assert_eq(quern__planes_find(sides[0].planes, QUERN__PLANE_DISABLED, 2), 0u);
+    cr_assert_eq(quern__planes_find(sides[0].planes, QUERN__PLANE_CAN_DISABLE, 2), 0u);
     compare(&sides[0]);
     close_planes();
 }
 
 Test(planes, leave_nothing_behind_where_the_target_has_none)
 {
-    add(&sides[0], QUERN__PLANE_DISABLED, 0);
+    add(&sides[0], QUERN__PLANE_CAN_DISABLE, 0);
     quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 0), 3);
     quern__planes_move_rows(NULL, place(&sides[1], 0, 0), sides[0].planes, place(&sides[0], 0, 0), 3);
     compare(&sides[0]);

@@ -142,7 +142,7 @@ static void assign_to_lent(int count)
     set_up(2);
     pool.host_threads.submit = submit;
     atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
-    offer_workers(&pool);
+    open_host_workers(&pool);
     for (int i = 0; i < count; i++)
         assign(1, run_one);
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);

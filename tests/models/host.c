@@ -59,7 +59,7 @@ static void set_up_lent(uint32_t worker_count, bool uses_asymmetric_fence)
     pool.uses_asymmetric_fence = uses_asymmetric_fence;
     pool.host_threads.submit = submit;
     atomic_store_explicit(&pool.external_slots, 1, memory_order_relaxed);
-    offer_workers(&pool);
+    open_host_workers(&pool);
 }
 
 static void wait_for_runs(int count)

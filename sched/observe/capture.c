@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-_Static_assert(offsetof(struct quern_capture, loop_observer) == 0, "what is told of loops is a capture");
+_Static_assert(offsetof(struct quern_capture, loop_observer) == 0, "an observer of loops is a capture");
 
 static void add_inner_loop(quern__loop_observer *watch, uint32_t piece_count, uint64_t took_ns)
 {
@@ -28,7 +28,8 @@ quern_result quern_capture_create(const quern_allocator *allocator, quern_captur
     if (result != QUERN_OK) return result;
     quern_capture *capture = quern__allocate(&chosen, sizeof *capture, _Alignof(quern_capture));
     if (capture == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_capture_create: no memory for a capture");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_capture_create: out of memory for the capture");
     *capture = (quern_capture){.loop_observer.report = add_inner_loop, .allocator = chosen};
     *out_capture = capture;
     return QUERN_OK;
@@ -39,8 +40,8 @@ void quern_capture_destroy(quern_capture *capture)
     if (capture == NULL) return;
     if (capture->is_in_use) {
         quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_capture_destroy: a frame that is captured in it is "
-                         "running; destroy it afterwards");
+                         "quern_capture_destroy: a frame that uses the capture is running; destroy "
+                         "the capture after the frame");
         return;
     }
     const quern_allocator allocator = capture->allocator;

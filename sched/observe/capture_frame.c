@@ -88,8 +88,8 @@ static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, dou
         return quern__schedule_run(schedule, jobs, delta_seconds, function);
     if (capture->is_in_use)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: the capture is in use for a frame that is running; give another one to the "
-                           "frame of an exclusive system",
+                           "%s: a running frame uses the capture; pass another capture to the frame of an "
+                           "exclusive system",
                            function);
     quern__profiler *profiler = quern__schedule_profiler(schedule);
     quern__capture_start(capture, jobs != NULL ? quern_jobs_thread_count(jobs) : 1);
@@ -101,7 +101,7 @@ static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, dou
     if (result == QUERN_OK && !capture->is_out_of_memory) return QUERN_OK;
     capture->frame_ns = 0; /* marks the capture as empty */
     if (result != QUERN_OK) return result;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to capture a frame, which has run",
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for the capture; the frame has run",
                        function);
 }
 

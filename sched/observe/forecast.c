@@ -377,7 +377,7 @@ static quern_result check_cost(const char *name, double value)
 {
     if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* also false for NaN */
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "quern_capture_forecast: costs->%s is %g; give a finite number, 0 or more", name,
+                       "quern_capture_forecast: costs->%s is %g; pass a finite number of at least 0", name,
                        value);
 }
 
@@ -396,10 +396,12 @@ static quern_result check_forecast(const quern_capture *capture, const quern_for
     if (out_forecast == NULL) return quern__fail_null("quern_capture_forecast", "out_forecast");
     if (thread_count == 0 || thread_count > QUERN_MAX_THREADS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_capture_forecast: %u threads; give 1 to %d (QUERN_MAX_THREADS)",
+                           "quern_capture_forecast: thread_count is %u; pass 1 to %d (QUERN_MAX_THREADS)",
                            thread_count, QUERN_MAX_THREADS);
     if (capture->frame_ns == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_capture_forecast: nothing was captured");
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_capture_forecast: the capture has no frame; run one with "
+                           "quern_schedule_run_captured");
     return check_costs(costs);
 }
 
@@ -413,8 +415,8 @@ quern_result quern_capture_forecast(const quern_capture *capture, const quern_fo
     simulation run = {.capture = capture, .costs = costs, .thread_count = thread_count};
     run.tasks = quern__allocate(&capture->allocator, bytes, _Alignof(task_state));
     if (run.tasks == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_capture_forecast: no memory to simulate %u tasks", capture->tasks.count);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_capture_forecast: out of memory for %u tasks",
+                           capture->tasks.count);
     quern_forecast forecast = {.thread_count = thread_count, .frame_ns = run_frame(&run)};
     forecast.speedup = all_work_ns(capture) / forecast.frame_ns;
     find_limit(&run, &forecast);

@@ -131,7 +131,7 @@ static quern_result measure_memory(quern_jobs *jobs, quern_forecast_costs *costs
     const size_t bytes = 3 * sizeof(double) * TRIAD_COUNT;
     double *memory = quern__allocate(allocator, bytes, _Alignof(double));
     if (memory == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a triad of %zu bytes", bytes);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for arrays of %zu bytes", bytes);
     for (size_t i = 0; i < (size_t)3 * TRIAD_COUNT; i++)
         memory[i] = 1;
     triad arrays = {.a = memory, .b = memory + TRIAD_COUNT, .c = memory + (size_t)2 * TRIAD_COUNT};

@@ -36,7 +36,7 @@ double quern_hardware_difference(const quern_hardware_reading *from, const quern
                           "quern_hardware_difference: %s",
                           from == NULL ? "'from' is NULL"
                           : to == NULL ? "'to' is NULL"
-                                       : "there is no such event");
+                                       : "'event' is no quern_hardware_event");
         return NAN;
     }
     const uint64_t running_ns = to->running_ns[event] - from->running_ns[event];
@@ -154,7 +154,8 @@ quern_result quern__hardware_open(const quern__hardware_code *codes, quern_hardw
 {
     const quern_allocator allocator = quern_allocator_default();
     counters *opened = quern__allocate(&allocator, sizeof *opened, _Alignof(counters));
-    if (opened == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for hardware counters");
+    if (opened == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for hardware counters");
     int first_error = 0, count = 0;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++) {
         opened->files[i] = open_event(&codes[i], scope);

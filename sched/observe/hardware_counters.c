@@ -136,7 +136,7 @@ quern_result quern__hardware_counters_reserve(quern__hardware_counters *counters
     quern__worker_hardware_counters *items =
         quern__allocate(allocator, bytes, _Alignof(quern__worker_hardware_counters));
     if (items == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the counts of %u systems",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the counts of %u systems",
                            system_count);
     memset((void *)items, 0, bytes);
     point_to_sums(items, worker_count, system_count);

@@ -35,7 +35,7 @@ static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_c
     const size_t bytes = block_bytes(worker_count, stride);
     char *memory = quern__allocate(quern__plan_allocator(profiler->plan), bytes, OBSERVED_ALIGNMENT_BYTES);
     if (memory == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the times of %u workers",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the times of %u workers",
                            worker_count);
     memset(memory, 0, bytes);
     quern__observed_worker *workers = (quern__observed_worker *)(void *)memory;
@@ -59,7 +59,7 @@ static void release_passes(const quern__profiler *profiler)
 
 static quern_result fail_memory(const char *kind, uint32_t count)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the profile of %u %s", count, kind);
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the profile of %u %s", count, kind);
 }
 
 static quern_result reserve_passes(quern__profiler *profiler)
@@ -153,7 +153,7 @@ static quern_result create_profiler(quern__plan *plan, const quern_schedule_def 
 {
     quern__profiler *profiler =
         quern__allocate(quern__plan_allocator(plan), sizeof *profiler, _Alignof(quern__profiler));
-    if (profiler == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for its profile");
+    if (profiler == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for its profile");
     *profiler = (quern__profiler){
         .observer.calls = &calls, .plan = plan, .trace = def->trace, .is_timing = def->timing};
     profiler->trace_number = quern__trace_add_schedule(def->trace);
@@ -187,7 +187,7 @@ static quern_result check_source(const quern_hardware_source *source)
     if (source == NULL || (source->open != NULL && source->read != NULL && source->close != NULL))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "quern_schedule_set_counting: a source needs open, read and close");
+                       "quern_schedule_set_counting: source->open, read or close is NULL; set all three");
 }
 
 quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_hardware_source *source)
@@ -215,8 +215,8 @@ quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, qu
     if (system.bits == 0 || system.bits > profiler->plan->systems.count)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_schedule_get_system_counts: system handle %u; the schedule has %u systems", system.bits,
-            profiler->plan->systems.count);
+            "quern_schedule_get_system_counts: no system has handle %u; the schedule has %u systems",
+            system.bits, profiler->plan->systems.count);
     const quern__system *counted = profiler->plan->systems.items[system.bits - 1];
     const double frames = (double)profiler->frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
@@ -244,9 +244,10 @@ quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, u
     const quern__profiler *profiler = quern__schedule_profiler(schedule);
     const uint32_t worker_count = profiler->is_profiling ? profiler->frame_worker_count : 0;
     if (worker_index >= worker_count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_get_worker_profile: worker %u; the last profile has %u",
-                           worker_index, worker_count);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_get_worker_profile: worker_index is %u; the last profile has %u workers",
+            worker_index, worker_count);
     *out_profile = profiler->workers[worker_index].profile;
     return QUERN_OK;
 }

@@ -17,13 +17,15 @@ static quern_result fill_def(quern_trace_def *def)
     if (def->track_count == 0) def->track_count = 1;
     if (def->events_per_track == 0) def->events_per_track = DEFAULT_TRACK_EVENTS;
     if (def->track_count > QUERN_MAX_TRACKS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_trace_create: %u tracks; give up to %d (QUERN_MAX_TRACKS)",
-                           def->track_count, QUERN_MAX_TRACKS);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_trace_create: def->track_count is %u; the maximum is %d (QUERN_MAX_TRACKS)",
+            def->track_count, QUERN_MAX_TRACKS);
     if (def->events_per_track < 2 || def->events_per_track > QUERN_MAX_TRACK_EVENTS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_trace_create: %u events per track; give 2 to %u (QUERN_MAX_TRACK_EVENTS)",
-                           def->events_per_track, QUERN_MAX_TRACK_EVENTS);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_trace_create: def->events_per_track is %u; pass 2 to %u (QUERN_MAX_TRACK_EVENTS)",
+            def->events_per_track, QUERN_MAX_TRACK_EVENTS);
     return QUERN_OK;
 }
 
@@ -98,7 +100,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     if (result != QUERN_OK) return result;
     quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: out of memory for the trace");
     *trace = (quern_trace){.observer.report = quern__trace_record_job,
                            .track_count = filled.track_count,
                            .capacity = power_of_two_from(filled.events_per_track),
@@ -106,13 +108,14 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     if (!open_tracks(trace)) {
         release_trace(trace);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_trace_create: no memory for %u tracks of %u events", filled.track_count,
-                           filled.events_per_track);
+                           "quern_trace_create: out of memory for %u tracks of %u events",
+                           filled.track_count, filled.events_per_track);
     }
     if (pthread_mutex_init(&trace->mutex, NULL) != 0) {
         close_tracks(trace, trace->track_count);
         release_trace(trace);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: the system has no mutex left");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_trace_create: the system could not create a mutex");
     }
     *out_trace = trace;
     return QUERN_OK;
@@ -163,11 +166,13 @@ static uint32_t find_name(const quern_trace *trace, const char *name)
 static quern_result add_name(quern_trace *trace, const char *name)
 {
     if (trace->names.count == QUERN_MAX_TRACE_NAMES)
-        return quern__fail(QUERN_ERROR_LIMIT, "quern_trace_add_name: '%s' is one more than %d names", name,
-                           QUERN_MAX_TRACE_NAMES);
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "quern_trace_add_name: '%s' exceeds the limit of %d names (QUERN_MAX_TRACE_NAMES)", name,
+            QUERN_MAX_TRACE_NAMES);
     if (!quern__array_reserve(&trace->allocator, &trace->names, trace->names.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_add_name: no memory for the name '%s'",
-                           name);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_trace_add_name: out of memory for the name '%s'", name);
     memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
     return QUERN_OK;
 }
@@ -209,8 +214,9 @@ quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, cons
     if (trace == NULL) return quern__fail_null("quern_trace_set_track_name", "trace");
     if (name == NULL) return quern__fail_null("quern_trace_set_track_name", "name");
     if (track >= trace->track_count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_trace_set_track_name: track %u of %u",
-                           track, trace->track_count);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_trace_set_track_name: no track %u; the trace has %u", track,
+                           trace->track_count);
     const quern_result result =
         quern__in_call(quern__check_name(name, "track"), "quern_trace_set_track_name");
     if (result != QUERN_OK) return result;
@@ -316,8 +322,8 @@ static QUERN__SLOW_PATH void report_track(quern_trace *trace, uint32_t track)
     if (was_reported(trace, QUERN__REPORTED_TRACK) || !begin_report(trace, QUERN__REPORTED_TRACK)) return;
     (void)quern__violation(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_trace_zone_begin: track %u, and the trace has %u; raise track_count in its "
-        "definition (said once until the trace starts again)",
+        "quern_trace_zone_begin: no track %u; the trace has %u; raise track_count in its "
+        "definition (reported once per start of the trace)",
         track, trace->track_count);
 }
 
@@ -330,8 +336,8 @@ static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_tra
     (void)quern__violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_trace_zone_end: zone '%s' on track %u has ended already, or one that began "
-        "in it has not; end each zone once, the last begun first (said once until the trace "
-        "starts again)",
+        "in it has not; end each zone once, the last begun first (reported once per start of the "
+        "trace)",
         name, zone->track);
 }
 
@@ -342,8 +348,8 @@ void quern__trace_check_worker_count(quern_trace *trace, uint32_t worker_count)
     if (!begin_report(trace, QUERN__REPORTED_WORKERS)) return;
     quern__log(
         QUERN_LOG_WARNING,
-        "a frame runs on %u threads, and the trace has tracks for %u: the others are left out; raise "
-        "track_count in its definition (said once until the trace starts again)",
+        "a frame runs on %u threads, but the trace has %u tracks: events of the other threads are dropped; "
+        "raise track_count in its definition (reported once per start of the trace)",
         worker_count, trace->track_count);
 }
 

@@ -177,7 +177,7 @@ static quern__trace_event *allocate_events(const quern_trace *trace, const char 
     quern__trace_event *events = quern__allocate(
         &trace->allocator, trace->capacity * sizeof(quern__trace_event), EVENTS_ALIGNMENT_BYTES);
     if (events == NULL)
-        quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a trace of %u events a track", function,
+        quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for %u events per track", function,
                     trace->capacity);
     return events;
 }
@@ -256,8 +256,8 @@ quern_result quern_trace_save(quern_trace *trace, const char *path)
     char *part_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
     quern_result result = QUERN_OK;
     if (part_path == NULL) {
-        result =
-            quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_save: no memory for the name of a file");
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                             "quern_trace_save: out of memory for the name of the temporary file");
     } else {
         const int error = quern__file_write(path, part_path, write_text, &text);
         if (error != 0) result = fail_file(path, error);

@@ -387,7 +387,7 @@ static void capture_again(quern_context *context)
     quern_schedule *inner = quern_context_user_data(context);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_schedule_run_captured(inner, quern_context_jobs(context), 0, outer_capture));
-    assert_message_has("quern_schedule_run_captured: the capture is in use");
+    assert_message_has("quern_schedule_run_captured: a running frame uses the capture");
     capture_reports(&reports);
     quern_capture_destroy(outer_capture);
     assert_message_has("quern_capture_destroy: ");

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Forecasts of frames that are made up, so that the answer is known, and of frames that have run. */
+/* Forecasts of constructed frames, whose forecast is known, and of captured frames. */
 
 TestSuite(forecast, .timeout = 120);
 
@@ -27,7 +27,7 @@ static quern_capture *open_capture(void)
     return capture;
 }
 
-/* A task of so many items that take the same time. */
+/* Adds a task with a number of items of the same duration. */
 static quern__task *add_task(quern_capture *capture, const char *name, uint32_t count, uint64_t item_ns)
 {
     const uint32_t number = quern__capture_add_task(capture, name, count);
@@ -53,7 +53,7 @@ static void assert_about(double value, double expected, double share)
     cr_assert(fabs(value - expected) <= expected * share, "%g instead of about %g", value, expected);
 }
 
-Test(forecast, one_thread_takes_the_sum_of_all)
+Test(forecast, one_thread_needs_the_sum_of_all_tasks)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -122,7 +122,7 @@ Test(forecast, tasks_that_do_not_wait_for_each_other_run_side_by_side)
     quern_capture_destroy(capture);
 }
 
-Test(forecast, tasks_of_the_caller_alone_take_turns)
+Test(forecast, caller_only_tasks_run_one_after_another)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -134,7 +134,7 @@ Test(forecast, tasks_of_the_caller_alone_take_turns)
     quern_capture_destroy(capture);
 }
 
-Test(forecast, what_comes_before_and_after_is_not_shared)
+Test(forecast, parts_before_and_after_items_are_not_shared)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -189,7 +189,7 @@ Test(forecast, memory_does_not_get_faster_with_threads)
     quern_capture_destroy(capture);
 }
 
-Test(forecast, others_come_late_and_later_when_they_sleep)
+Test(forecast, other_workers_arrive_late_and_later_if_asleep)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -224,7 +224,7 @@ Test(forecast, claims_get_smaller_toward_the_end)
     quern_capture_destroy(capture);
 }
 
-/* What is claimed together ends together: the first eighth has the long item. */
+/* Items of one claim end together: the first claim, an eighth, includes the long item. */
 Test(forecast, a_long_chunk_is_waited_for)
 {
     quern_capture *capture = open_capture();
@@ -240,8 +240,9 @@ Test(forecast, a_long_chunk_is_waited_for)
     quern_capture_destroy(capture);
 }
 
-/* Worker 0 calls two, each of those two more: so one after another come 1, 2, 4 and 8 workers. */
-Test(forecast, workers_come_in_a_growing_tree)
+/* Worker 0 calls two workers, and each of these two more: so 1, 2, 4 and 8 workers arrive one step after
+ * another. */
+Test(forecast, workers_arrive_as_a_growing_tree)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -261,7 +262,7 @@ Test(forecast, workers_come_in_a_growing_tree)
 
 /*  worker 0  | a 0 - 3000      | c 3000 - 5000 |
  *  worker 1  ~| b 100 - 1100 | d 1100 - 6100                 |     d waits for b, c for a and b  */
-Test(forecast, who_makes_a_task_ready_begins_it_at_once)
+Test(forecast, the_worker_that_makes_a_task_ready_begins_it_at_once)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -281,7 +282,7 @@ Test(forecast, who_makes_a_task_ready_begins_it_at_once)
 
 /*  worker 0  | before 0 - 3000 | 3000 - 4000 |
  *  worker 1                    ~~| 3200 - 4200 | after - 4700 |  */
-Test(forecast, others_hear_of_items_when_the_beginning_is_over)
+Test(forecast, items_are_shared_after_the_part_before_them)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -293,7 +294,7 @@ Test(forecast, others_hear_of_items_when_the_beginning_is_over)
     quern_capture_destroy(capture);
 }
 
-/* Of ten passes in a row only the first finds worker 1 without work. */
+/* Of ten consecutive passes, only the first one finds worker 1 idle. */
 Test(forecast, stealing_limits_short_passes)
 {
     quern_capture *capture = open_capture();
@@ -310,8 +311,8 @@ Test(forecast, stealing_limits_short_passes)
     quern_capture_destroy(capture);
 }
 
-/* Worker 0 shares the wide task to its end before it comes to what it alone may run. */
-Test(forecast, the_callers_own_task_waits_until_it_comes_by)
+/* Worker 0 runs the wide task to its end before it begins the task that only it may run. */
+Test(forecast, a_caller_only_task_waits_for_the_caller)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -322,8 +323,8 @@ Test(forecast, the_callers_own_task_waits_until_it_comes_by)
     quern_capture_destroy(capture);
 }
 
-/* As much as two items at once want: 20 bytes per nanosecond, of which there are 10. */
-Test(forecast, only_as_many_threads_as_there_are_items_ask_for_memory)
+/* The demand of two simultaneous items: 20 bytes per nanosecond; memory delivers 10. */
+Test(forecast, memory_demand_is_limited_by_the_number_of_items)
 {
     quern_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -351,7 +352,7 @@ Test(forecast, memory_serves_one_task_after_another)
     quern_capture_destroy(capture);
 }
 
-/* The others have what they want of memory while one is still at work. */
+/* Memory has served the other items while one item still runs. */
 Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
 {
     quern_capture *capture = open_capture();
@@ -398,8 +399,8 @@ Test(forecast, workers_sleep_in_long_gaps_of_a_sync_point)
     quern_capture_destroy(capture);
 }
 
-/* A worker that is done in one section has to be called in the next. */
-Test(forecast, the_caller_begins_each_section)
+/* A worker that has ended its part of one segment has to be called in the next one. */
+Test(forecast, the_caller_begins_each_segment)
 {
     quern_capture *capture = open_capture();
     for (int i = 0; i < 2; i++) {
@@ -436,7 +437,7 @@ Test(forecast, loops_of_a_serial_system_are_shared)
     capture->tasks.items[0].is_serial = true;
     quern__capture_set_loop_owner(capture, 0, QUERN__TASK_ITEM);
     add_loop(capture, 4, 400);
-    add_loop(capture, 1, 500); /* as many pieces as there are threads */
+    add_loop(capture, 1, 500); /* one piece per thread */
     assert_frame(capture, &no_costs, 1, 1000);
     assert_frame(capture, &no_costs, 2, 550);
     assert_frame(capture, &no_costs, 10, 250);
@@ -444,7 +445,7 @@ Test(forecast, loops_of_a_serial_system_are_shared)
     assert_frame(capture, &costs, 1, 1000);
     assert_frame(capture, &costs, 2, 590);
     const quern_forecast_costs slow = {.steal_ns = 10000};
-    assert_frame(capture, &slow, 2, 1000); /* then the others come too late */
+    assert_frame(capture, &slow, 2, 1000); /* then the other workers arrive too late */
     assert_about(forecast_with(capture, &no_costs, 10).critical_path_ns, 200, 0.01);
     quern_capture_destroy(capture);
 }
@@ -503,7 +504,7 @@ static void check_captured(uint32_t thread_count)
     cr_assert_eq(capture->thread_count, thread_count);
     const quern_forecast one = forecast_with(capture, &no_costs, 1);
     cr_assert_geq(one.frame_ns, forecast_with(capture, &no_costs, 4).frame_ns);
-    must_run(schedule, jobs); /* is not captured any more */
+    must_run(schedule, jobs); /* not captured */
     quern_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
@@ -528,7 +529,7 @@ static void count_items(void *user_data, uint32_t begin, uint32_t end, uint32_t 
     all->item_count += end - begin;
 }
 
-/* Ten times the loop of ten items. */
+/* Runs a loop of ten items ten times. */
 static void loop_inside(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
@@ -598,7 +599,7 @@ Test(forecast, costs_are_measured)
     quern_jobs_destroy(jobs);
 }
 
-Test(forecast, costs_that_are_none_are_refused)
+Test(forecast, invalid_costs_are_rejected)
 {
     static const double wrong[] = {-1, -1e-300, NAN, INFINITY, -INFINITY};
     static const size_t fields[] = {offsetof(quern_forecast_costs, steal_ns),
@@ -621,7 +622,7 @@ Test(forecast, costs_that_are_none_are_refused)
     quern_capture_destroy(capture);
 }
 
-Test(forecast, misuse_is_refused)
+Test(forecast, misuse_is_rejected)
 {
     quern_capture *capture;
     must(quern_capture_create(NULL, &capture));

@@ -60,8 +60,8 @@ Test(hardware, events_have_names)
 
 static volatile uint64_t sink;
 
-/* On this machine, whatever it allows: either counts that can be right, or a reason. */
-Test(hardware, the_system_counts_or_says_why_not)
+/* On this machine: either the counts are plausible, or the call reports why there are none. */
+Test(hardware, the_system_counts_or_reports_why_not)
 {
     const quern_hardware_source source = quern_hardware_source_default();
     void *counters;
@@ -83,8 +83,8 @@ Test(hardware, the_system_counts_or_says_why_not)
 
 #if defined(__linux__)
 
-/* What systems count that have no hardware counters: the time on a processor, in nanoseconds. Others are
- * not there. */
+/* Events that systems without hardware counters can count: the processor time in nanoseconds. Other events
+ * are missing. */
 static const quern__hardware_code software_codes[QUERN_HARDWARE_EVENT_COUNT] = {
     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
     {PERF_TYPE_SOFTWARE, UINT32_MAX},
@@ -154,7 +154,8 @@ Test(hardware, a_thread_counts_its_own_and_a_process_those_of_later_threads)
 
 /* -------------------------------------------------------------------------------------------- a source */
 
-/* A processor made by hand: systems say what it counts. Reading costs some cycles, as it does on others. */
+/* A simulated processor whose counts are set by the systems. Reading costs some cycles, as on real
+ * processors. */
 enum { READ_CYCLES = 70 };
 
 static _Thread_local uint64_t made[QUERN_HARDWARE_EVENT_COUNT];
@@ -162,7 +163,7 @@ static _Thread_local uint64_t made_ns;
 
 static struct {
     _Atomic uint32_t opened_count, closed_count;
-    uint32_t allowed_count; /* opens that succeed; 0: all */
+    uint32_t allowed_count; /* number of successful opens; 0: all */
     bool is_unreadable;
 } processor;
 
@@ -277,7 +278,7 @@ static void run_frames(const scene *opened, quern_jobs *jobs, uint32_t count)
         must_run(opened->schedule, jobs);
 }
 
-/* How often a system is sampled depends on what that costs here, so it may take some frames. */
+/* The sampling interval depends on the cost of a clock read on this machine, so it may take some frames. */
 static void run_until_counted(const scene *opened, quern_jobs *jobs, quern_system system)
 {
     double counts[QUERN_HARDWARE_EVENT_COUNT] = {NAN};
@@ -321,13 +322,13 @@ static void check_counts(uint32_t thread_count)
     quern_jobs_destroy(jobs);
 }
 
-Test(counting, each_system_gets_what_it_spent_at_any_thread_count)
+Test(counting, each_system_gets_its_counts_at_any_thread_count)
 {
     check_counts(1);
     check_counts(3);
 }
 
-/* Threads of the second pool are others, with the same worker indices. */
+/* The second pool has other threads with the same worker indices. */
 Test(counting, other_threads_open_counters_of_their_own)
 {
     scene opened = open_scene();
@@ -343,10 +344,10 @@ Test(counting, other_threads_open_counters_of_their_own)
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
 }
 
-Test(counting, a_thread_that_is_refused_counts_nothing_and_disturbs_nobody)
+Test(counting, a_thread_without_counters_counts_nothing)
 {
     scene opened = open_scene();
-    processor.allowed_count = 2; /* the try, and one worker */
+    processor.allowed_count = 2; /* the trial open, and one worker */
     must(quern_schedule_set_counting(opened.schedule, &source));
     quern_jobs *jobs = setup_jobs(3);
     run_frames(&opened, jobs, FRAMES);
@@ -358,7 +359,7 @@ Test(counting, a_thread_that_is_refused_counts_nothing_and_disturbs_nobody)
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
 }
 
-Test(counting, systems_that_come_later_are_counted_and_the_others_keep_their_counts)
+Test(counting, later_systems_are_counted_and_others_keep_their_counts)
 {
     scene opened = open_scene();
     must(quern_schedule_set_counting(opened.schedule, &source));
@@ -397,7 +398,7 @@ Test(counting, without_profiling_or_a_source_nothing_is_counted)
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
 }
 
-Test(counting, the_table_has_events_by_entity_and_by_frame)
+Test(counting, the_table_has_events_per_entity_and_per_frame)
 {
     scene opened = open_scene();
     char *text = NULL;
@@ -425,7 +426,7 @@ Test(counting, the_table_has_events_by_entity_and_by_frame)
     quern_schedule_destroy(opened.schedule);
 }
 
-/* The world's memory, so that the block of counts is refused some time in the first frame. */
+/* Limits the world's memory so that the allocation of the counts fails in the first frame. */
 Test(counting, a_frame_without_memory_for_counts_does_not_run)
 {
     failing_allocator *failing = failing_allocator_create();
@@ -449,7 +450,7 @@ Test(counting, a_frame_without_memory_for_counts_does_not_run)
     failing_allocator_destroy(failing);
 }
 
-Test(counting, misuse_is_refused)
+Test(counting, misuse_is_rejected)
 {
     scene opened = open_scene();
     double counts[QUERN_HARDWARE_EVENT_COUNT];

@@ -86,7 +86,7 @@ Test(trace, records_only_while_it_runs)
     quern_trace_destroy(trace);
 }
 
-Test(trace, starting_again_forgets)
+Test(trace, restarting_drops_events)
 {
     quern_trace *trace = open_trace(1, 16);
     const uint32_t name = add_name(trace, "work");
@@ -104,7 +104,7 @@ Test(trace, starting_again_forgets)
     quern_trace_destroy(trace);
 }
 
-Test(trace, events_come_back_as_they_were)
+Test(trace, events_are_read_as_recorded)
 {
     quern_trace *trace = open_trace(2, 8);
     const quern__trace_event event = {.begin_ns = UINT64_MAX - 1,
@@ -156,7 +156,7 @@ Test(trace, nothing_happens_without_a_trace)
     record_zone(NULL, 0, 0);
 }
 
-Test(trace, a_track_that_is_not_there_is_reported_once_per_start)
+Test(trace, a_missing_track_is_reported_once_per_start)
 {
     captured_reports reports = {0};
     capture_reports(&reports);
@@ -175,7 +175,7 @@ Test(trace, a_track_that_is_not_there_is_reported_once_per_start)
     quern_trace_destroy(trace);
 }
 
-/* What is recorded is the same in all builds; those with checks say what is wrong with it. */
+/* All builds record the same; builds with checks also report the misuse. */
 Test(trace, zones_that_cross_or_end_twice_are_reported_once_per_start)
 {
     captured_reports reports = {0};
@@ -205,8 +205,8 @@ Test(trace, zones_that_cross_or_end_twice_are_reported_once_per_start)
     quern_trace_destroy(trace);
 }
 
-/* Whoever stops a trace, or starts it anew, need not ask who is in a zone. */
-Test(trace, zones_across_a_stop_or_start_are_no_misuse)
+/* A trace may be stopped or restarted while zones are open. */
+Test(trace, zones_may_be_open_across_a_stop_or_start)
 {
     captured_reports reports = {0};
     capture_reports(&reports);
@@ -229,7 +229,7 @@ Test(trace, zones_across_a_stop_or_start_are_no_misuse)
 
 /* -------------------------------------------------------------------------------------------- refusals */
 
-Test(trace, wrong_definitions_are_refused)
+Test(trace, wrong_definitions_are_rejected)
 {
     quern_trace *trace = NULL;
     quern_trace_def def = {0};
@@ -247,7 +247,7 @@ Test(trace, wrong_definitions_are_refused)
     cr_assert_null(trace);
 }
 
-Test(trace, wrong_names_are_refused)
+Test(trace, wrong_names_are_rejected)
 {
     quern_trace *trace = open_trace(1, 16);
     uint32_t number = 5;
@@ -271,7 +271,7 @@ Test(trace, wrong_names_are_refused)
     quern_trace_destroy(trace);
 }
 
-/* Every allocation of a trace's life fails in turn; nothing may be left over, and the next try succeeds. */
+/* Each allocation of a trace fails in turn; nothing leaks, and the next attempt succeeds. */
 Test(trace, failed_allocations_leave_nothing_behind)
 {
     failing_allocator *allocator = failing_allocator_create();
@@ -313,7 +313,7 @@ typedef struct track_writer {
     quern__thread thread;
 } track_writer;
 
-/* All fields of an event follow from its number, so that a reader can tell a mixed one. */
+/* All fields of an event are derived from its number, so that a reader can recognize a mixed one. */
 static quern__trace_event numbered_event(uint64_t number)
 {
     return (quern__trace_event){.begin_ns = number,
@@ -346,15 +346,14 @@ static void expect_whole(const quern__trace_event *events, uint32_t count)
     }
 }
 
-/* Events recorded so far. */
+/* Number of events recorded so far. */
 static uint64_t recorded_count(const quern_trace *trace)
 {
     const quern_trace_stats stats = stats_of_trace(trace);
     return stats.event_count + stats.dropped_count;
 }
 
-/* Rounds in which nothing new was written do not count, so that there is a race to be seen on any
- * machine. */
+/* Rounds without new events do not count, so that the race occurs on any machine. */
 static void read_while_written(const quern_trace *trace)
 {
     quern__trace_event events[RING];
@@ -371,7 +370,7 @@ static void read_while_written(const quern_trace *trace)
     }
 }
 
-Test(trace, a_reader_sees_whole_events_while_rings_are_written)
+Test(trace, a_reader_sees_complete_events_while_rings_are_written)
 {
     quern_trace *trace = open_trace(WRITERS, RING);
     track_writer writers[WRITERS];
@@ -400,10 +399,10 @@ static void *write_to_pipe(void *argument)
     return NULL;
 }
 
-/* A pipe that is full holds the writer up in the middle of the file, as a slow disk would. */
+/* A full pipe stops the writer in the middle of the file, as a slow disk would. */
 Test(trace, names_can_be_added_while_the_file_is_written)
 {
-    enum { ZONES = 4000 }; /* the file has many times what a pipe takes */
+    enum { ZONES = 4000 }; /* the file is many times larger than a pipe's buffer */
     quern_trace *trace = open_trace(1, 2 * ZONES);
     char folder[] = P_tmpdir "/quern_trace_XXXXXX", path[sizeof folder + 8];
     cr_assert_not_null(mkdtemp(folder));
@@ -445,7 +444,7 @@ static void *add_same_names(void *argument)
     return NULL;
 }
 
-Test(trace, names_and_starts_come_from_any_thread)
+Test(trace, any_thread_may_add_names_and_start)
 {
     quern_trace *trace = open_trace(WRITERS, RING);
     track_writer writers[WRITERS];

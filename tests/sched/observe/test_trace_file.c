@@ -94,7 +94,7 @@ static const cJSON *events_of(const cJSON *root)
     return events;
 }
 
-/* The index-th complete event of a track; NULL when it has not as many. */
+/* Returns the index-th complete event of a track, or NULL if it has fewer. */
 static const cJSON *event_at(const cJSON *root, int track, int index)
 {
     const cJSON *event = NULL;
@@ -118,7 +118,7 @@ static void record(quern_trace *trace, uint32_t track, quern__trace_kind kind, u
                                               .count = 44});
 }
 
-Test(trace_file, an_empty_trace_is_a_whole_file)
+Test(trace_file, an_empty_trace_is_a_complete_file)
 {
     quern_trace *trace = open_trace(2, 16);
     cJSON *root = write_and_parse(trace);
@@ -201,7 +201,7 @@ Test(trace_file, args_say_what_their_numbers_are)
     close_trace(trace, root);
 }
 
-/* Stages are parts of the whole, which knows how many commands there were. */
+/* Stages are parts of the sync point; only the sync point has the number of commands. */
 Test(trace_file, a_sync_point_has_commands_and_its_stages_have_names)
 {
     static const char *const names[] = {"sync", "gather", "merge", "resolve", "apply"};
@@ -220,7 +220,7 @@ Test(trace_file, a_sync_point_has_commands_and_its_stages_have_names)
     close_trace(trace, root);
 }
 
-Test(trace_file, names_may_hold_anything)
+Test(trace_file, names_may_contain_any_characters)
 {
     static const char *const names[] = {"a \"quoted\" \\ name", "line\nend\ttab", "\xC3\xA9t\xC3\xA9",
                                         "</script>"};
@@ -234,7 +234,7 @@ Test(trace_file, names_may_hold_anything)
     close_trace(trace, root);
 }
 
-/* Inner zones end first, so they are recorded first; what begins together is told apart by its length. */
+/* Inner zones end first and are recorded first; zones with the same begin differ in duration. */
 static void run_named(void *argument, uint32_t worker_index)
 {
     (void)argument;
@@ -258,7 +258,7 @@ static void submit_named(quern_jobs *jobs, const char *name)
     cr_assert_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
 }
 
-Test(trace_file, jobs_with_a_name_are_shown)
+Test(trace_file, named_jobs_are_recorded)
 {
     char passing[100], cut[100];
     memset(passing, 'x', sizeof passing);
@@ -284,7 +284,7 @@ Test(trace_file, jobs_with_a_name_are_shown)
     cr_expect_str_eq(text_of(event, "cat"), "job");
     cr_expect_str_eq(text_of(event, "ph"), "X");
     cr_expect_not_null(event_named(root, cut));
-    cr_expect_not_null(event_named(root, "job")); /* whose name is empty */
+    cr_expect_not_null(event_named(root, "job")); /* with an empty name */
     cr_expect_null(event_named(root, "before the start"));
     cr_expect_not_null(event_at(root, 0, 4));
     cr_expect_null(event_at(root, 0, 5)); /* three, the long one, the empty one */
@@ -322,7 +322,7 @@ static quern_graph *make_named_graph(void)
     return graph;
 }
 
-Test(trace_file, nodes_with_a_name_are_shown)
+Test(trace_file, named_nodes_are_recorded)
 {
     static const char *const names[] = {"whole", "loop", "called", "choice"};
     for (uint32_t thread_count = 1; thread_count <= 3; thread_count += 2) {
@@ -333,7 +333,7 @@ Test(trace_file, nodes_with_a_name_are_shown)
         quern_graph *graph = make_named_graph();
         quern_trace_start(trace);
         cr_assert_eq(quern_graph_run(graph, jobs), QUERN_OK);
-        cr_assert_eq(quern_graph_run(graph, NULL), QUERN_OK); /* no pool, nobody to show it */
+        cr_assert_eq(quern_graph_run(graph, NULL), QUERN_OK); /* no pool that would report it */
         quern_trace_stop(trace);
         quern_graph_destroy(graph);
         quern_jobs_destroy(jobs);
@@ -367,8 +367,8 @@ Test(trace_file, outer_events_come_before_inner_ones)
     close_trace(trace, root);
 }
 
-/* As a viewer does: an event lies within the last one that has not ended, or behind it. Returns how many
- * events the track has. */
+/* Nests events as a viewer does: an event is inside of the last one that has not ended, or after it.
+ * Returns the number of events of the track. */
 static int assert_nested(const cJSON *root, int track)
 {
     double ends[16] = {INFINITY};
@@ -460,8 +460,8 @@ static bool part_exists(void)
     return stat(part, &status) == 0;
 }
 
-/* A device or a pipe takes what is written, and stays what it is. */
-Test(trace_file, what_is_no_file_is_not_replaced)
+/* A device or a pipe receives the data and is not replaced by a file. */
+Test(trace_file, devices_and_pipes_are_not_replaced)
 {
     quern_trace *trace = open_trace(1, 16);
     char pipe_path[] = "/dev/shm/quern_trace_fifo";
@@ -481,7 +481,7 @@ Test(trace_file, what_is_no_file_is_not_replaced)
     quern_trace_destroy(trace);
 }
 
-Test(trace_file, what_cannot_be_written_is_refused)
+Test(trace_file, write_errors_are_reported)
 {
     quern_trace *trace = open_trace(1, 16);
     assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_save(trace, "/nonexistent/trace.json"));

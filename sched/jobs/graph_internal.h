@@ -90,7 +90,7 @@ struct quern_graph {
      * NULL: no run. */
     _Atomic(quern_graph *) claimed_by;
     quern_graph *root;         /* copy of claimed_by for the threads that run the graph */
-    quern__graph_task *parent; /* the task of the node that this graph is; NULL for a root */
+    quern__graph_task *parent; /* task of the outer graph's node that runs this graph; NULL for a root */
 
     /* The following members are used in a root only, and belong to its current run: */
     quern__worker *caller; /* the worker that waits for the run; NULL for a submitted run */

@@ -83,7 +83,7 @@ void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns)
 static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
                                  quern_capture *capture, const char *function)
 {
-    /* Fails with the message for this case. */
+    /* fails, because the schedule is not idle */
     if (quern__schedule_check_idle(schedule, function) != QUERN_OK)
         return quern__schedule_run(schedule, jobs, delta_seconds, function);
     if (capture->is_in_use)

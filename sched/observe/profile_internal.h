@@ -86,8 +86,8 @@ typedef struct quern__pass_profile {
     uint64_t chunk_ns; /* duration of a chunk, or of another item, when it was last measured */
     uint64_t hooks_ns; /* duration of begin, end and conditions in this segment */
 
-    /* Written by worker 0 alone: apart from what all workers read. */
-    _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* sum of all jobs, over the runs of this frame */
+    /* Written by worker 0 only, on other cache lines than what all workers read. */
+    _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* total time of the pass's jobs in this frame */
     uint64_t path_ns;  /* from the segment's beginning to the pass's end, along the passes it waits for */
     uint64_t least_ns; /* duration of this run with a thread for each chunk: that of the longest chunk */
 } quern__pass_profile;

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Jobs for a given worker (sched/jobs/assigned.c). Checked: the worker runs them, wherever it sleeps, and
- * though nobody else is there; a wake-up for another job that it takes meanwhile is handed on; and when a
- * pool ends, a worker that has nothing left to do still gets what others assign to it. */
+/* Jobs that are assigned to one worker (sched/jobs/assigned.c). Checked: the worker runs them wherever it
+ * sleeps, although no other worker may; if it takes another job meanwhile, another worker is woken for that
+ * job; when a pool ends, a worker without jobs still runs those that other workers assign to it. */
 
 static _Atomic int run_count;
 static quern_counter counter;
@@ -34,12 +34,12 @@ static void run_end(quern__job *job, quern__worker *worker)
     quern__counter_finish(&counter, 1, worker);
 }
 
-/* A worker that sleeps until it has run one. */
+/* A worker that sleeps until it has run one job. */
 static void *work_until_run(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     quern__current_worker = worker;
     for (int round = 0; round < 2; round++) {
         if (quern__worker_find_job(worker, &job)) {
@@ -61,12 +61,12 @@ void assigned_idle(void)
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
 }
 
-/* Worker 1 is busy for ever with the first job that it finds; worker 2 is asleep. */
+/* Worker 1 is busy forever with the first job that it finds; worker 2 is asleep. */
 static void *work_once(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     for (int round = 0; round < 2; round++) {
         if (quern__worker_find_job(worker, &job)) {
             is_busy = true;
@@ -104,7 +104,7 @@ static void *wait_for_end(void *argument)
 {
     quern__worker *worker = argument;
     quern__current_worker = worker;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     wait_as_worker(worker, &counter);
     return NULL;
 }
@@ -125,7 +125,7 @@ static void *call_lent(void *argument)
 {
     quern__worker *worker = argument;
     quern__current_worker = NULL;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     quern__jobs_run_on_host_thread(worker);
     return NULL;
 }
@@ -147,7 +147,7 @@ static void assign_to_lent(int count)
         assign(1, run_one);
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
     AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
-    pthread_mutex_lock(&pool.outside_mutex); /* as wait_for_host_calls does */
+    pthread_mutex_lock(&pool.outside_mutex); /* like wait_for_host_calls */
     pthread_mutex_unlock(&pool.outside_mutex);
     assert(quern__queue_is_empty(&workers[1].assigned));
 }
@@ -164,7 +164,7 @@ void assigned_host_two_jobs(void)
 
 /* --------------------------------------------------------------------------------------------- the end */
 
-/* A thread that rests gets a job. */
+/* A resting thread gets a job. */
 static void *work_from_rest(void *argument)
 {
     quern__worker *worker = argument;
@@ -191,7 +191,7 @@ void assigned_end(void)
 
 /* --------------------------------------------------------------------------------- registered threads */
 
-static int visits[MAX_WORKERS]; /* plain: two threads that are one worker would race for it */
+static int visits[MAX_WORKERS]; /* plain: two threads that are one worker would race */
 
 static void visit(void)
 {
@@ -244,7 +244,7 @@ void assigned_register_two(void)
     run_external(2, register_and_come, register_and_come);
 }
 
-/* A job for the registered thread, which is about to be gone: it runs there, or else anywhere. */
+/* A job for a registered thread that is about to end: it runs on that thread or on another one. */
 static void *assign_to_external(void *argument)
 {
     quern__node *node = quern__queues_take_node(&pool.queues);

@@ -4,18 +4,18 @@
 
 #include "sched/jobs/deque.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* The deque: an owner that pushes and pops, and thieves. Checked: every job is taken once, whole, by one
- * taker; what its pusher wrote is visible to the taker; nothing is lost. */
+/* The deque: an owner that pushes and pops, and thieves. Checked: each job is taken once, completely, by
+ * one thread; the taker sees what the pusher wrote; no job is lost. */
 
 enum { JOB_COUNT = 4, MAX_THIEVES = 2 };
 
 static quern__deque deque;
-static int written[JOB_COUNT + 1]; /* plain: a race is a missing release or acquire */
+static int written[JOB_COUNT + 1]; /* plain: a missing release or acquire is a race */
 static _Atomic int taken_counts[JOB_COUNT + 1];
 static int pushed_count;
 static pthread_t thieves[MAX_THIEVES];
 static int thief_count;
-static char scopes[2][2]; /* two addresses that are even */
+static char scopes[2][2]; /* two even addresses */
 
 static void push(int number, const void *scope)
 {
@@ -29,7 +29,7 @@ static void take(const quern__job *job)
 {
     int number = (int)(uintptr_t)job->target;
     assert(number >= 1 && number <= JOB_COUNT);
-    assert(job->data[0] == (uintptr_t)number + JOB_COUNT); /* no part of another job */
+    assert(job->data[0] == (uintptr_t)number + JOB_COUNT); /* the words belong to one job */
     assert(written[number] == number);
     assert(atomic_fetch_add_explicit(&taken_counts[number], 1, memory_order_relaxed) == 0);
 }
@@ -58,7 +58,7 @@ static void *steal_twice(void *argument)
     return steal_once(argument);
 }
 
-/* Of a job with another closed scope it may not take anything. */
+/* The thief may not take a job with another closed scope. */
 static void *steal_for_scope(void *argument)
 {
     for (int i = 0; i < 2; i++) {
@@ -87,7 +87,7 @@ static void end(void)
     assert(taken_count == pushed_count);
 }
 
-/* Pops meet thieves above the last job and at it. */
+/* Pops compete with thieves, above the last job and for it. */
 void deque_one_thief(void)
 {
     quern__deque_init(&deque, false);
@@ -114,7 +114,7 @@ void deque_two_thieves(void)
     end();
 }
 
-/* The third job finds no room, or the slot of one that was stolen. */
+/* The third push finds the deque full, or uses the slot of a stolen job. */
 void deque_full(void)
 {
     quern__deque_init(&deque, false);
@@ -128,7 +128,7 @@ void deque_full(void)
     end();
 }
 
-/* The last job, the empty deque, and a job after that. */
+/* The last job, the empty deque, and one more job. */
 void deque_last(void)
 {
     quern__deque_init(&deque, false);

@@ -2,22 +2,22 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* The end of a pool's threads (end_threads and rest in sched/jobs/jobs.c): a thread that rests, and the caller,
- * which is worker 0. Checked: the threads end, although the last running job submits another one and waits for
- * what that brings about; every job has run before; and a job that is submitted from outside meanwhile runs, or
- * is in a queue afterwards. */
+/* The end of a pool's threads (end_threads and rest in sched/jobs/jobs.c): a resting thread, and the caller
+ * as worker 0. Checked: the threads end, although the last running job submits another one and waits for
+ * its effect; all jobs have run before; a job submitted from outside meanwhile runs or is in a queue
+ * afterwards. */
 
 static quern_counter bell;
 static _Atomic int run_count;
 static pthread_t threads[2];
 
-/* As worker_main while the pool ends, but the thread rests at first, and looks for a job without a search: that
- * is the subject of other models, and it multiplies the executions. */
+/* Like worker_main while the pool ends. The thread begins at rest and takes jobs without the search, which
+ * other models check and which multiplies the executions. */
 static void *work_from_rest(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     quern__current_worker = worker;
     for (bool goes_on = sleep_at_rest(worker); goes_on; goes_on = rest(worker))
         if (quern__worker_try_take_job(worker, &job)) quern__worker_run_job(worker, &job);
@@ -35,7 +35,7 @@ static void set_up_end(void)
     pthread_create(&threads[0], NULL, work_from_rest, &workers[1]);
 }
 
-/* As end_threads does. */
+/* Like end_threads. */
 static void end_and_check(int expected_count)
 {
     do
@@ -69,7 +69,7 @@ static void ring(quern__job *job, quern__worker *worker)
     quern__counter_finish(&bell, 1, worker);
 }
 
-/* Goes on only when another worker has run what this one submits: a wait outside of the pool. */
+/* Waits, outside of the pool's waits, until another worker has run the submitted job. */
 static void submit_and_block(quern__job *job, quern__worker *worker)
 {
     count_run(job, worker);
@@ -77,7 +77,7 @@ static void submit_and_block(quern__job *job, quern__worker *worker)
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == 2);
 }
 
-/* The caller runs the last job, and the thread sleeps or is about to. */
+/* The caller runs the last job; the thread sleeps or is about to sleep. */
 void end_last_blocks(void)
 {
     set_up_end();
@@ -85,7 +85,7 @@ void end_last_blocks(void)
     end_and_check(2);
 }
 
-/* The thread alone may run the last job, and the caller sleeps or is about to. */
+/* Only the thread may run the last job; the caller sleeps or is about to sleep. */
 void end_last_is_assigned(void)
 {
     set_up_end();
@@ -99,7 +99,7 @@ static void submit_for_caller(quern__job *job, quern__worker *worker)
     queue_job(count_run, QUERN__QUEUE_CALLER);
 }
 
-/* The last job submits one for the caller, which may rest. */
+/* The last job submits a job for the caller, which may rest. */
 void end_last_is_for_caller(void)
 {
     set_up_end();
@@ -125,7 +125,7 @@ static void submit_and_wait(quern__job *job, quern__worker *worker)
     wait_as_worker(worker, &bell);
 }
 
-/* When the threads have ended, the caller is the only one left: it runs what it does not wait for. */
+/* The threads have ended, and the caller alone runs the jobs that it does not wait for. */
 void end_caller_goes_on(void)
 {
     set_up_end();
@@ -181,8 +181,8 @@ void end_assigned_outside(void)
 
 static quern__worker new_workers[MAX_WORKERS];
 
-/* A job is submitted from outside while a resize replaces the workers: the submitter touches either the workers
- * before, which are still there, or the new ones, and one of these is woken. */
+/* An outside thread submits a job while a resize replaces the workers. The submitter accesses either the
+ * old workers, which still exist, or the new ones, of which one is woken. */
 void end_replaced(void)
 {
     set_up(2);
@@ -212,8 +212,8 @@ static void *release_bell(void *argument)
     return argument;
 }
 
-/* A job waits for a counter that is released from outside while the pool is destroyed, as drop_waiting does: the
- * job runs or is dropped, and nobody knows its node then. */
+/* A counter is released from outside while the pool is destroyed, as in drop_waiting_jobs: the job that
+ * waits for it runs or is dropped, and no thread uses its node afterwards. */
 void end_dropped(void)
 {
     set_up(1);
@@ -234,7 +234,7 @@ void end_dropped(void)
         quern__jobs_drop_links(&pool);
         AWAIT(atomic_load_explicit(&pool.outside_call_count, memory_order_acquire) == 0);
     } while (drain(&pool));
-    /* Not atomic, like the write that frees the node: a race shows that another thread still has it. */
+    /* Not atomic, like the write that frees the node: a race shows that another thread still uses it. */
     node->link_count = 0;
     node->jobs = NULL;
     pthread_join(threads[1], NULL);

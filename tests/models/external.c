@@ -2,16 +2,16 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Several guests in one pool (sched/jobs/enter.c), where one that leaves may be the last that was awake.
- * Checked: no two threads are the same worker at a time, and a worker's data passes from one to the next;
- * whoever sleeps in a wait because a guest is inside goes on when that one has left; a guest that sleeps is
- * told of what only guests can do, or what ends its wait. */
+/* Several external threads in one pool (sched/jobs/enter.c); one that leaves may be the last awake worker.
+ * Checked: no two threads are the same worker at a time, and a worker's data passes from one thread to the
+ * next; a worker that sleeps in a wait because an external thread is inside is woken when that thread
+ * leaves; a sleeping external thread is notified of caller-only jobs and of the end of its wait. */
 
 enum { MAX_THREADS = 3 };
 
 static pthread_t threads[MAX_THREADS];
 static int thread_count;
-static quern_counter counters[MAX_WORKERS]; /* by worker; the first also of who is none */
+static quern_counter counters[MAX_WORKERS]; /* by worker; outside threads use the first */
 static _Atomic bool has_run;
 
 static void start(void *(*entry)(void *argument), uintptr_t number)
@@ -28,7 +28,8 @@ static void join_all(void)
 /* ---------------------------------------------------------------------------------------------- places */
 
 static int
-    visit_counts[MAX_WORKERS]; /* plain: two at the same time, or one after another unseen, are a race */
+    /* plain: two threads at the same time, or without synchronization, are a race */
+    visit_counts[MAX_WORKERS];
 
 static void *visit(void *argument)
 {
@@ -40,7 +41,7 @@ static void *visit(void *argument)
     return argument;
 }
 
-/* Three come, and there is room for two. */
+/* Three threads enter a pool with two external slots. */
 void external_slots_race(void)
 {
     set_up_external(1, 2);
@@ -61,7 +62,7 @@ static void *come_alone(void *argument)
     return argument;
 }
 
-/* Who resizes the pool has all places. */
+/* One thread enters exclusively and owns all slots. */
 void external_exclusive(void)
 {
     set_up_external(1, 2);
@@ -74,7 +75,7 @@ void external_exclusive(void)
 
 /* ------------------------------------------------------------------------------------------------ waits */
 
-/* The job that the wait is for; nobody has said so. */
+/* Ends the wait, without its scope: the waiting worker does not know that. */
 static void run_end(quern__job *job, quern__worker *worker)
 {
     (void)job;
@@ -95,16 +96,16 @@ static void *wait_inside_job(void *argument)
 {
     quern__worker *worker = &workers[(uintptr_t)argument];
     quern__current_worker = worker;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     wait_as_worker(worker, &counters[worker->index]);
     return NULL;
 }
 
-/* A thread that finds no place. */
+/* A thread that finds all slots in use. */
 static void *wait_from_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
-    asker = 1; /* a number that no other thread has */
+    own_index_or_0 = 1; /* an index that no other thread has */
     wait_without_slot(&counters[0]);
     return argument;
 }
@@ -119,7 +120,7 @@ static void *push_and_leave(void *argument)
     return NULL;
 }
 
-/* The waiting ones have a counter each. */
+/* Each waiting thread has its own counter. */
 static void set_up_inside(uint32_t own_count, uint64_t inside, bool uses_asymmetric_fence, uint32_t waiting)
 {
     set_up_external(own_count + 1, 2);
@@ -129,7 +130,7 @@ static void set_up_inside(uint32_t own_count, uint64_t inside, bool uses_asymmet
         if ((waiting >> i & 1) != 0) quern_counter_hold(&counters[i]);
 }
 
-/* One guest waits; the other one leaves a job behind, which it might have run. */
+/* One external thread waits; the other one leaves a job behind that it could have run. */
 void external_one_leaves(void)
 {
     set_up_inside(0, 3, true, 1 << 1);
@@ -155,7 +156,8 @@ static void *leave(void *argument)
     return NULL;
 }
 
-/* Two leave at the same time, and one has left a job; the third waits, and runs that when both are gone. */
+/* Two threads leave at the same time, and one of them has left a job behind. The third waits, and runs the
+ * job when both have left. */
 void external_two_leave(void)
 {
     set_up_external(1, 3);
@@ -173,11 +175,11 @@ static void *push_and_wait(void *argument)
     quern__worker *worker = &workers[(uintptr_t)argument];
     quern__current_worker = worker;
     push_end(worker);
-    worker->floor = quern__deque_bottom(&worker->deque); /* else the wait would take it at once */
+    worker->floor = quern__deque_bottom(&worker->deque); /* otherwise the wait would take the job at once */
     return wait_inside_job(argument);
 }
 
-/* All wait, one of them a guest in the second place, and there is a job of neither. */
+/* All threads wait, one of them in the second slot, and the job belongs to no wait. */
 void external_all_blocked(void)
 {
     set_up_inside(0, 3, false, 3);
@@ -195,7 +197,7 @@ static void *release_hold(void *argument)
     return argument;
 }
 
-/* It has found no place, then one, and sleeps there. */
+/* The thread found no free slot, then one, and sleeps inside. */
 void external_notified_of_end(void)
 {
     set_up_inside(0, 1, false, 1);
@@ -215,12 +217,12 @@ static void *queue_caller_only_job(void *argument)
     return argument;
 }
 
-/* A job that guests alone may run, while one comes in and waits. */
+/* A caller-only job is submitted while an external thread enters and waits. */
 static void *come_and_wait(void *argument)
 {
     quern__current_worker = NULL;
     quern__worker *worker = quern__jobs_try_enter(&pool);
-    asker = 1;
+    own_index_or_0 = 1;
     wait_as_worker(worker, &counters[0]);
     quern__jobs_leave(&pool);
     return argument;
@@ -236,7 +238,7 @@ void external_notified_of_job(void)
 
 /* -------------------------------------------------------------------------------------- registered threads */
 
-static uint32_t own_index; /* of the registered thread */
+static uint32_t own_index; /* index of the registered thread */
 
 static void queue_end(quern__queue_index queue)
 {
@@ -254,7 +256,7 @@ static void *queue_for_registered(void *argument)
     return argument;
 }
 
-/* It comes in at its own place and waits there, as in quern_jobs_wait. */
+/* The thread enters its own slot and waits there, as in quern_jobs_wait. */
 static void register_and_wait(void *(*submit)(void *argument))
 {
     set_up_external(1, 2);
@@ -273,13 +275,13 @@ static void register_and_wait(void *(*submit)(void *argument))
     assert(atomic_load_explicit(&has_run, memory_order_relaxed));
 }
 
-/* What ends the wait may run on the registered thread alone. */
+/* Only the registered thread may run the job that ends its wait. */
 void external_registered_waits(void)
 {
     register_and_wait(queue_for_registered);
 }
 
-/* What ends the wait may run on any guest, and no other one is there. */
+/* Any external thread may run the job that ends the wait, and no other one is inside. */
 void external_registered_notified_of_job(void)
 {
     register_and_wait(queue_caller_only_job);

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* A pool whose workers are lent by the program that hosts it (sched/jobs/jobs.c): a worker that finds
- * nothing gives itself back by its bit, and whoever clears the bit asks for a call of it. Checked: every
- * job runs, though nobody but a lent worker is there to run it; a worker is lent to one thread at a time
- * (else there is a race on what it keeps); and when no call is left nobody touches the pool. */
+/* A pool on threads of its host (sched/jobs/jobs.c): a worker without jobs sets its bit, and the thread
+ * that clears the bit requests a call for the worker. Checked: each job runs, although all workers are on
+ * host threads; one thread at a time runs as a worker (otherwise its data race); once no call is left, no
+ * thread accesses the pool. */
 
 enum { MAX_CALLS = 3 };
 
@@ -17,7 +17,7 @@ static void *call_lent(void *argument)
 {
     quern__worker *worker = argument;
     quern__current_worker = NULL;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     quern__jobs_run_on_host_thread(worker);
     return NULL;
 }
@@ -67,10 +67,10 @@ static void wait_for_runs(int count)
     end_fenceless();
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
     AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
-    pthread_mutex_lock(&pool.outside_mutex); /* as wait_for_host_calls does */
+    pthread_mutex_lock(&pool.outside_mutex); /* like wait_for_host_calls */
     pthread_mutex_unlock(&pool.outside_mutex);
     assert(!quern__jobs_has_any_job(&pool));
-    assert(workers[1].outer == NULL); /* a plain read: the call has done all that it does */
+    assert(workers[1].outer == NULL); /* a plain read: the call has finished its accesses */
 }
 
 static void run_pushes(int count)
@@ -99,7 +99,7 @@ void host_two_jobs_fences(void)
     run_pushes(2);
 }
 
-/* Two threads want the same worker. */
+/* Two threads request the same worker. */
 void host_two_pushers(void)
 {
     pthread_t pusher;

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Waits for any of several counters, and waits with a limit (sched/jobs/job_counter_wait.c). Time passes at any
- * moment. Checked: what a wait says is so, and what was written before is visible; when it has returned
- * nobody knows its links, which are freed; what else is in the lists is fired once. */
+/* Waits for any of several counters, and waits with a time limit (sched/jobs/job_counter_wait.c). Time may
+ * advance at any moment. Checked: the result of a wait is true, and earlier writes are visible; after its
+ * return no thread uses its links, which are freed; other links in the lists fire once. */
 
 enum { MAX_THREADS = 3 };
 
@@ -12,7 +12,7 @@ static pthread_t threads[MAX_THREADS];
 static int thread_count;
 static quern_counter counters[2];
 static quern_counter *const addresses[] = {&counters[0], &counters[1]};
-static int written[2]; /* plain: a race is a missing release or acquire */
+static int written[2]; /* plain: a missing release or acquire is a race */
 
 static void start(void *(*entry)(void *argument), uintptr_t number)
 {
@@ -68,7 +68,7 @@ static void end(own_wait *own)
     free(own);
 }
 
-/* As a job of worker 1 does it, but for the search for jobs, which are none. */
+/* Like a job of worker 1, without the search for jobs, of which there are none. */
 static void *sleep_inside(void *argument)
 {
     own_wait *own = argument;
@@ -85,7 +85,7 @@ static void *wait_with_all(void *argument)
 {
     own_wait *own = argument;
     quern__current_worker = &workers[1];
-    asker = 1;
+    own_index_or_0 = 1;
     wait_inside(&workers[1], &own->wait);
     end(own);
     return NULL;
@@ -119,7 +119,8 @@ static void *add_late(void *argument)
     return argument;
 }
 
-/* In the queue, or in the deque of the sleeper, when that was the last to have the list. */
+/* The continuation is in the queue, or in the deque of the sleeper if that was the last to hold the
+ * list. */
 static void check_continuation(void)
 {
     const quern__node *queued = pool.queues.queues[QUERN__QUEUE_NORMAL].first;
@@ -127,7 +128,7 @@ static void check_continuation(void)
     assert(is_queued + quern__deque_bottom(&workers[1].deque) == 1);
 }
 
-/* Neither locked nor with a link. */
+/* Checks that the counters are unlocked and have no links. */
 static void check_pending(uint32_t first_pending, uint32_t second_pending)
 {
     const uint32_t expected[] = {first_pending, second_pending};
@@ -137,7 +138,7 @@ static void check_pending(uint32_t first_pending, uint32_t second_pending)
     }
 }
 
-/* Time is up, or the counter comes to zero, or both. */
+/* The time is up, or the counter reaches zero, or both. */
 void limit_one(void)
 {
     set_up_limits(false);
@@ -148,7 +149,7 @@ void limit_one(void)
     check_pending(0, 1);
 }
 
-/* Two counters come to zero at once. */
+/* Two counters reach zero at the same time. */
 void limit_any(void)
 {
     set_up_limits(false);
@@ -159,7 +160,7 @@ void limit_any(void)
     check_pending(0, 0);
 }
 
-/* One of two does; the other one is left without a link. */
+/* One of two counters reaches zero; the other one keeps no link. */
 void limit_any_of_which_one(void)
 {
     set_up_limits(false);
@@ -170,7 +171,7 @@ void limit_any_of_which_one(void)
     check_pending(1, 0);
 }
 
-/* A continuation is in the list, too, when the link is removed, or comes then. */
+/* A continuation is in the list when the link is removed, or is added then. */
 void limit_with_continuation(void)
 {
     set_up_limits(false);
@@ -195,7 +196,7 @@ void limit_with_late_continuation(void)
     check_continuation();
 }
 
-/* All of a wait, with its search for jobs, and the sleep that others are told of. */
+/* A complete wait, with its search for jobs and its announced sleep. */
 void limit_inside(void)
 {
     set_up_limits(true);
@@ -206,7 +207,7 @@ void limit_inside(void)
     check_pending(1, 0);
 }
 
-/* A thread that is none of the pool's, without a place. */
+/* An outside thread without an external slot. */
 void limit_outside(void)
 {
     set_up_limits(true);

@@ -3,15 +3,13 @@
 #ifndef TESTS_MODELS_MODEL_H
 #define TESTS_MODELS_MODEL_H
 
-/* What all models have in common. A model includes the shipped sources of the scheduler, so that what is
- * checked is what users get; this header comes first and makes their sizes small. For the operating system
- * and what else a model does without there are stand-ins, see platform.h.
- *
- * The model checker GenMC explores every execution of a scenario that the memory model allows: all orders
- * of the threads' steps, and every older value that a load may return. A scenario is a function without
- * parameters. It fails when an assertion does, when two accesses of plain memory race, and when memory is
- * used that was freed. An ordinary compiler compiles the models, too, so that they keep up with the
- * sources. */
+/* Common parts of all models. A model includes the shipped sources of the scheduler, so that GenMC checks
+ * the code that users get. This header comes before them and makes their sizes small. platform.h has
+ * stand-ins for the operating system and the rest of the library. The model checker GenMC explores every
+ * execution of a scenario that the memory model allows: all interleavings, and every older value that a
+ * load may return. A scenario is a function without parameters. It fails if an assertion fails, if two
+ * accesses of plain memory race, or if freed memory is used. An ordinary compiler compiles the models as
+ * well, so that they stay consistent with the sources. */
 
 #ifndef QUERN__DEQUE_CAPACITY
 #define QUERN__DEQUE_CAPACITY 2
@@ -26,7 +24,7 @@
 #define QUERN__FEW_WORKERS          3
 #define QUERN_MAX_THREADS           4
 
-#undef NDEBUG /* the assertions are what it is about */
+#undef NDEBUG /* the assertions are the checks of a model */
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,7 +35,7 @@
 
 #if __has_include(<genmc.h>)
 #include <genmc.h>
-/* Hints to the processor. */
+/* Prefetches do not change the behaviour. */
 #define __builtin_prefetch(...) ((void)0)
 #define __builtin_ia32_pause()  ((void)0)
 #else
@@ -49,14 +47,14 @@ void __VERIFIER_spin_end(bool condition);
 /* NOLINTEND(bugprone-reserved-identifier) */
 #endif
 
-/* Goes on only where the condition holds: a thread that waits, and what other executions show already. */
+/* Drops executions in which the condition is false: the thread would wait, or another execution shows the
+ * same. */
 static inline void assume(bool condition)
 {
     __VERIFIER_assume(condition);
 }
 
-/* A loop that only reads, until what it reads is so. Where that never comes true GenMC reports that the
- * thread waits for ever. */
+/* Waits until the condition, which only reads, is true. GenMC reports a thread that waits forever. */
 #define AWAIT(condition) (__VERIFIER_loop_begin(), __VERIFIER_spin_start(), __VERIFIER_spin_end(condition))
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef TESTS_MODELS_POOL_H
 #define TESTS_MODELS_POOL_H
 
-/* A whole pool in one piece: the shipped sources, and stand-ins for what they need of the operating system
- * and of the rest of the library. To be included once, by a model. */
+/* A whole pool: the shipped sources, and stand-ins for their calls of the operating system and the rest of
+ * the library. A model includes this header once. */
 
 #include "tests/models/model.h"
 
@@ -12,18 +12,18 @@
 #include <string.h>
 #include <time.h>
 
-/* Only an order for the compiler, and so nothing to a model checker; but a place where the fence that
- * another thread asks for may come. See quern__fence_all_threads. */
+/* A compiler fence does nothing in a model checker, but it is a point at which the fence requested by
+ * another thread may happen. See quern__fence_all_threads. */
 static void pass_fence_point(void);
 #undef atomic_signal_fence
 #define atomic_signal_fence(order) pass_fence_point()
 
 #if __has_include(<genmc.h>)
-/* GenMC has no conditions. There is one in a pool. */
+/* GenMC has no condition variables. A pool has one. */
 typedef struct model_condition {
     int unused;
 } pthread_cond_t;
-/* Declared nowhere in what GenMC has of the C library, and never called here. */
+/* Missing in GenMC's C library, and never called here. */
 int snprintf(char *text, size_t text_bytes, const char *format, ...);
 int nanosleep(const struct timespec *wanted, struct timespec *left);
 #define pthread_cond_destroy(condition)     ((void)0)
@@ -33,7 +33,7 @@ static void broadcast(void);
 static void wait_for_broadcast(pthread_mutex_t *mutex, uint64_t until_ns);
 #endif
 
-/* Nobody registers for good here, nor ends. */
+/* Threads of a model need no cleanup at their end, so the key does nothing. */
 typedef int model_once, model_key;
 #undef PTHREAD_ONCE_INIT
 #define PTHREAD_ONCE_INIT               0
@@ -43,7 +43,7 @@ typedef int model_once, model_key;
 #define pthread_key_create(key, end)    ((void)(key), (void)(end), 0)
 #define pthread_setspecific(key, value) ((void)(key), (void)(value), 0)
 
-/* Static functions of one name in several of the sources. */
+/* Static functions with one name in several sources are renamed by macros. */
 #include "sched/jobs/assigned.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/deque.c"    /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/queue.c"    /* NOLINT(bugprone-suspicious-include) */
@@ -51,7 +51,7 @@ typedef int model_once, model_key;
 #define pop_own pop_own_part
 #include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
-/* Who waits there waits for a counter's lock. */
+/* In this file, the call waits for a counter's lock. */
 #define quern__thread_spin_wait(look) ((void)(look), wait_for_unlock(counter))
 static void wait_for_unlock(const quern_counter *counter);
 #include "sched/jobs/job_counter.c" /* NOLINT(bugprone-suspicious-include) */
@@ -64,7 +64,7 @@ static void wait_for_unlock(const quern_counter *counter);
 #undef call
 #include "sched/jobs/after.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/enter.c" /* NOLINT(bugprone-suspicious-include) */
-/* There, what is waited for is the end of visits. */
+/* In this file, the call waits for the end of visits. */
 #define quern__thread_spin_wait(look) ((void)(look), wait_for_visitors(jobs))
 static void wait_for_visitors(const quern_jobs *jobs);
 #include "sched/jobs/jobs.c" /* NOLINT(bugprone-suspicious-include) */
@@ -79,7 +79,7 @@ enum { MAX_WORKERS = 3 };
 static quern_jobs pool;
 static quern__worker workers[MAX_WORKERS];
 
-/* A pool as quern_jobs_create leaves it, without its threads: these are up to the scenario. */
+/* Sets up a pool as quern_jobs_create leaves it, without threads; the scenario runs the workers. */
 static void set_up_external(uint32_t thread_count, uint32_t external_count)
 {
     has_key = true;
@@ -104,7 +104,7 @@ static void set_up(uint32_t thread_count)
     set_up_external(thread_count, 1);
 }
 
-/* A wait as the public calls begin it. */
+/* Begins a wait like the public calls. */
 static void begin_wait(job_counter_wait *waiting, quern_counter *const *counters, quern__link *links,
                        uint32_t count)
 {
@@ -116,7 +116,7 @@ static void begin_wait(job_counter_wait *waiting, quern_counter *const *counters
     waiting->is_over = is_over;
 }
 
-/* As quern_jobs_wait, for a worker, and for a thread without a place. */
+/* Wait like quern_jobs_wait: as a worker, and as a thread without an external slot. */
 static void wait_as_worker(quern__worker *worker, quern_counter *counter)
 {
     job_counter_wait waiting;
@@ -133,7 +133,7 @@ static void wait_without_slot(quern_counter *counter)
 
 /* ------------------------------------------------------------------------------------------- sleep */
 
-/* As in thread.c, but for the system call. */
+/* Like thread.c, without the system call. */
 void quern__parker_give(quern__parker *parker)
 {
     atomic_exchange_explicit(&parker->state, 1, memory_order_release);
@@ -144,7 +144,7 @@ bool quern__parker_has_permit(const quern__parker *parker)
     return atomic_load_explicit(&parker->state, memory_order_acquire) == 1;
 }
 
-/* Time passes when a scenario says so: any reader may be before or after that. */
+/* Time advances when a scenario says so; each reader may read before or after that. */
 static _Atomic uint64_t model_time;
 
 uint64_t quern__clock_ns(void)
@@ -168,7 +168,7 @@ void quern__parker_take(quern__parker *parker)
     quern__parker_take_until(parker, 0);
 }
 
-/* In a scenario at whose end workers may be asleep, one that falls asleep is gone. */
+/* Whether a worker that falls asleep ends its thread, for scenarios at whose end workers may be asleep. */
 static bool sleep_is_the_end;
 static bool is_asleep[MAX_WORKERS];
 
@@ -221,15 +221,16 @@ void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, ui
 
 /* ----------------------------------------------------------------------------- a fence for everybody */
 
-/* In a pool whose pushers have no fence (uses_asymmetric_fence) a sleeper makes every thread go through one. In a
- * scenario one thread does without, from begin_fenceless to end_fenceless: the fence comes at some place
- * where it matters, before or after a push, or between a push and the look at sleepers. */
-static _Atomic int asked_fences[MAX_WORKERS]; /* by each worker */
+/* In a pool whose pushers have no fence (uses_asymmetric_fence), a sleeper executes a fence on every
+ * thread. In a scenario one thread has no fences from begin_fenceless to end_fenceless. The requested fence
+ * then happens at some point where it matters: before or after a push, or between a push and the check for
+ * sleepers. */
+static _Atomic int asked_fences[MAX_WORKERS]; /* fences requested by each worker */
 static _Atomic int passed_fences[MAX_WORKERS];
-static int seen_fences[MAX_WORKERS]; /* by the thread without */
+static int seen_fences[MAX_WORKERS]; /* fences that the fenceless thread has seen, by requesting worker */
 static _Atomic bool fenceless_has_ended;
 static _Thread_local bool is_fenceless;
-static _Thread_local uint32_t asker; /* the worker that this thread is; 0: none */
+static _Thread_local uint32_t own_index_or_0; /* index of the worker that this thread is; 0: none */
 
 static void pass_fence_point(void)
 {
@@ -260,9 +261,9 @@ static void end_fenceless(void)
 void quern__fence_all_threads(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    int wanted = atomic_load_explicit(&asked_fences[asker], memory_order_relaxed) + 1;
-    atomic_store_explicit(&asked_fences[asker], wanted, memory_order_release);
-    AWAIT(atomic_load_explicit(&passed_fences[asker], memory_order_acquire) == wanted ||
+    int wanted = atomic_load_explicit(&asked_fences[own_index_or_0], memory_order_relaxed) + 1;
+    atomic_store_explicit(&asked_fences[own_index_or_0], wanted, memory_order_release);
+    AWAIT(atomic_load_explicit(&passed_fences[own_index_or_0], memory_order_acquire) == wanted ||
           atomic_load_explicit(&fenceless_has_ended, memory_order_acquire));
     atomic_thread_fence(memory_order_seq_cst);
 }
@@ -276,8 +277,8 @@ bool quern__can_fence_all_threads(void)
 
 static quern__node_block node_block;
 
-/* Nothing else is allocated, and one is enough. Not inlined, or compilers would see what became of it if
- * something else were. */
+/* Returns the single block of nodes; nothing else is allocated. Not inlined, because compilers would
+ * otherwise warn about other sizes. */
 __attribute__((noinline)) void *quern__allocate(const quern_allocator *allocator, size_t size_bytes,
                                                 size_t alignment_bytes)
 {
@@ -285,7 +286,7 @@ __attribute__((noinline)) void *quern__allocate(const quern_allocator *allocator
     return &node_block;
 }
 
-/* Who spins does so for one look at a time: whether it gives way then makes no difference. */
+/* A spinning worker searches once per spin here, so yielding makes no difference. */
 void quern__worker_publish_processor(quern__worker *worker)
 {
     (void)worker;
@@ -325,15 +326,15 @@ void quern__worker_leave_shared_processor(quern__worker *worker)
     (void)worker;
 }
 
-/* A lock that nobody releases is reported. What comes after one that is released is shown where it was
- * released before the first look. */
+/* Waits until the counter is unlocked; GenMC reports a lock that is never released. Executions after an
+ * unlock are covered by those that see the counter unlocked at the first read. */
 static void wait_for_unlock(const quern_counter *counter)
 {
     AWAIT((atomic_load_explicit(&counter->pending, memory_order_acquire) & IS_LOCKED) == 0);
     assume(false);
 }
 
-/* Likewise. */
+/* Waits until there are no visitors; covered in the same way as wait_for_unlock. */
 static void wait_for_visitors(const quern_jobs *jobs)
 {
     AWAIT(atomic_load_explicit(&jobs->visitor_count, memory_order_acquire) == 0);
@@ -347,7 +348,7 @@ void quern__worker_yield_after_long_work(quern__worker *worker)
 
 void quern__worker_set_up_thread(const quern__worker *worker)
 {
-    asker = worker->index;
+    own_index_or_0 = worker->index;
 }
 
 void quern__thread_join(quern__thread *thread)
@@ -356,7 +357,7 @@ void quern__thread_join(quern__thread *thread)
 }
 
 #ifndef MODEL_WITH_SUBMITTED_LOOPS
-/* Elsewhere nobody submits a loop: jobs have too few words for it. */
+/* No other model submits loops, because jobs have too few words for them. */
 const char *quern__submitted_loop_name(const quern__job *job)
 {
     (void)job;

@@ -2,13 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Workers without a job: how they look for one and sleep, and how pushers wake them (sched/jobs/search.c).
- * Checked: at the end no job lies there that a sleeping worker could run, when nobody who is awake is on
- * his way to it and no sleeper has a permit.
- *
- * A worker that finds a job is busy with it for ever, for a job may last until others have run. */
+/* Workers without a job: how they search and sleep, and how pushers wake them (sched/jobs/search.c).
+ * Checked: at the end there is no job that a sleeping worker could run, unless an awake worker is about to
+ * take it or a sleeper has a permit. A worker that finds a job is busy forever, because a job may last
+ * until others have run. */
 
-static int max_rounds = 2; /* of search and sleep; further ones are not explored */
+static int max_rounds = 2; /* of search and sleep; further rounds are not explored */
 static bool is_busy[MAX_WORKERS];
 static char scope[2];
 
@@ -16,7 +15,7 @@ static void *work_once(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     for (int round = 0; round < max_rounds; round++) {
         if (quern__worker_find_job(worker, &job)) {
             is_busy[worker->index] = true;
@@ -52,7 +51,7 @@ static void *push_two(void *argument)
     return argument;
 }
 
-/* From a thread that is none of the pool's. */
+/* Submits from an outside thread. */
 static void *queue_one(void *argument)
 {
     begin_fenceless();
@@ -65,8 +64,8 @@ static void *queue_one(void *argument)
     return argument;
 }
 
-/* A worker that is awake and not busy comes back to the jobs; all who are busy, and no sleepers: nothing is
- * wrong. */
+/* An awake worker that is not busy searches again. If all workers are busy, there are no sleepers, and
+ * nothing is wrong. */
 static void check(void)
 {
     bool has_sleeper = false, has_permit = false;
@@ -77,7 +76,7 @@ static void check(void)
     assert(!quern__jobs_has_any_job(&pool) || !has_sleeper || has_permit);
 }
 
-/* Worker 0 pushes, with the scenario's workers beside it. */
+/* Worker 0 pushes while the scenario's workers run. */
 static void run(void *(*push)(void *argument), uint32_t searcher_count)
 {
     pthread_t pusher, searchers[MAX_WORKERS];
@@ -97,10 +96,10 @@ static void set_up_searchers(uint32_t thread_count, bool uses_asymmetric_fence)
     sleep_is_the_end = true;
     pool.uses_asymmetric_fence = uses_asymmetric_fence;
     for (uint32_t index = 1; index < thread_count; index++)
-        workers[index].has_slept = true; /* they begin with a search */
+        workers[index].has_slept = true; /* workers begin with a search */
 }
 
-/* One that is asleep already. */
+/* A worker that is asleep already. */
 static void set_asleep(uint32_t index)
 {
     is_asleep[index] = true;

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Workers that wait inside a job, and sleep there (sched/jobs/wait.c, sched/jobs/search.c). Checked: every
- * wait ends; that is, when all workers sleep in waits and a job is there that could end them, one of them
- * runs it, whoever pushed it, and when a job is a part of what a sleeper waits for, the sleeper is woken
- * for it. */
+/* Workers that wait inside a job and sleep there (sched/jobs/wait.c, sched/jobs/search.c). Checked: each
+ * wait ends. If all workers sleep in waits and there is a job that could end the waits, one of them runs
+ * it, whichever thread pushed it. If a job belongs to the scope that a sleeper waits for, the sleeper is
+ * woken for it. */
 
 enum { MAX_THREADS = 3 };
 
@@ -25,7 +25,7 @@ static void join_all(void)
         pthread_join(threads[i], NULL);
 }
 
-/* The job that all wait for. */
+/* The job that all workers wait for. */
 static void run_end(quern__job *job, quern__worker *worker)
 {
     (void)job;
@@ -42,17 +42,17 @@ static void push_end(quern__worker *worker, const void *scope)
     quern__jobs_notify(&pool, worker, scope);
 }
 
-/* What a job of this worker does. */
+/* Waits like a job of this worker. */
 static void *wait_inside_job(void *argument)
 {
     quern__worker *worker = &workers[(uintptr_t)argument];
     quern__current_worker = worker;
-    asker = worker->index;
+    own_index_or_0 = worker->index;
     wait_as_worker(worker, &counters[worker->index]);
     return NULL;
 }
 
-/* A job above the floor, which the wait would take at once, is not what this is about. */
+/* Raises the floor, because the wait would take a job above it at once. */
 static void *push_and_wait(void *argument)
 {
     quern__worker *worker = &workers[(uintptr_t)argument];
@@ -74,7 +74,7 @@ static void *queue_end(void *argument)
     return argument;
 }
 
-/* What quern_jobs_submit does outside the pool when there is no worker 0. */
+/* Like quern_jobs_submit by an outside thread, which enters as worker 0. */
 static void *submit_and_leave(void *argument)
 {
     quern__current_worker = NULL;
@@ -87,7 +87,7 @@ static void *submit_and_leave(void *argument)
     return argument;
 }
 
-/* In a job of a scope, makes a part of it, and is then busy until another worker has run that. */
+/* A job of a scope that submits a part of it, and is then busy until another worker has run that part. */
 static void *push_part(void *argument)
 {
     const void *scope = &counters[1];
@@ -100,11 +100,11 @@ static void *push_part(void *argument)
     return argument;
 }
 
-/* A thread that is none of the pool's: when it cannot be worker 0 it sleeps until it can. */
+/* An outside thread: if it cannot be worker 0, it sleeps until it can. */
 static void *wait_from_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
-    asker = 1; /* a number that no other thread has */
+    own_index_or_0 = 1; /* an index that no other thread has */
     wait_without_slot(&counters[0]);
     return argument;
 }
@@ -128,7 +128,7 @@ static void set_up_waits(bool is_entered, bool uses_asymmetric_fence)
     quern_counter_hold(&counters[1]);
 }
 
-/* Two wait; one of them has left a job that nobody waits for. */
+/* Two workers wait; one of them has left a job that no worker waits for. */
 void wait_all_blocked(void)
 {
     set_up_waits(true, false);
@@ -137,7 +137,7 @@ void wait_all_blocked(void)
     join_all();
 }
 
-/* The only worker waits; a thread that is none of the pool's queues the job. */
+/* The only worker waits; an outside thread queues the job. */
 void wait_foreign_job(void)
 {
     set_up_waits(false, true);
@@ -146,7 +146,7 @@ void wait_foreign_job(void)
     join_all();
 }
 
-/* The only worker waits; an outside thread comes, leaves a job, and goes. */
+/* The only worker waits; an outside thread enters, leaves a job, and leaves. */
 void wait_leave_fences(void)
 {
     set_up_waits(false, false);
@@ -163,8 +163,8 @@ void wait_leave(void)
     join_all();
 }
 
-/* Worker 0 leaves a job behind that the thread outside waits for; the only other worker is busy, so that has to
- * come in. */
+/* Worker 0 leaves a job that the outside thread waits for. The only other worker is busy, so the outside
+ * thread must enter. */
 void wait_outside_fences(void)
 {
     set_up_waits(true, false);

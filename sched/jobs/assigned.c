@@ -52,7 +52,7 @@ quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_work
     if (index != 0 && index < thread_count) return QUERN_OK;
     if (quern__jobs_is_slot_registered(jobs, index == 0 ? 0 : index + 1 - thread_count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: on_worker %u is worker %u of pool '%s', which is whatever thread comes from "
-                       "outside; register one (quern_jobs_register_thread), or set caller_only for any",
+                       "%s: on_worker %u is worker %u of pool '%s', an external slot without a registered "
+                       "thread; register one (quern_jobs_register_thread), or set caller_only for any",
                        function, (unsigned)on_worker, (unsigned)index, jobs->name);
 }

@@ -41,7 +41,8 @@ static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
     const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     quern__print(
         printer,
-        "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, "
+        "pool '%s': %u threads, %u of %u external threads inside, %u searching; queued: %u high, %u "
+        "normal, %u low, "
         "%u for the caller\n",
         jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)__builtin_popcount(inside),
         (unsigned)jobs->external_count,
@@ -56,7 +57,7 @@ static void describe_worker(quern__printer *printer, const quern_jobs *jobs, con
     int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
     const char *work = atomic_load_explicit(&worker->work_name, memory_order_relaxed);
     quern__print(printer,
-                 "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; gave way %u times\n",
+                 "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; yielded %u times\n",
                  (unsigned)worker->index, state_of(jobs, worker), work != NULL ? ", in '" : "",
                  work != NULL ? work : "", work != NULL ? "'" : "", (long long)top, (long long)bottom,
                  (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),

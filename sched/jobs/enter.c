@@ -159,10 +159,10 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
     if (enter_slot(jobs) != NULL) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_POOL_BUSY,
-                       "%s: as many outside threads as may (%u) are running work on job pool '%s'; allow "
-                       "more with .guest_count",
-                       function, (unsigned)jobs->external_count, jobs->name);
+    return quern__fail(
+        QUERN_ERROR_POOL_BUSY,
+        "%s: all %u external slots of job pool '%s' are in use; allow more with .guest_count", function,
+        (unsigned)jobs->external_count, jobs->name);
 }
 
 /* Wakes threads after an external thread has left: a worker that sleeps in a wait, if there are jobs that

@@ -182,13 +182,14 @@ static quern_result check_thread_count(uint32_t thread_count, uint32_t external_
 {
     if (external_count > QUERN_MAX_GUESTS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: places for %u guests asked for; the limit is %d (QUERN_MAX_GUESTS)",
-                           function, (unsigned)external_count, QUERN_MAX_GUESTS);
+                           "%s: guest_count is %u; the limit is %d (QUERN_MAX_GUESTS)", function,
+                           (unsigned)external_count, QUERN_MAX_GUESTS);
     if (thread_count <= QUERN_MAX_THREADS + 1 - external_count) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: %u threads asked for, and places for %u guests; the limit is %d workers "
-                       "(QUERN_MAX_THREADS), of which the first guest is one of the threads",
-                       function, (unsigned)thread_count, (unsigned)external_count, QUERN_MAX_THREADS);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: thread_count %u and guest_count %u make more than %d workers (QUERN_MAX_THREADS); "
+        "lower one of them. The first external thread is one of thread_count",
+        function, (unsigned)thread_count, (unsigned)external_count, QUERN_MAX_THREADS);
 }
 
 static uint32_t choose_thread_count(uint32_t requested_count, uint32_t external_count,
@@ -599,10 +600,11 @@ static quern_result complete_def(quern_jobs_def *def)
     if (result == QUERN_OK)
         result = check_thread_count(def->thread_count, def->guest_count, "quern_jobs_create");
     if (result == QUERN_OK && def->no_spin && def->spin_ns != 0)
-        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                             "quern_jobs_create: job pool '%s' is to spin for %u ns and not at all; leave "
-                             "out spin_ns or no_spin",
-                             def->name, (unsigned)def->spin_ns);
+        result =
+            quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                        "quern_jobs_create: job pool '%s' sets spin_ns (%u) and no_spin; leave out one of "
+                        "them",
+                        def->name, (unsigned)def->spin_ns);
     if (result == QUERN_OK) result = quern__jobs_check_own_threads(def);
     const quern_allocator given = def->allocator;
     if (result == QUERN_OK) result = quern__choose_allocator(&given, "quern_jobs_create", &def->allocator);

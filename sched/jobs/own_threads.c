@@ -12,10 +12,10 @@ quern_result quern_processors_add(quern_processors *processors, uint32_t index)
 {
     if (processors == NULL) return quern__fail_null("quern_processors_add", "processors");
     if (index >= QUERN_MAX_PROCESSORS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_processors_add: processor %u; a set has room for 0 to %d "
-                           "(QUERN_MAX_PROCESSORS - 1)",
-                           (unsigned)index, QUERN_MAX_PROCESSORS - 1);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_processors_add: processor %u is not in 0 to %d (QUERN_MAX_PROCESSORS - 1)",
+            (unsigned)index, QUERN_MAX_PROCESSORS - 1);
     processors->words[index / 64] |= (uint64_t)1 << index % 64;
     return QUERN_OK;
 }
@@ -67,12 +67,11 @@ static quern_result check_processors(const quern_jobs_def *def)
 static quern_result check_host_threads(const quern_jobs_def *def)
 {
     if (def->stack_bytes == 0 && !has_any(&def->processors)) return QUERN_OK;
+    const char *member = def->stack_bytes != 0 ? "stack_bytes" : "processors";
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_jobs_create: job pool '%s' runs on the host's threads, and is to say what %s; "
-        "leave out %s or host_threads",
-        def->name, def->stack_bytes != 0 ? "stacks they have" : "processors they run on",
-        def->stack_bytes != 0 ? "stack_bytes" : "processors");
+        "quern_jobs_create: job pool '%s' sets host_threads and %s; leave out %s or host_threads",
+        def->name, member, member);
 }
 
 static quern_result check_stack(const quern_jobs_def *def)
@@ -81,9 +80,9 @@ static quern_result check_stack(const quern_jobs_def *def)
     if (def->stack_bytes == 0 || def->stack_bytes >= least_bytes) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_jobs_create: stacks of %zu bytes for job pool '%s'; the system's least are %zu, "
+        "quern_jobs_create: stack_bytes of job pool '%s' is %zu; the system's minimum is %zu, "
         "and 0 means its default",
-        def->stack_bytes, def->name, least_bytes);
+        def->name, def->stack_bytes, least_bytes);
 }
 
 quern_result quern__jobs_check_own_threads(const quern_jobs_def *def)

@@ -77,9 +77,9 @@ static quern_result reserve_slot(quern_jobs *jobs, quern__registration **out_ent
     if (!quern__jobs_reserve_external_slot(jobs, &slot))
         return quern__fail(
             QUERN_ERROR_POOL_BUSY,
-            "quern_jobs_register_thread: no place for one more guest of pool '%s' is free; it "
-            "has %u. Allow more with .guest_count",
-            jobs->name, (unsigned)jobs->external_count);
+            "quern_jobs_register_thread: all %u external slots of pool '%s' are in use; allow more "
+            "with .guest_count",
+            (unsigned)jobs->external_count, jobs->name);
     quern__registration *entry = &jobs->registrations[slot];
     entry->next = quern__registrations;
     entry->jobs = jobs;

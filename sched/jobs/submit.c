@@ -83,7 +83,7 @@ static quern_result fail_def(const quern_jobs *jobs, const quern_job_def *def, c
     if (def->payload_bytes > payload_room(def))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: a payload of %u bytes; there is room for %u: QUERN_JOB_PAYLOAD_BYTES, less %u "
+            "%s: def->payload_bytes is %u; the limit is %u: QUERN_JOB_PAYLOAD_BYTES, less %u "
             "for each of .cancel and .name",
             function, (unsigned)def->payload_bytes, (unsigned)payload_room(def),
             (unsigned)sizeof(uintptr_t));
@@ -91,10 +91,10 @@ static quern_result fail_def(const quern_jobs *jobs, const quern_job_def *def, c
     if (def->payload_bytes == 0 && def->payload != NULL)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: def->payload is set, and def->payload_bytes is 0; say how many bytes it has, "
-            "or leave it out",
+            "%s: def->payload is set, and def->payload_bytes is 0; set its size, or leave it out",
             function);
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: no priority %d", function, (int)def->priority);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: def->priority is %d, which is no quern_priority",
+                       function, (int)def->priority);
 }
 
 static bool has_extras(const quern_job_def *def)
@@ -114,8 +114,7 @@ static quern_result check_worker(const quern_jobs *jobs, const quern_job_def *de
     if (def->on_worker == 0) return QUERN_OK;
     if (def->caller_only)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: a job for the caller alone, and for worker %u; leave out caller_only or "
-                           "on_worker",
+                           "%s: def sets caller_only and on_worker (worker %u); leave out one of them",
                            function, (unsigned)def->on_worker - 1);
     return quern__jobs_check_assigned(jobs, def->on_worker, function);
 }

@@ -333,9 +333,9 @@ Test(captured, misuse_of_a_captured_run_names_it)
                    quern_schedule_run_captured(schedule, NULL, -1, capture));
     assert_message_has("quern_schedule_run_captured: delta_seconds");
     assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run_captured(schedule, jobs, 0, capture));
-    assert_message_has("quern_schedule_run_captured: as many outside threads as may");
+    assert_message_has("quern_schedule_run_captured: all 1 external slots");
     assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run(schedule, jobs, 0));
-    assert_message_has("quern_schedule_run: as many outside threads as may");
+    assert_message_has("quern_schedule_run: all 1 external slots");
     pthread_barrier_wait(&may_leave);
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&has_entered);

@@ -25,11 +25,10 @@ static void join_all(void)
         pthread_join(threads[i], NULL);
 }
 
-/* ---------------------------------------------------------------------------------------------- places */
+/* ----------------------------------------------------------------------------------------------- slots */
 
-static int
-    /* plain: two threads at the same time, or without synchronization, are a race */
-    visit_counts[MAX_WORKERS];
+/* Plain memory: two visits at the same time, or without synchronization, are a race. */
+static int visit_counts[MAX_WORKERS];
 
 static void *visit(void *argument)
 {

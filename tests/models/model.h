@@ -4,7 +4,7 @@
 #define TESTS_MODELS_MODEL_H
 
 /* Common parts of all models. A model includes the shipped sources of the scheduler, so that GenMC checks
- * the code that users get. This header comes before them and makes their sizes small. platform.h has
+ * the code that users get. This header comes before them and makes their sizes small. pool.h has
  * stand-ins for the operating system and the rest of the library. The model checker GenMC explores every
  * execution of a scenario that the memory model allows: all interleavings, and every older value that a
  * load may return. A scenario is a function without parameters. It fails if an assertion fails, if two

@@ -53,16 +53,16 @@ quick rc11,imm wait_outside_fences            1 outside sleeper, 1 caller that l
 quick rc11,imm wait_part                      1 waiting worker, 1 pusher of a job that the wait needs
 quick rc11,imm wait_part_fences               1 waiting worker, 1 pusher of a job that the wait needs
 quick rc11     wait_all_blocked               2 waiting workers, 1 unrelated job
-quick rc11     external_slots_race                  3 threads, 2 external slots
-quick rc11     external_exclusive                   2 external threads, 1 of them exclusive
-quick rc11     external_one_leaves              1 waiting external thread, 1 that leaves
-quick rc11     external_one_leaves_fences       1 waiting external thread, 1 that leaves
-long  rc11     external_two_leave               1 waiting external thread, 2 that leave
-quick rc11     external_all_blocked             2 waiting external threads, 1 unrelated job
-quick rc11,imm external_notified_of_end             1 outside sleeper that has entered, 1 hold
-quick rc11,imm external_notified_of_job             1 waiting external thread, 1 job with caller_only
-quick rc11     external_registered_waits        1 waiting registered thread, 1 outside pusher; 1 job for it
-quick rc11     external_registered_notified_of_job  1 waiting registered thread, 1 job with caller_only
+quick rc11     external_slots_race            3 threads, 2 external slots
+quick rc11     external_exclusive             2 external threads, 1 of them exclusive
+quick rc11     external_one_leaves            1 waiting external thread, 1 that leaves
+quick rc11     external_one_leaves_fences     1 waiting external thread, 1 that leaves
+long  rc11     external_two_leave             1 waiting external thread, 2 that leave
+quick rc11     external_all_blocked           2 waiting external threads, 1 unrelated job
+quick rc11,imm external_notified_of_end       1 outside sleeper that has entered, 1 hold
+quick rc11,imm external_notified_of_job       1 waiting external thread, 1 job with caller_only
+quick rc11     external_registered_waits      1 waiting registered thread, 1 outside pusher; 1 job for it
+quick rc11     external_registered_notified_of_job 1 waiting registered thread, 1 job with caller_only
 quick rc11,imm host_one_job                   1 pusher, 1 worker on a host thread; 1 job
 quick rc11,imm host_two_jobs_fences           1 pusher, 1 worker on a host thread; 2 jobs
 quick rc11     host_two_pushers               2 pushers, 1 worker on a host thread; 2 jobs
@@ -90,11 +90,11 @@ long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
 long  rc11     loop_automatic_grain           1 thief; 4 items, automatic grain
 long  rc11     loop_two_thieves               2 thieves; 2 items, grain 1
-quick rc11     submitted_two_items                 1 thief; a submitted loop of 2 items, grain 1
-long  rc11     submitted_three_items               1 thief; a submitted loop of 3 items, grain 1
-quick rc11     submitted_again                     1 thief; 2 submitted loops of 2 items in one stored object
-long  rc11     submitted_cancelled                 1 thief, 1 cancelling thread; a submitted loop of 2 items
-long  rc11     submitted_cancelled_wait            1 thief, 1 cancelling thread; a loop of 2 items with a waiting caller
+quick rc11     submitted_two_items            1 thief; a submitted loop of 2 items, grain 1
+long  rc11     submitted_three_items          1 thief; a submitted loop of 3 items, grain 1
+quick rc11     submitted_again                1 thief; 2 submitted loops of 2 items in one stored object
+long  rc11     submitted_cancelled            1 thief, 1 cancelling thread; a submitted loop of 2 items
+long  rc11     submitted_cancelled_wait       1 thief, 1 cancelling thread; a loop of 2 items with a waiting caller
 quick rc11     graph_two_nodes                1 caller, 1 thief; 2 nodes
 quick rc11     graph_join                     1 caller, 1 thief; 2 nodes, 1 after both
 long  rc11     graph_diamond                  1 caller, 1 thief; 4 nodes

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A folder laid out as the kernel lays out the description of a processor's caches. */
+/* A folder in the layout of the kernel's description of a processor's caches. */
 static char folder[64];
 
 static void make_folder(void)
@@ -76,7 +76,7 @@ Test(cache_sizes, three_levels_give_the_second_and_the_last)
     expect_sizes((size_t)512 << 10, (size_t)32 << 20);
 }
 
-Test(cache_sizes, a_second_level_for_several_cores_is_no_own_cache)
+Test(cache_sizes, shared_second_level_is_no_own_cache)
 {
     write_cache(0, "1", "Data", "64K", "0");
     write_cache(1, "2", "Unified", "4M", "0-3");
@@ -91,7 +91,7 @@ Test(cache_sizes, the_last_of_two_levels_is_the_shared_one)
     expect_sizes((size_t)32 << 10, (size_t)1 << 20);
 }
 
-Test(cache_sizes, one_processor_shares_nothing_and_has_a_last_level_all_the_same)
+Test(cache_sizes, one_processor_has_shared_last_level)
 {
     write_cache(0, "1", "Data", "48K", "0");
     write_cache(1, "2", "Unified", "2048K", "0");
@@ -107,7 +107,7 @@ Test(cache_sizes, levels_are_found_in_any_order_and_with_gaps)
     expect_sizes((size_t)256 << 10, (size_t)8 << 20);
 }
 
-Test(cache_sizes, a_level_without_sense_is_left_out)
+Test(cache_sizes, invalid_level_is_ignored)
 {
     write_cache(0, "1", "Data", "32K", "0");
     write_cache(1, "0", "Unified", "1K", "0-3");
@@ -143,7 +143,7 @@ Test(cache_sizes, a_single_level_is_not_enough)
     expect_fallback(folder);
 }
 
-Test(cache_sizes, the_process_has_one_answer)
+Test(cache_sizes, process_reads_sizes_once)
 {
     const quern_cache_sizes first = quern_processor_caches(), second = quern_processor_caches();
     cr_expect_gt(first.own_bytes, 0);

@@ -10,8 +10,8 @@
 
 enum { CAPACITY = QUERN__DEQUE_CAPACITY, THIEF_COUNT = 3, ITEM_COUNT = 100000 };
 
-/* An item is the address of its number. payload is plain memory: the thread sanitizer sees a race if the
- * deque does not hand it over. */
+/* An item is the address of its number. payload is plain memory: the thread sanitizer reports a race if the
+ * deque does not publish it. */
 typedef struct item {
     uint32_t payload;
     _Atomic uint32_t taken_count;
@@ -138,7 +138,7 @@ Test(deque, goes_around_its_ring)
     }
 }
 
-Test(deque, alone_it_does_the_same)
+Test(deque, works_without_thieves)
 {
     quern__deque_init(deque, true);
     cr_assert_null(pop());
@@ -152,8 +152,8 @@ Test(deque, alone_it_does_the_same)
     }
 }
 
-/* By scope, or by how late it was pushed. */
-Test(deque, thief_may_choose)
+/* A thief may require a scope or a minimal index. */
+Test(deque, thief_requires_scope_or_index)
 {
     quern__job job;
     cr_assert_not(quern__deque_steal_for(deque, &items[0], 0, NULL, &job));
@@ -168,8 +168,8 @@ Test(deque, thief_may_choose)
     cr_assert_eq(steal(), &items[2]);
 }
 
-/* Whatever made the thief look for it. */
-Test(deque, a_closed_job_goes_only_to_who_waits_for_it)
+/* A wait for another scope forbids the job, although the scope or the index argument would allow it. */
+Test(deque, closed_job_is_stolen_only_in_wait_for_its_scope)
 {
     const void *closed = quern__scope_close(&items[0]);
     quern__job job = {.scope = closed, .target = &items[0]};
@@ -181,8 +181,9 @@ Test(deque, a_closed_job_goes_only_to_who_waits_for_it)
     cr_assert_eq(job.target, &items[0]);
 }
 
-/* As who waits for the counter of a graph does, or has no closed job on its stack. */
-Test(deque, a_closed_job_goes_to_who_waits_for_the_same_address_or_for_anything)
+/* A worker waits for the same address if it waits for the counter of a graph, and for any scope if it has
+ * no closed job on its stack. */
+Test(deque, closed_job_is_stolen_for_same_address_or_any_scope)
 {
     const void *closed = quern__scope_close(&items[0]);
     const void *const awaited[] = {&items[0], QUERN__ANY_SCOPE};
@@ -213,7 +214,7 @@ static void *steal_until_over(void *argument)
     return NULL;
 }
 
-/* The owner pushes in bursts of 1 to burst_count and pops about as many. */
+/* The owner pushes in bursts of 1 to burst_count jobs and pops about as many. */
 static void push_all(uint32_t burst_count)
 {
     uint32_t next = 0, burst = 1;
@@ -243,17 +244,17 @@ static void run_owner_and_thieves(uint32_t burst_count)
                      atomic_load(&items[i].taken_count));
 }
 
-Test(deque, last_item_goes_to_one)
+Test(deque, last_item_is_taken_once)
 {
     run_owner_and_thieves(1);
 }
 
-Test(deque, every_item_goes_to_one)
+Test(deque, every_item_is_taken_once)
 {
     run_owner_and_thieves(50);
 }
 
-Test(deque, every_item_goes_to_one_when_full)
+Test(deque, every_item_is_taken_once_when_full)
 {
     run_owner_and_thieves(2 * CAPACITY);
 }

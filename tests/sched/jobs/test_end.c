@@ -13,11 +13,11 @@
 
 TestSuite(end, .timeout = 120);
 
-/* A job that runs last submits another one, and waits for what only that one brings about. */
+/* The job that runs last submits another one, and waits for an effect that only that job has. */
 typedef struct last_job {
     quern_jobs *jobs;
     quern_counter bell;
-    quern_priority priority; /* of the job that rings */
+    quern_priority priority; /* priority of the submitted job */
     _Atomic bool has_begun;
     _Atomic uint32_t run_count;
 } last_job;
@@ -35,7 +35,7 @@ static quern_job_def last_job_def(last_job **of, quern_job_function *function)
     return (quern_job_def){.function = function, .payload = of, .payload_bytes = sizeof *of};
 }
 
-/* Until this worker is the only one that does not rest. */
+/* Waits until this worker is the only one that does not rest. */
 static void await_rest(const quern_jobs *jobs)
 {
     while (!atomic_load(&jobs->is_stopping) || atomic_load(&jobs->active_thread_count) > 1)
@@ -130,7 +130,7 @@ typedef struct meeting {
     _Atomic uint32_t arrived_count;
 } meeting;
 
-/* Returns only when all of them run at the same time. */
+/* Returns only when all such jobs run at the same time. */
 static void meet(void *argument, uint32_t worker_index)
 {
     meeting *of = *(meeting **)argument;

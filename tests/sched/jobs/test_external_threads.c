@@ -14,19 +14,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Several threads from outside in one pool at the same time. */
+/* Several external threads in one pool at the same time. */
 
-TestSuite(guests, .timeout = 240);
+TestSuite(external_threads, .timeout = 240);
 
 enum { MAX_OUTSIDE = 8, MAX_INDEX = 32 };
 
-/* What the threads of a test share. */
+/* Data shared by the threads of a test. */
 typedef struct party {
     quern_jobs *jobs;
     pthread_barrier_t start;
-    uint32_t thread_count; /* from outside */
+    uint32_t thread_count; /* number of external threads */
     uint32_t round_count;
-    /* Plain, by worker: a race shows when two threads have the same index at the same time. */
+    /* Plain, by worker: two threads with one index at the same time are a race. */
     uint64_t sums[MAX_INDEX];
     bool is_busy[MAX_INDEX];
     _Atomic uint32_t run_count;
@@ -42,7 +42,7 @@ typedef struct outsider {
     pthread_t thread;
 } outsider;
 
-static quern_jobs *open_for_guests(uint32_t thread_count, uint32_t guest_count)
+static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t guest_count)
 {
     quern_jobs *jobs;
     quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
@@ -63,7 +63,7 @@ static void run_side_by_side(party *of, void *(*entry)(void *argument))
     pthread_barrier_destroy(&of->start);
 }
 
-/* Around whatever has an index to itself. */
+/* Checks that the calling thread has its worker index to itself. */
 static void occupy(party *of, uint32_t worker_index)
 {
     cr_assert(worker_index < quern_jobs_worker_count(of->jobs));
@@ -78,11 +78,11 @@ static void release(party *of, uint32_t worker_index)
 
 /* ---------------------------------------------------------------------------------------- definitions */
 
-Test(guests, a_pool_has_a_worker_for_each_thread_of_its_own_and_each_guest)
+Test(external_threads, pool_has_worker_per_own_thread_and_external_slot)
 {
     for (uint32_t thread_count = 1; thread_count <= 3; thread_count++)
         for (uint32_t guest_count = 0; guest_count <= 4; guest_count++) {
-            quern_jobs *jobs = open_for_guests(thread_count, guest_count);
+            quern_jobs *jobs = open_with_slots(thread_count, guest_count);
             cr_expect_eq(quern_jobs_thread_count(jobs), thread_count);
             cr_expect_eq(quern_jobs_worker_count(jobs),
                          thread_count - 1 + (guest_count == 0 ? 1 : guest_count));
@@ -99,13 +99,13 @@ static void refuse(const quern_jobs_def *def, const char *part)
     cr_expect(jobs == NULL);
 }
 
-Test(guests, too_many_are_refused)
+Test(external_threads, too_many_slots_are_refused)
 {
     refuse(&(quern_jobs_def){.guest_count = QUERN_MAX_GUESTS + 1}, "QUERN_MAX_GUESTS");
     refuse(&(quern_jobs_def){.thread_count = QUERN_MAX_THREADS, .guest_count = 2}, "QUERN_MAX_THREADS");
     refuse(&(quern_jobs_def){.thread_count = UINT32_MAX, .guest_count = QUERN_MAX_GUESTS},
            "QUERN_MAX_THREADS");
-    quern_jobs *jobs = open_for_guests(1, QUERN_MAX_GUESTS);
+    quern_jobs *jobs = open_with_slots(1, QUERN_MAX_GUESTS);
     cr_expect_eq(quern_jobs_worker_count(jobs), (uint32_t)QUERN_MAX_GUESTS);
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_resize(jobs, QUERN_MAX_THREADS));
     quern_jobs_destroy(jobs);
@@ -139,7 +139,7 @@ static void expect_busy(quern_result result)
 {
     cr_expect_eq(result, QUERN_ERROR_POOL_BUSY);
     cr_expect(strstr(quern_error_message(), ".guest_count") != NULL, "%s", quern_error_message());
-    cr_expect(strstr(quern_error_message(), "(2)") != NULL, "%s", quern_error_message());
+    cr_expect(strstr(quern_error_message(), "all 2 external slots") != NULL, "%s", quern_error_message());
 }
 
 static void come_in_vain(party *of)
@@ -154,7 +154,7 @@ static void come_in_vain(party *of)
     quern_graph_destroy(graph);
 }
 
-/* With one guest inside and a place free, too. */
+/* Destroying and resizing fail while one external thread is inside, although a slot is free. */
 static void refuse_the_end(party *of)
 {
     captured_reports reports;
@@ -183,9 +183,9 @@ static void count(void *argument, uint32_t worker_index)
     atomic_fetch_add(&of->run_count, 1);
 }
 
-Test(guests, who_finds_no_place_is_told_and_may_submit_and_wait)
+Test(external_threads, thread_without_slot_gets_error_and_may_submit_and_wait)
 {
-    party of = {.jobs = open_for_guests(3, 2)};
+    party of = {.jobs = open_with_slots(3, 2)};
     outsider inside[2];
     for (uint32_t i = 0; i < 2; i++) {
         inside[i] = (outsider){.of = &of, .number = i};
@@ -216,11 +216,11 @@ static void *wait_for_all(void *argument)
     return NULL;
 }
 
-/* In a pool without threads of its own only a guest can run it: one who has slept outside. */
-Test(guests, who_waits_outside_comes_in_when_a_place_is_free)
+/* The pool has no threads of its own, so only an external thread that slept outside can run the job. */
+Test(external_threads, outside_waiter_enters_when_slot_is_free)
 {
     for (uint32_t round = 0; round < 20; round++) {
-        party of = {.jobs = open_for_guests(1, 2)};
+        party of = {.jobs = open_with_slots(1, 2)};
         outsider inside[2], waiting[3];
         for (uint32_t i = 0; i < 2; i++) {
             inside[i] = (outsider){.of = &of, .number = i};
@@ -327,11 +327,11 @@ static void play(quern_jobs *jobs, uint32_t outsider_count, uint32_t round_count
     cr_expect_eq((uint32_t)atomic_load(&jobs->external_slots), 0u, "all have left");
 }
 
-Test(guests, take_part_side_by_side_each_with_an_index_of_its_own)
+Test(external_threads, each_thread_inside_has_its_own_index)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
         for (uint32_t guest_count = 1; guest_count <= MAX_OUTSIDE; guest_count += 1 + guest_count / 3) {
-            quern_jobs *jobs = open_for_guests(thread_counts[t], guest_count);
+            quern_jobs *jobs = open_with_slots(thread_counts[t], guest_count);
             play(jobs, guest_count, 30);
             cr_expect_eq(quern_jobs_resize(jobs, 2), QUERN_OK);
             play(jobs, guest_count, 5);
@@ -339,7 +339,7 @@ Test(guests, take_part_side_by_side_each_with_an_index_of_its_own)
         }
 }
 
-Test(guests, take_part_in_a_pool_that_never_spins)
+Test(external_threads, work_in_pool_that_never_spins)
 {
     quern_jobs *jobs;
     quern_jobs_def def = {.thread_count = 3, .guest_count = 4, .no_spin = true};
@@ -368,11 +368,11 @@ static void *submit_and_wait(void *argument)
     return NULL;
 }
 
-Test(guests, more_threads_than_places_submit_and_wait)
+Test(external_threads, more_threads_than_slots_submit_and_wait)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
         for (uint32_t guest_count = 1; guest_count <= 3; guest_count++) {
-            party of = {.jobs = open_for_guests(thread_counts[t], guest_count),
+            party of = {.jobs = open_with_slots(thread_counts[t], guest_count),
                         .thread_count = MAX_OUTSIDE,
                         .round_count = 30};
             run_side_by_side(&of, submit_and_wait);
@@ -383,7 +383,7 @@ Test(guests, more_threads_than_places_submit_and_wait)
 
 /* ------------------------------------------------------------------------------------------- caller jobs */
 
-static void note_guest(void *argument, uint32_t worker_index)
+static void note_external(void *argument, uint32_t worker_index)
 {
     party *of = *(party **)argument;
     cr_expect(worker_index == 0 || worker_index >= quern_jobs_thread_count(of->jobs),
@@ -391,7 +391,7 @@ static void note_guest(void *argument, uint32_t worker_index)
     atomic_fetch_add(&of->run_count, 1);
 }
 
-/* Each waits for a hold that is taken off when the jobs for guests have run: on whom, is open. */
+/* Each thread waits for a hold that is released when all caller-only jobs have run, on any thread. */
 static void *wait_until_released(void *argument)
 {
     outsider *self = argument;
@@ -399,20 +399,20 @@ static void *wait_until_released(void *argument)
     return NULL;
 }
 
-Test(guests, jobs_for_the_caller_run_on_any_of_them_that_waits)
+Test(external_threads, caller_only_jobs_run_on_any_waiting_external_thread)
 {
     for (uint32_t round = 0; round < 10; round++) {
-        party of = {.jobs = open_for_guests(3, 4), .thread_count = 3};
+        party of = {.jobs = open_with_slots(3, 4), .thread_count = 3};
         outsider waiting[3];
         quern_counter_hold(&of.counter);
         for (uint32_t i = 0; i < 3; i++) {
             waiting[i] = (outsider){.of = &of, .number = i};
             cr_assert_eq(pthread_create(&waiting[i].thread, NULL, wait_until_released, &waiting[i]), 0);
         }
-        if (round % 2 == 0) sleep_ms(2); /* they sleep by now */
+        if (round % 2 == 0) sleep_ms(2); /* the threads sleep by now */
         quern_counter done = {0};
         party *shared = &of;
-        const quern_job_def def = {.function = note_guest,
+        const quern_job_def def = {.function = note_external,
                                    .payload = &shared,
                                    .payload_bytes = sizeof shared,
                                    .caller_only = true,
@@ -420,7 +420,7 @@ Test(guests, jobs_for_the_caller_run_on_any_of_them_that_waits)
         for (uint32_t i = 0; i < 40; i++)
             cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
         while (!quern_counter_is_done(&done))
-            sleep_ms(1); /* without taking part */
+            sleep_ms(1); /* without entering */
         cr_expect_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
         for (uint32_t i = 0; i < 3; i++)
             pthread_join(waiting[i].thread, NULL);
@@ -455,7 +455,7 @@ static void start_thread(void *user_data, void (*function)(void *data), void *da
     pthread_detach(thread);
 }
 
-Test(guests, take_part_in_a_pool_on_threads_of_the_host)
+Test(external_threads, work_in_pool_on_host_threads)
 {
     quern_jobs *jobs;
     quern_jobs_def def = {.thread_count = 3, .guest_count = 3, .host_threads = {.submit = start_thread}};
@@ -466,12 +466,12 @@ Test(guests, take_part_in_a_pool_on_threads_of_the_host)
 
 /* ------------------------------------------------------------------------------------------------- forks */
 
-#if !defined(__SANITIZE_THREAD__) /* which does not go on in a child of a program with threads */
+#if !defined(__SANITIZE_THREAD__) /* ThreadSanitizer does not support children of programs with threads */
 
-/* Threads that were guests are in the parent alone, so the child must not wait for them. */
-Test(guests, a_forked_child_has_none_of_them)
+/* The threads that were inside exist only in the parent, so the child must not wait for them. */
+Test(external_threads, forked_child_has_no_external_threads)
 {
-    quern_jobs *jobs = open_for_guests(1, 2);
+    quern_jobs *jobs = open_with_slots(1, 2);
     pid_t child = fork();
     cr_assert(child >= 0);
     if (child == 0) {
@@ -490,9 +490,9 @@ Test(guests, a_forked_child_has_none_of_them)
 
 /* ---------------------------------------------------------------------------------------------- describe */
 
-Test(guests, describe_tells_who_is_inside)
+Test(external_threads, describe_shows_threads_inside)
 {
-    party of = {.jobs = open_for_guests(2, 3)};
+    party of = {.jobs = open_with_slots(2, 3)};
     outsider inside = {.of = &of};
     char text[2000];
     quern_buffer buffer = {text, sizeof text, 0};
@@ -500,7 +500,7 @@ Test(guests, describe_tells_who_is_inside)
     while (atomic_load(&of.inside_count) != 1)
         sleep_ms(1);
     cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_buffer(&buffer)), QUERN_OK);
-    cr_expect(strstr(text, "2 threads, 1 of 3 guests inside") != NULL, "%s", text);
+    cr_expect(strstr(text, "2 threads, 1 of 3 external threads inside") != NULL, "%s", text);
     cr_expect(strstr(text, "worker 0: outside") == NULL, "%s", text);
     cr_expect(strstr(text, "worker 2: outside") != NULL, "%s", text);
     cr_expect(strstr(text, "worker 3: outside") != NULL, "%s", text);

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Pools in a process that was forked from theirs. */
+/* Pools of the parent in a forked process. */
 
 TestSuite(forked, .timeout = 120);
 
@@ -24,7 +24,7 @@ static void count_job(void *argument, uint32_t worker_index)
     (void)worker_index;
 }
 
-/* In the child: 0 when every call says what is wrong, and a pool of its own works. */
+/* Runs in the child: returns 0 if every call reports the error, and a new pool works. */
 static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
 {
     quern_counter counter = {0}, held = {0};
@@ -44,7 +44,7 @@ static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
     return 0;
 }
 
-/* With all threads of the pool in some call of it. */
+/* A pool with all its threads inside a call. */
 typedef struct busy_pool {
     quern_jobs *jobs;
     quern_counter held;
@@ -98,7 +98,7 @@ Test(forked, a_forked_process_can_destroy_a_pool_in_whatever_state)
     quern_jobs_destroy(of.jobs);
 }
 
-Test(forked, a_forked_process_is_told_that_the_threads_are_elsewhere)
+Test(forked, forked_process_gets_thread_errors)
 {
     quern_jobs *jobs = open_pool(3), *alone = open_pool(1);
     cr_assert_eq(quern_jobs_parallel_for(jobs, 100, 1, do_nothing, NULL), QUERN_OK);

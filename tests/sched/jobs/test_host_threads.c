@@ -15,7 +15,7 @@ TestSuite(host_threads, .timeout = 120);
 
 enum { FOREIGN_QUEUE = 256, FOREIGN_WORKERS = 3 };
 
-/* A job system of somebody else: a queue, a lock, threads. */
+/* Another job system: a queue, a lock, threads. */
 typedef struct other_system {
     pthread_mutex_t mutex;
     pthread_cond_t condition;
@@ -137,7 +137,7 @@ Test(host_threads, a_pool_runs_on_the_threads_of_another_system)
     close_system(&system);
 }
 
-/* How often a pool wakes somebody is how often it asks the other system. */
+/* The pool requests one call of the host per worker that it wakes. */
 Test(host_threads, one_job_wakes_one_worker)
 {
     other_system system;
@@ -171,7 +171,7 @@ static void *make_call(void *argument)
     return NULL;
 }
 
-/* The worker is idle again when this returns. */
+/* The worker is idle again when this function returns. */
 static void run_to_the_end(void *user_data, void (*function)(void *argument), void *argument)
 {
     uint32_t *count = user_data;

@@ -259,7 +259,7 @@ Test(jobs, loop_refuses_bad_arguments)
     quern_jobs_destroy(jobs);
 }
 
-/* Items that take long, one of them very: the others must not wait for it. */
+/* Some items are slow, and one is very slow: the others must not wait for it. */
 static void sleep_by_number(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
@@ -308,8 +308,8 @@ Test(jobs, all_threads_take_part)
 
 typedef struct nest {
     quern_jobs *jobs;
-    uint32_t count; /* of the loop inside */
-    uint32_t depth; /* loops inside this one */
+    uint32_t count; /* item count of the nested loop */
+    uint32_t depth; /* number of loops to nest inside this one */
     _Atomic uint64_t *leaf_count;
 } nest;
 
@@ -358,7 +358,7 @@ Test(jobs, pool_of_many_threads)
     quern_jobs_destroy(jobs);
 }
 
-/* A job of one pool is an outside thread to another. */
+/* In a job of one pool, the thread is an outside thread of another pool. */
 static void use_other_pool(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     nest *other = argument;
@@ -373,7 +373,7 @@ static void use_other_pool(void *argument, uint32_t begin, uint32_t end, uint32_
             run_nest(&inner, i, i + 1, 0);
 }
 
-Test(jobs, pools_work_inside_each_other)
+Test(jobs, jobs_of_one_pool_run_loops_on_another)
 {
     quern_jobs *outer = open_pool(3);
     quern_jobs *inner = open_pool(2);
@@ -515,9 +515,9 @@ static void count_calls(void *argument, uint32_t begin, uint32_t end, uint32_t w
         counts[i]++;
 }
 
-/* The caller of a loop comes late to the share of another, who goes on with none of it: whatever the caller
- * steals it has to run, since the loop is over when the others have left. */
-Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
+/* Worker 1 owns a share and begins none of its items. The caller steals them all, and must run them itself,
+ * because the loop is over once the others have left. */
+Test(jobs, helper_runs_all_items_that_it_steals)
 {
     quern_jobs *jobs = open_pool(2);
     uint32_t counts[64] = {0};

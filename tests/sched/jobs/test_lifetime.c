@@ -34,7 +34,7 @@ Test(lifetime, destroy_runs_what_was_submitted)
     }
 }
 
-Test(lifetime, destroy_drops_what_waits_for_ever)
+Test(lifetime, destroy_drops_jobs_of_unfinished_counters)
 {
     board of = {.jobs = open_pool(2)};
     quern_counter never = {0};
@@ -46,7 +46,8 @@ Test(lifetime, destroy_drops_what_waits_for_ever)
     cr_assert_eq(atomic_load(&of.run_count), 0u);
 }
 
-/* Counters with a job of the pool that waits: the first of them fires, and is gone, before the pool is. */
+/* Each counter has a waiting job of the pool. The first counter fires, and is freed, before the pool is
+ * destroyed. */
 Test(lifetime, destroy_takes_dropped_jobs_off_their_counters)
 {
     enum { COUNTER_COUNT = 5 };
@@ -97,7 +98,7 @@ static quern_graph *graph_of(const quern_graph_node_def *node)
     return graph;
 }
 
-/* One of three that wait has begun before: it is not dropped. */
+/* One of the three waiting graphs has begun before, and is not dropped. */
 Test(lifetime, destroy_ends_graphs_that_wait_for_ever)
 {
     quern_jobs *jobs = open_pool(2);
@@ -113,7 +114,7 @@ Test(lifetime, destroy_ends_graphs_that_wait_for_ever)
         const quern_graph_run_def def = {
             .counter = &ended[i], .after = (quern_counter *[]){i == 1 ? &soon : &never}, .after_count = 1};
         cr_assert_eq(quern_graph_submit(graphs[i], jobs, &def), QUERN_OK);
-        if (i == 0) cr_assert_eq(quern_jobs_resize(jobs, 3), QUERN_OK); /* it goes on waiting */
+        if (i == 0) cr_assert_eq(quern_jobs_resize(jobs, 3), QUERN_OK); /* the job continues to wait */
     }
     cr_assert_eq(quern_graph_submit(inner, jobs, NULL), QUERN_ERROR_POOL_BUSY);
     cr_assert_eq(quern_jobs_release(jobs, &soon), QUERN_OK);
@@ -158,7 +159,7 @@ typedef struct waiters {
     quern_counter held, counter;
 } waiters;
 
-/* More than a worker takes out of the store at a time. */
+/* Submits more jobs than a worker takes nodes from the store at a time. */
 static void submit_waiters(void *argument, uint32_t worker_index)
 {
     waiters *of = argument;
@@ -189,7 +190,7 @@ Test(lifetime, resize_keeps_the_memory_of_jobs_that_waited)
     failing_allocator_close(memory);
 }
 
-/* Also those that only the caller may run. */
+/* Caller-only jobs run as well. */
 Test(lifetime, resize_to_the_same_number_runs_what_was_submitted)
 {
     board of = {.jobs = open_pool(2)};
@@ -279,7 +280,7 @@ static void resize_inside(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_resize(of->jobs, 5) == QUERN_ERROR_POOL_BUSY);
 }
 
-Test(lifetime, resize_is_refused_when_it_cannot_be)
+Test(lifetime, resize_refuses_invalid_calls)
 {
     board of = {.jobs = open_pool(2)};
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_resize(NULL, 2));
@@ -303,7 +304,8 @@ Test(lifetime, describe_names_every_worker)
     cr_assert_not_null(strstr(text, "worker 2: "));
     buffer = (quern_buffer){small, sizeof small, 0};
     cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
-    cr_assert_gt(buffer.length_bytes, sizeof small); /* how much more depends on what the workers do now */
+    /* the length depends on the current state of the workers */
+    cr_assert_gt(buffer.length_bytes, sizeof small);
     cr_assert_eq(strlen(small), sizeof small - 1);
     quern_jobs_destroy(jobs);
 }
@@ -337,7 +339,7 @@ static void submit_inner(void *argument, uint32_t worker_index)
     cr_expect_null(strstr(text, "inner job"), "%s", text);
 }
 
-Test(lifetime, describe_says_the_names_of_jobs)
+Test(lifetime, describe_shows_names_of_jobs)
 {
     char text[1000];
     quern_buffer buffer = {text, sizeof text, 0};

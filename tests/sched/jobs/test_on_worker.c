@@ -17,15 +17,15 @@ enum { MOST_WORKERS = 8 };
 typedef struct scene {
     quern_jobs *jobs;
     quern_counter counter;
-    _Atomic uint32_t run_counts[MOST_WORKERS]; /* by the worker that it was for */
+    _Atomic uint32_t run_counts[MOST_WORKERS]; /* by the worker that the job was assigned to */
     _Atomic uint32_t fault_count;
     _Atomic bool gate;
-    uint32_t orders[MOST_WORKERS]; /* by worker, which alone writes it */
+    uint32_t orders[MOST_WORKERS]; /* by worker; written by that worker alone */
 } scene;
 
 typedef struct errand {
     scene *of;
-    uint32_t worker; /* that it is for; UINT32_MAX: any */
+    uint32_t worker; /* worker that the job is assigned to; UINT32_MAX: any */
     uint32_t number;
 } errand;
 
@@ -67,7 +67,7 @@ static void submit_from_job(void *argument, uint32_t worker_index)
         submit_errand(of, run_errand, worker, 0);
 }
 
-Test(on_worker, the_given_worker_runs_it_whoever_submits_it)
+Test(on_worker, given_worker_runs_job_from_any_submitter)
 {
     for (uint32_t thread_count = 2; thread_count <= MOST_WORKERS; thread_count += 3) {
         scene of = {.jobs = open_pool(thread_count)};
@@ -80,7 +80,7 @@ Test(on_worker, the_given_worker_runs_it_whoever_submits_it)
             for (uint32_t worker = 1; worker < thread_count; worker++)
                 submit_errand(&of, run_errand, worker, 0);
             cr_assert_eq(quern_jobs_submit(of.jobs, &from_job), QUERN_OK);
-            if (round % 5 == 0) sleep_ms(1); /* they fall asleep */
+            if (round % 5 == 0) sleep_ms(1); /* the workers fall asleep */
             wait_for(&of);
         }
         for (uint32_t worker = 1; worker < thread_count; worker++)
@@ -134,7 +134,7 @@ static void *submit_from_outside(void *argument)
     return NULL;
 }
 
-Test(on_worker, foreign_threads_may_submit_it)
+Test(on_worker, outside_threads_assign_jobs)
 {
     scene of = {.jobs = open_pool(4)};
     pthread_t threads[3];
@@ -165,7 +165,8 @@ static void wait_for_another(void *argument, uint32_t worker_index)
     run_errand(argument, worker_index);
 }
 
-/* Worker 1 waits for a job of its own, and workers 1 and 2 for jobs of each other. */
+/* Worker 1 waits for a job assigned to itself, then workers 1 and 2 wait for jobs assigned to each
+ * other. */
 Test(on_worker, a_worker_runs_its_jobs_while_it_waits)
 {
     scene of = {.jobs = open_pool(3)};
@@ -202,8 +203,8 @@ static void wait_long(void *argument, uint32_t worker_index)
     run_errand(argument, worker_index);
 }
 
-/* The gate opens only when worker 1 has run what came while it slept in a wait. */
-Test(on_worker, one_that_sleeps_in_a_wait_is_woken)
+/* The gate opens only after worker 1 has run a job that arrived while it slept in a wait. */
+Test(on_worker, worker_asleep_in_wait_is_woken)
 {
     scene of = {.jobs = open_pool(3)};
     submit_errand(&of, wait_long, 1, 0);
@@ -217,11 +218,14 @@ Test(on_worker, one_that_sleeps_in_a_wait_is_woken)
     quern_jobs_destroy(of.jobs);
 }
 
-enum { NESTED_JOBS = 400, MOST_NESTED = 257 /* one, and what waits take beside what they wait for */ };
+enum {
+    NESTED_JOBS = 400,
+    MOST_NESTED = 257 /* one job, plus the unrelated jobs that nested waits may run */
+};
 
 static quern_counter held;
 
-/* All wait for the same, and so each in the wait of the one before. */
+/* All jobs wait for the same counter, so each runs in the wait of the previous one. */
 static void wait_on_and_on(void *argument, uint32_t worker_index)
 {
     const errand *mine = argument;
@@ -246,8 +250,8 @@ Test(on_worker, waits_nest_to_a_limit)
     quern_jobs_destroy(of.jobs);
 }
 
-/* Nobody else helps a worker that is busy, and nobody is held up by that. */
-Test(on_worker, others_leave_it_alone)
+/* No other worker runs the jobs assigned to a busy worker, and no other job waits for them. */
+Test(on_worker, assigned_jobs_run_on_no_other_worker)
 {
     scene of = {.jobs = open_pool(3)};
     board others = {.jobs = of.jobs};
@@ -267,7 +271,7 @@ Test(on_worker, others_leave_it_alone)
 
 /* ----------------------------------------------------------------------------------------------- the end */
 
-/* Each submits one for the next worker, so that there is always somebody else who has ended already. */
+/* Each job submits one to the next worker, whose thread may have ended already. */
 static void pass_on(void *argument, uint32_t worker_index)
 {
     errand mine = *(errand *)argument;
@@ -288,7 +292,7 @@ static uint32_t sum_runs(scene *of)
     return sum;
 }
 
-Test(on_worker, destroy_and_resize_run_what_was_submitted_where_it_belongs)
+Test(on_worker, destroy_and_resize_run_assigned_jobs_on_their_workers)
 {
     for (uint32_t round = 0; round < 50; round++) {
         scene of = {.jobs = open_pool(5)};
@@ -309,7 +313,7 @@ static void submit_as_caller(void *argument, uint32_t worker_index)
     submit_errand(mine.of, pass_on, 1, mine.number);
 }
 
-Test(on_worker, what_the_caller_runs_at_the_end_may_submit_it)
+Test(on_worker, caller_job_at_end_may_assign_jobs)
 {
     for (uint32_t round = 0; round < 50; round++) {
         scene of = {.jobs = open_pool(3)};
@@ -331,7 +335,7 @@ static void count_anywhere(void *argument, uint32_t worker_index)
     atomic_fetch_add(&mine->of->run_counts[0], 1);
 }
 
-Test(on_worker, a_job_whose_worker_has_gone_runs_anywhere)
+Test(on_worker, job_of_ended_worker_runs_anywhere)
 {
     for (uint32_t left = 1; left <= 3; left++) {
         scene of = {.jobs = open_pool(4)};
@@ -374,7 +378,7 @@ static void submit_to_new_thread(void *user_data, void (*function)(void *data), 
     pthread_detach(thread);
 }
 
-Test(on_worker, a_lent_worker_is_asked_for)
+Test(on_worker, host_thread_is_requested_for_assigned_job)
 {
     for (uint32_t round = 0; round < 30; round++) {
         scene of = {0};
@@ -396,7 +400,7 @@ Test(on_worker, a_lent_worker_is_asked_for)
 
 /* -------------------------------------------------------------------------------------------- refusals */
 
-Test(on_worker, workers_that_are_none_are_refused)
+Test(on_worker, invalid_workers_are_refused)
 {
     scene of = {.jobs = open_pool(3)};
     const errand payload = {&of, 0, 0};
@@ -413,7 +417,7 @@ Test(on_worker, workers_that_are_none_are_refused)
     def.on_worker = 2;
     def.caller_only = true;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
-    cr_assert_not_null(strstr(quern_error_message(), "caller_only or on_worker"));
+    cr_assert_not_null(strstr(quern_error_message(), "caller_only and on_worker"));
     cr_assert(quern_counter_is_done(&of.counter));
     quern_jobs_destroy(of.jobs);
 }

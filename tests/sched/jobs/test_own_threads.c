@@ -19,7 +19,7 @@ TestSuite(own_threads, .timeout = 120);
 
 enum { MOST_WORKERS = 16 };
 
-/* What the callbacks have seen of every worker. */
+/* What the callbacks recorded for each worker. */
 typedef struct roll {
     board of;
     pthread_t threads[MOST_WORKERS];
@@ -71,8 +71,8 @@ Test(own_threads, each_thread_starts_before_its_first_job_and_stops_after_its_la
     cr_assert_eq(quern_jobs_create(&def, &all.of.jobs), QUERN_OK, "%s", quern_error_message());
     for (uint32_t round = 0; round < 20; round++)
         cr_assert_eq(quern_jobs_parallel_for(all.of.jobs, 200, 1, run_between, &all), QUERN_OK);
-    cr_assert_eq(quern_jobs_resize(all.of.jobs, 4), QUERN_OK); /* three end, three start */
-    cr_assert_eq(quern_jobs_resize(all.of.jobs, 3), QUERN_OK); /* three end, two start */
+    cr_assert_eq(quern_jobs_resize(all.of.jobs, 4), QUERN_OK); /* three threads end, three start */
+    cr_assert_eq(quern_jobs_resize(all.of.jobs, 3), QUERN_OK); /* three threads end, two start */
     cr_assert_eq(quern_jobs_parallel_for(all.of.jobs, 200, 1, run_between, &all), QUERN_OK);
     quern_jobs_destroy(all.of.jobs);
     check_counts(&all, 0, 0);
@@ -109,7 +109,7 @@ static void *call_at_once(void *argument)
     return NULL;
 }
 
-/* The least job system there is. */
+/* A minimal job system: one thread per job. */
 static void submit_to_new_thread(void *user_data, void (*function)(void *data), void *data)
 {
     pthread_t thread;
@@ -122,8 +122,8 @@ static void submit_to_new_thread(void *user_data, void (*function)(void *data), 
     pthread_detach(thread);
 }
 
-/* One thread at a time is a worker, and it says so. */
-Test(own_threads, lent_threads_start_and_stop_around_their_work)
+/* The callbacks see one thread at a time as a worker. */
+Test(own_threads, host_threads_start_and_stop_around_their_work)
 {
     roll all = {0};
     quern_jobs_def def = {.thread_count = 4,
@@ -169,9 +169,9 @@ Test(own_threads, bad_stacks_are_refused_before_anything_starts)
                           .thread_start = note_start,
                           .thread_stop = note_stop,
                           .user_data = &all};
-    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "stacks of 1 bytes");
+    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "is 1; the system's minimum");
     def.stack_bytes = quern__thread_min_stack_bytes() - 1;
-    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "stacks of");
+    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "the system's minimum");
     def.stack_bytes = SIZE_MAX;
     check_refused(&def, QUERN_ERROR_THREAD, "thread 1 of 2");
     cr_assert_eq(atomic_load(&all.start_counts[1]), 0u);
@@ -237,7 +237,7 @@ static void check_same(const cpu_set_t *actual, const cpu_set_t *expected)
               CPU_COUNT(expected));
 }
 
-/* The same at the end, after workers have given way to each other as they may. */
+/* The threads are confined at the end, too, after workers may have moved to other processors. */
 static void check_confined(quern_jobs_def def, const cpu_set_t *expected)
 {
     const cpu_set_t before = own_affinity();
@@ -283,7 +283,7 @@ Test(own_threads, run_on_the_processors_of_the_set_alone)
 Test(own_threads, are_pinned_within_the_set)
 {
     const cpu_set_t all = own_affinity();
-    const uint32_t count = (uint32_t)CPU_COUNT(&all) - 1; /* all but the first */
+    const uint32_t count = (uint32_t)CPU_COUNT(&all) - 1; /* all processors but the first */
     if (count == 0) return;
     cpu_set_t expected[4];
     quern_jobs_def def = {.thread_count = 4, .pin_threads = true};
@@ -296,7 +296,7 @@ Test(own_threads, are_pinned_within_the_set)
     check_confined(def, expected);
 }
 
-/* A program that has put its own thread elsewhere. */
+/* The program has moved its own thread to other processors. */
 Test(own_threads, the_set_may_be_where_the_caller_may_not_run)
 {
     const cpu_set_t all = own_affinity();
@@ -314,8 +314,9 @@ Test(own_threads, the_set_may_be_where_the_caller_may_not_run)
     cr_assert_eq(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-/* One for each of the set, and one for the caller where it has another; and they may spin then. */
-Test(own_threads, are_as_many_as_the_set_is_good_for)
+/* One thread per processor of the set, plus the caller if it may use another processor. These threads may
+ * spin. */
+Test(own_threads, default_count_matches_processor_set)
 {
     const cpu_set_t all = own_affinity();
     quern_jobs_def def = {0};

@@ -24,7 +24,7 @@ Test(parker, keeps_one_permit)
 
 typedef struct ping_pong {
     quern__parker parkers[2];
-    uint32_t ball; /* plain: a permit hands it over */
+    uint32_t ball; /* plain: a permit publishes it */
 } ping_pong;
 
 static void *return_balls(void *argument)
@@ -38,7 +38,7 @@ static void *return_balls(void *argument)
     return NULL;
 }
 
-Test(parker, hands_memory_over)
+Test(parker, permit_publishes_memory)
 {
     ping_pong game = {.ball = 0};
     cr_assert(quern__parker_init(&game.parkers[0]) && quern__parker_init(&game.parkers[1]));

@@ -12,13 +12,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Pools of which the system refuses a thread. */
+/* Pools whose threads the system partly refuses. */
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 
 TestSuite(refused_threads, .timeout = 120);
 
-/* Address space for the stacks of a few more threads, but not of many. */
+/* Leaves address space for the stacks of a few more threads, but not for many. */
 static struct rlimit leave_address_space(uint64_t bytes)
 {
     unsigned long used_pages = 0;
@@ -56,7 +56,7 @@ Test(refused_threads, create_cleans_up)
 
 #endif
 
-/* They look for jobs from the beginning, so all must know how many there are. */
+/* The threads search for jobs from their start, so all must know how many there are. */
 Test(refused_threads, resize_keeps_those_that_it_gets)
 {
     enum { ASKED_COUNT = 12 };

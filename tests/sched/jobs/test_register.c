@@ -13,7 +13,7 @@
 
 TestSuite(register_thread, .timeout = 120);
 
-static quern_jobs *open_guests(uint32_t thread_count, uint32_t guest_count)
+static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t guest_count)
 {
     quern_jobs *jobs;
     const quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
@@ -24,7 +24,7 @@ static quern_jobs *open_guests(uint32_t thread_count, uint32_t guest_count)
 typedef struct scene {
     quern_jobs *jobs;
     quern_counter counter;
-    uint32_t worker; /* that the registered thread is */
+    uint32_t worker; /* index of the registered thread's worker */
     pthread_t thread;
     _Atomic uint32_t run_count;
     _Atomic uint32_t fault_count;
@@ -63,7 +63,7 @@ static void submit_there(scene *of, quern_job_function *function)
     cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK, "%s", quern_error_message());
 }
 
-/* A thread that owns something: it runs what it is given, now and then. */
+/* Runs a registered thread that from time to time runs the jobs assigned to it. */
 static void *own_window(void *argument)
 {
     scene *of = argument;
@@ -100,7 +100,7 @@ static void end_window(scene *of, pthread_t thread)
 Test(register_thread, jobs_run_on_the_thread_that_is_registered)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
-        scene of = {.jobs = open_guests(thread_counts[t], 2), .unregisters = true};
+        scene of = {.jobs = open_with_slots(thread_counts[t], 2), .unregisters = true};
         pthread_t window = start_window(&of);
         for (uint32_t i = 0; i < 100; i++)
             submit_there(&of, run_there);
@@ -117,10 +117,10 @@ static void note_worker(void *argument, uint32_t worker_index)
     *(uint32_t *)argument = worker_index;
 }
 
-/* Whatever the thread does in the pool, it is the same worker; others are not. */
-Test(register_thread, it_is_always_the_same_worker_and_nobody_else_is)
+/* The thread is the same worker in every call, and no other thread is that worker. */
+Test(register_thread, registered_thread_alone_is_always_its_worker)
 {
-    scene of = {.jobs = open_guests(3, 3), .unregisters = true};
+    scene of = {.jobs = open_with_slots(3, 3), .unregisters = true};
     uint32_t own, seen;
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &own), QUERN_OK);
     cr_assert_eq(own, 0u);
@@ -142,7 +142,7 @@ static void *try_to_run(void *argument)
     assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_run(of->jobs, note_worker, &seen));
     assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_register_thread(of->jobs, NULL));
     cr_expect_not_null(strstr(quern_error_message(), "guest_count"));
-    /* A wait sleeps, and what is submitted runs. */
+    /* A wait sleeps, and submitted jobs run. */
     const quern_job_def def = {
         .function = run_anywhere, .payload = &of, .payload_bytes = sizeof of, .counter = &of->counter};
     cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
@@ -150,10 +150,10 @@ static void *try_to_run(void *argument)
     return NULL;
 }
 
-Test(register_thread, others_find_its_place_taken_while_it_is_away)
+Test(register_thread, slot_stays_reserved_while_thread_is_outside)
 {
     pthread_t thread;
-    scene of = {.jobs = open_guests(2, 1)};
+    scene of = {.jobs = open_with_slots(2, 1)};
     cr_assert_eq(quern_jobs_register_thread(of.jobs, NULL), QUERN_OK);
     cr_assert_eq(pthread_create(&thread, NULL, try_to_run, &of), 0);
     pthread_join(thread, NULL);
@@ -167,7 +167,7 @@ Test(register_thread, a_thread_may_be_registered_with_several_pools)
     quern_jobs *pools[3];
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t worker;
-        pools[i] = open_guests(1 + i, 1 + i);
+        pools[i] = open_with_slots(1 + i, 1 + i);
         cr_assert_eq(quern_jobs_register_thread(pools[i], &worker), QUERN_OK);
         cr_assert_eq(worker, 0u);
     }
@@ -189,14 +189,14 @@ Test(register_thread, a_thread_may_be_registered_with_several_pools)
 
 /* ------------------------------------------------------------------------------------------------ waits */
 
-Test(register_thread, it_runs_its_jobs_in_waits_and_where_it_asks_for_them)
+Test(register_thread, assigned_jobs_run_in_waits_and_run_caller_jobs)
 {
-    scene of = {.jobs = open_guests(2, 2), .thread = pthread_self()};
+    scene of = {.jobs = open_with_slots(2, 2), .thread = pthread_self()};
     uint32_t count = 7;
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
     submit_there(&of, run_there);
     sleep_ms(2);
-    cr_expect_eq(atomic_load(&of.run_count), 0u); /* nobody else does it */
+    cr_expect_eq(atomic_load(&of.run_count), 0u); /* no other worker runs it */
     cr_assert_eq(quern_jobs_run_caller_jobs(of.jobs, &count), QUERN_OK);
     cr_expect_eq(count, 1u);
     submit_there(&of, run_there);
@@ -211,13 +211,13 @@ static void give_to_thread(void *argument, uint32_t worker_index)
 {
     scene *of = *(scene **)argument;
     (void)worker_index;
-    sleep_ms(3); /* until it sleeps */
+    sleep_ms(3); /* until the thread sleeps */
     submit_there(of, run_there);
 }
 
-Test(register_thread, one_that_sleeps_in_a_wait_is_woken)
+Test(register_thread, worker_asleep_in_wait_is_woken)
 {
-    scene of = {.jobs = open_guests(2, 1), .thread = pthread_self()};
+    scene of = {.jobs = open_with_slots(2, 1), .thread = pthread_self()};
     scene *address = &of;
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
     for (uint32_t round = 0; round < 20; round++) {
@@ -231,14 +231,14 @@ Test(register_thread, one_that_sleeps_in_a_wait_is_woken)
     }
     cr_expect_eq(atomic_load(&of.run_count), 20u);
     cr_expect_eq(atomic_load(&of.fault_count), 0u);
-    quern_jobs_destroy(of.jobs); /* ends the registration */
+    quern_jobs_destroy(of.jobs); /* also ends the registration */
 }
 
 /* -------------------------------------------------------------------------------------------- the end */
 
-Test(register_thread, unregistering_runs_what_is_there)
+Test(register_thread, unregistering_runs_assigned_jobs)
 {
-    scene of = {.jobs = open_guests(2, 2), .thread = pthread_self()};
+    scene of = {.jobs = open_with_slots(2, 2), .thread = pthread_self()};
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
     for (uint32_t i = 0; i < 10; i++)
         submit_there(&of, run_there);
@@ -249,9 +249,9 @@ Test(register_thread, unregistering_runs_what_is_there)
     quern_jobs_destroy(of.jobs);
 }
 
-Test(register_thread, what_comes_too_late_runs_anywhere)
+Test(register_thread, job_assigned_after_unregistering_runs_anywhere)
 {
-    scene of = {.jobs = open_guests(2, 2)};
+    scene of = {.jobs = open_with_slots(2, 2)};
     scene *address = &of;
     quern_counter before = {0};
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
@@ -265,10 +265,10 @@ Test(register_thread, what_comes_too_late_runs_anywhere)
     quern_jobs_destroy(of.jobs);
 }
 
-/* Its place is free again, its jobs run, and the pool can be destroyed. */
-Test(register_thread, a_thread_that_ends_gives_its_place_back)
+/* The slot becomes free, the thread's jobs run, and the pool can be destroyed. */
+Test(register_thread, ending_thread_releases_its_slot)
 {
-    scene of = {.jobs = open_guests(2, 1)};
+    scene of = {.jobs = open_with_slots(2, 1)};
     for (uint32_t round = 0; round < 20; round++) {
         pthread_t window = start_window(&of);
         cr_assert_eq(of.worker, 0u);
@@ -290,7 +290,7 @@ static void *register_and_end(void *argument)
 Test(register_thread, jobs_of_a_thread_that_has_ended_run_anywhere)
 {
     pthread_t thread;
-    scene of = {.jobs = open_guests(2, 1)};
+    scene of = {.jobs = open_with_slots(2, 1)};
     cr_assert_eq(pthread_create(&thread, NULL, register_and_end, &of), 0);
     pthread_join(thread, NULL);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
@@ -300,7 +300,7 @@ Test(register_thread, jobs_of_a_thread_that_has_ended_run_anywhere)
 
 Test(register_thread, a_pool_is_kept_while_other_threads_are_registered)
 {
-    scene of = {.jobs = open_guests(2, 2), .unregisters = true};
+    scene of = {.jobs = open_with_slots(2, 2), .unregisters = true};
     pthread_t window = start_window(&of);
     assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_resize(of.jobs, 3));
     if (!QUERN_CHECKS) assert_refused_value(NULL, (quern_jobs_destroy(of.jobs), false));
@@ -312,16 +312,16 @@ Test(register_thread, a_pool_is_kept_while_other_threads_are_registered)
     quern_jobs_destroy(of.jobs);
 }
 
-Test(register_thread, a_forked_child_has_none_of_it)
+Test(register_thread, forked_child_has_no_registration)
 {
-    quern_jobs *jobs = open_guests(2, 2);
+    quern_jobs *jobs = open_with_slots(2, 2);
     cr_assert_eq(quern_jobs_register_thread(jobs, NULL), QUERN_OK);
     pid_t child = fork();
     if (child == 0) {
         bool is_refused = quern_jobs_unregister_thread(jobs) == QUERN_ERROR_THREAD;
         quern_jobs_destroy(jobs);
         quern_jobs *own;
-        const quern_jobs_def def = {.thread_count = 1}; /* sanitizers allow no threads here */
+        const quern_jobs_def def = {.thread_count = 1}; /* sanitizers allow no threads in the child */
         bool has_own =
             quern_jobs_create(&def, &own) == QUERN_OK && quern_jobs_register_thread(own, NULL) == QUERN_OK;
         if (has_own) quern_jobs_destroy(own);
@@ -343,9 +343,9 @@ static void register_inside(void *argument, uint32_t worker_index)
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_unregister_thread(of->jobs));
 }
 
-Test(register_thread, misuse_is_refused)
+Test(register_thread, invalid_calls_are_refused)
 {
-    scene of = {.jobs = open_guests(2, 2)};
+    scene of = {.jobs = open_with_slots(2, 2)};
     scene *address = &of;
     const quern_job_def def = job_for(&address, run_there);
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_register_thread(NULL, NULL));
@@ -361,11 +361,11 @@ Test(register_thread, misuse_is_refused)
     quern_jobs_destroy(of.jobs);
 }
 
-Test(register_thread, describe_shows_who_is_registered)
+Test(register_thread, describe_shows_registered_threads)
 {
     char text[1000];
     quern_buffer buffer = {text, sizeof text, 0};
-    scene of = {.jobs = open_guests(2, 2)};
+    scene of = {.jobs = open_with_slots(2, 2)};
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
     submit_there(&of, run_anywhere);
     cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_buffer(&buffer)), QUERN_OK);

@@ -9,13 +9,14 @@
 
 #include <criterion/criterion.h>
 
-/* Who runs, or is woken for, what a waiting worker may run and another may not. */
+/* Jobs that one waiting worker may run and another may not: which worker runs them, or is woken for
+ * them. */
 
 TestSuite(rescue, .timeout = 120);
 
 enum { DEEP = 300, PATIENCE_MS = 20000 };
 
-/* Looks on without helping. */
+/* Waits until the counter is zero, without running jobs. */
 static bool comes_to_zero(const quern_counter *counter)
 {
     for (uint32_t look = 0; look < PATIENCE_MS && !quern_counter_is_done(counter); look++)
@@ -79,7 +80,7 @@ static void finish_one(quern__job *job, quern__worker *worker)
     quern__counter_finish(job->target, 1, worker);
 }
 
-/* A part of something closed, below what the current job has put into the deque. */
+/* Leaves a closed job in the deque, below what the current job has pushed. */
 static void leave_closed(quern__worker *worker, quern_counter *counter)
 {
     const quern__job job = {.run = finish_one, .scope = quern__scope_close(counter), .target = counter};
@@ -88,7 +89,7 @@ static void leave_closed(quern__worker *worker, quern_counter *counter)
     worker->floor = quern__deque_bottom(&worker->deque);
 }
 
-Test(rescue, a_wait_for_any_finds_a_part_of_each_behind_others)
+Test(rescue, wait_for_any_finds_hidden_job_of_each_scope)
 {
     quern_jobs *jobs = open_pool(1);
     quern_counter never = {0}, awaited = {0}, other = {0}, *const counters[] = {&never, &awaited};
@@ -117,7 +118,7 @@ typedef struct sleepers {
     quern_jobs *jobs;
     quern_graph *graph;
     quern_counter held, jobs_done;
-    _Atomic bool may_sleep; /* in the node */
+    _Atomic bool may_sleep; /* of the worker in the node */
     _Atomic uint32_t node_count;
 } sleepers;
 
@@ -203,7 +204,7 @@ static void submit_other(other_graph *other, quern_jobs *jobs)
     cr_assert_eq(quern_graph_submit(other->graph, jobs, &def), QUERN_OK);
 }
 
-Test(rescue, a_graph_wakes_who_waits_outside_of_nodes)
+Test(rescue, graph_wakes_worker_waiting_outside_of_nodes)
 {
     sleepers of = {.may_sleep = true};
     other_graph other = {0};
@@ -216,7 +217,7 @@ Test(rescue, a_graph_wakes_who_waits_outside_of_nodes)
     close_sleepers(&of);
 }
 
-Test(rescue, who_falls_asleep_in_a_node_wakes_another_for_a_graph)
+Test(rescue, worker_falling_asleep_in_node_wakes_another_for_graph)
 {
     sleepers of = {.may_sleep = false};
     other_graph other = {0};
@@ -235,7 +236,7 @@ Test(rescue, who_falls_asleep_in_a_node_wakes_another_for_a_graph)
 typedef struct visit {
     quern_jobs *jobs;
     quern_counter counter, other, busy, never;
-    uint32_t worker; /* of the registered thread */
+    uint32_t worker; /* index of the registered thread's worker */
     _Atomic bool may_end;
     _Atomic bool has_come;
     _Atomic uint32_t run_count, other_count;
@@ -259,7 +260,7 @@ static quern_job_def visit_job(visit **of, quern_job_function *function, quern_c
         .function = function, .payload = of, .payload_bytes = sizeof *of, .counter = counter};
 }
 
-static quern_jobs *open_guests(uint32_t thread_count, uint32_t guest_count)
+static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t guest_count)
 {
     quern_jobs *jobs;
     const quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
@@ -294,9 +295,9 @@ static void wait_for_visit(void *argument, uint32_t worker_index)
     cr_expect_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
 }
 
-Test(rescue, what_a_thread_leaves_that_ends_wakes_who_waits_for_it)
+Test(rescue, jobs_of_ending_thread_wake_worker_that_waits_for_them)
 {
-    visit of = {.jobs = open_guests(3, 2)}, *address = &of;
+    visit of = {.jobs = open_with_slots(3, 2)}, *address = &of;
     pthread_t window;
     quern_counter_hold(&of.never);
     cr_assert_eq(pthread_create(&window, NULL, register_and_end, &of), 0);
@@ -347,10 +348,10 @@ static void *submit_two_and_go(void *argument)
     return NULL;
 }
 
-/* Another guest is inside, so nobody has to run what he does not wait for. */
-Test(rescue, a_guest_does_not_run_what_another_one_has_left_at_its_place)
+/* Another external thread is inside, so the waiting one need not run unrelated jobs. */
+Test(rescue, external_thread_skips_jobs_left_by_previous_thread)
 {
-    visit of = {.jobs = open_guests(1, 2)}, *address = &of;
+    visit of = {.jobs = open_with_slots(1, 2)}, *address = &of;
     pthread_t stays, goes;
     bool is_done;
     quern_counter_hold(&of.never);

@@ -37,7 +37,7 @@ static void check_payload(void *argument, uint32_t worker_index)
     cr_expect((uintptr_t)argument % 8 == 0);
     for (uint32_t i = 1; i < bytes[0]; i++) {
         cr_expect(bytes[i] == (unsigned char)(bytes[0] + i), "byte %u of %u", i, bytes[0]);
-        bytes[i] = 0; /* allowed: it is a copy */
+        bytes[i] = 0; /* allowed: the payload was copied */
     }
 }
 
@@ -111,8 +111,8 @@ Test(submit, jobs_submit_jobs)
 
 /* ------------------------------------------------------------------------------------------ priorities */
 
-/* One worker is kept busy while jobs of all priorities pile up; then it takes them. */
-Test(submit, high_goes_first_and_low_last)
+/* Jobs of all priorities pile up while the only worker is busy; then it runs them. */
+Test(submit, high_runs_first_and_low_last)
 {
     board of = {.jobs = open_pool(2)};
     quern_counter gate = {0};
@@ -132,7 +132,7 @@ Test(submit, high_goes_first_and_low_last)
     open_gate(&of);
     while (!quern_counter_is_done(&of.counter))
         sleep_ms(1);
-    cr_assert_eq(of.places[2], 2u); /* the blocked one took 1 */
+    cr_assert_eq(of.places[2], 2u); /* the blocked job took index 1 */
     cr_assert_eq(of.places[3], 3u);
     cr_assert_eq(of.places[1], 4u);
     cr_assert_eq(of.places[0], 5u);
@@ -143,7 +143,7 @@ Test(submit, high_goes_first_and_low_last)
 
 typedef struct queue_jump {
     board of;
-    _Atomic uint32_t run_count, low_at; /* low_at: how many had run when the low one began */
+    _Atomic uint32_t run_count, low_at; /* low_at: number of jobs run before the low one */
     _Atomic bool is_low_in;
     quern_counter before, all;
 } queue_jump;
@@ -184,7 +184,7 @@ static void submit_for_jump(queue_jump *of, quern_job_function *function, quern_
         cr_expect(quern_jobs_submit(of->of.jobs, &def) == QUERN_OK);
 }
 
-/* On worker 0, which stays busy until the other one has done all. */
+/* Runs on worker 0, which is busy until the other worker has run all jobs. */
 static void watch_jump(void *argument, uint32_t worker_index)
 {
     queue_jump *of = argument;
@@ -198,7 +198,7 @@ static void watch_jump(void *argument, uint32_t worker_index)
         sleep_ms(1);
 }
 
-Test(submit, low_jobs_come_after_what_a_finished_job_has_let_go)
+Test(submit, low_jobs_run_after_continuations_of_finished_jobs)
 {
     queue_jump of = {.of = {.jobs = open_pool(2)}};
     cr_assert_eq(quern_jobs_run(of.of.jobs, watch_jump, &of), QUERN_OK);
@@ -240,7 +240,7 @@ Test(submit, caller_jobs_run_on_the_caller_in_order)
     }
 }
 
-Test(submit, caller_jobs_can_be_run_when_it_suits)
+Test(submit, caller_jobs_run_in_explicit_call)
 {
     board of = {.jobs = open_pool(2), .caller = pthread_self()};
     ticket mine = {&of, 0};
@@ -272,7 +272,7 @@ static void *submit_and_wait(void *argument)
     return NULL;
 }
 
-Test(submit, foreign_threads_submit_and_wait)
+Test(submit, outside_threads_submit_and_wait)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         board shared = {.jobs = open_pool(thread_counts[t])};
@@ -314,7 +314,7 @@ static void dig_beside_a_full_deque(void *argument, uint32_t worker_index)
     dig(&of, worker_index);
 }
 
-Test(submit, jobs_that_submit_themselves_beside_a_full_deque_use_little_stack)
+Test(submit, self_submitting_jobs_with_full_deque_use_little_stack)
 {
     shaft of = {.jobs = open_pool(1), .left = DIG_COUNT};
     cr_assert_eq(quern_jobs_run(of.jobs, dig_beside_a_full_deque, &of), QUERN_OK);
@@ -341,7 +341,7 @@ static void submit_after_a_flood(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_wait(of->jobs, &of->counter) == QUERN_OK);
 }
 
-Test(single, an_emptied_deque_does_not_count_as_full)
+Test(submit, an_emptied_deque_does_not_count_as_full)
 {
     board of = {.jobs = open_pool(1)};
     cr_assert_eq(quern_jobs_run(of.jobs, submit_after_a_flood, &of), QUERN_OK);
@@ -349,7 +349,8 @@ Test(single, an_emptied_deque_does_not_count_as_full)
     quern_jobs_destroy(of.jobs);
 }
 
-/* What waits for its counter has to wait for it, in the queue as in the call that submits. */
+/* A job that waits for its own counter must wait, whether the submitting call queues it or runs it
+ * inside. */
 static void continue_own_end(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;
@@ -372,7 +373,7 @@ static void run_beside_a_full_deque(void *argument, uint32_t worker_index)
     cr_expect(quern_counter_is_done(&of->counter), "it was to run at once");
 }
 
-Test(single, a_job_that_runs_at_once_is_counted_meanwhile)
+Test(submit, inline_job_is_counted_meanwhile)
 {
     board of = {.jobs = open_pool(1)};
     cr_assert_eq(quern_jobs_run(of.jobs, run_beside_a_full_deque, &of), QUERN_OK);

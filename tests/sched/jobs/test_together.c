@@ -8,25 +8,25 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* What a pool can do, where two such things meet. */
+/* Combinations of two features of a pool. */
 
 TestSuite(together, .timeout = 120);
 
 /* ------------------------------------------------------------------------------ runs of graphs, resizing */
 
-static void be_on_a_guest(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void run_on_external(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     cr_expect_eq(worker_index, 0u, "a node for the caller ran on worker %u", (unsigned)worker_index);
     count_items(argument, begin, end, worker_index);
 }
 
-/* As many nodes as threads could want, with items to share; and the same in a graph that is a node. */
+/* Adds more nodes with items than there are threads, also in a nested graph. */
 static void add_nodes(quern_graph *graph, quern_graph *inner, bool has_caller_nodes, void *sum)
 {
     const quern_graph_node_def as_node = {.graph = inner};
     for (uint32_t i = 0; i < 20; i++) {
-        const quern_graph_node_def def = {.function =
-                                              has_caller_nodes && i % 5 == 0 ? be_on_a_guest : count_items,
+        const quern_graph_node_def def = {.function = has_caller_nodes && i % 5 == 0 ? run_on_external
+                                                                                     : count_items,
                                           .user_data = sum,
                                           .count = 100,
                                           .caller_only = has_caller_nodes && i % 5 == 0,
@@ -61,7 +61,7 @@ static void resize_before_the_run(uint32_t before, uint32_t after, bool has_call
     quern_jobs_destroy(jobs);
 }
 
-/* A run that was submitted has memory for the workers that there were. */
+/* A submitted run has memory for the old number of workers. */
 Test(together, a_run_begins_after_its_pool_was_resized)
 {
     static const uint32_t sizes[] = {1, 2, 5, 24};
@@ -94,8 +94,9 @@ static void submit_and_wait_for_any(void *argument, uint32_t begin, uint32_t end
     cr_expect_eq(quern_jobs_wait_any(of->jobs, list, 2, UINT64_C(10000000000), &of->index), QUERN_OK);
 }
 
-/* The node keeps its guest from running any nodes but those of graphs that it waits for: of all of them. */
-Test(together, a_node_that_waits_for_any_of_several_runs_what_is_for_guests)
+/* While a node waits for several graphs, its external thread may run nodes of all of these graphs, but of
+ * no others. */
+Test(together, node_waiting_for_any_runs_caller_nodes)
 {
     for (uint32_t threads = 1; threads <= 3; threads++) {
         scene of = {.jobs = open_pool(threads), .other = open_graph()};
@@ -103,10 +104,10 @@ Test(together, a_node_that_waits_for_any_of_several_runs_what_is_for_guests)
         const quern_graph_node_def waiter = {
             .function = submit_and_wait_for_any, .user_data = &of, .caller_only = true};
         cr_assert_eq(quern_graph_add_node(graph, &waiter, NULL), QUERN_OK);
-        const quern_graph_node_def for_guests = {
-            .function = be_on_a_guest, .user_data = (void *)&of.sum, .count = 1, .caller_only = true};
+        const quern_graph_node_def caller_node = {
+            .function = run_on_external, .user_data = (void *)&of.sum, .count = 1, .caller_only = true};
         for (uint32_t i = 0; i < 3; i++)
-            cr_assert_eq(quern_graph_add_node(of.other, &for_guests, NULL), QUERN_OK);
+            cr_assert_eq(quern_graph_add_node(of.other, &caller_node, NULL), QUERN_OK);
         quern_counter_hold(&of.held);
         run_graph(graph, of.jobs);
         cr_assert_eq(of.index, 1u, "the wait ended by its limit");
@@ -135,7 +136,7 @@ static void *call_lent(void *argument)
     return NULL;
 }
 
-/* The thread that submits is in here for longer than the job takes. */
+/* Delays the submitting thread for longer than the job takes. */
 static void lend_and_linger(void *user_data, void (*function)(void *data), void *data)
 {
     host *of = user_data;
@@ -166,8 +167,8 @@ static void *submit_after_zero(void *argument)
     return NULL;
 }
 
-/* The job may be what lets somebody destroy the pool. */
-Test(together, a_pool_lasts_until_the_call_that_submits_after_counters_is_through)
+/* The job may allow another thread to destroy the pool. */
+Test(together, pool_outlives_call_that_submits_after_counters)
 {
     host of = {.jobs = NULL};
     const quern_jobs_def def = {.thread_count = 2, .host_threads = {lend_and_linger, &of}};

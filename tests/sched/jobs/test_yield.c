@@ -10,22 +10,22 @@
 
 #include <sched.h>
 
-/* Two workers that are kept on one processor from outside, and spin for seconds if they may. */
+/* The tests keep two workers on one processor; the workers spin for seconds unless they yield. */
 
-TestSuite(give_way, .timeout = 120);
+TestSuite(yield, .timeout = 120);
 
 enum {
     SPIN_NS = 1500000000, /* far longer than TRIES milliseconds */
-    TRIES = 150           /* a thread that sleeps between them leaves the processor to the other one */
+    TRIES = 150           /* a sleeping thread leaves the processor to the other one between tries */
 };
 
 typedef struct scene {
     quern_jobs *jobs;
     quern__worker *caller, *helper;
-    cpu_set_t all, first, second; /* what this process may use, and two of those */
-    const cpu_set_t *wanted;      /* by the helper's job */
+    cpu_set_t all, first, second; /* processors that this process may use, and two of them */
+    const cpu_set_t *wanted;      /* processors for the helper, set by its job */
     _Atomic bool has_begun;
-    bool is_long; /* the job of note_staying */
+    bool is_long; /* whether the job of note_staying is long */
     bool was_seen;
 } scene;
 
@@ -56,7 +56,7 @@ static uint32_t yield_count(const quern__worker *worker)
     return atomic_load(&worker->cpu_slot.yield_count);
 }
 
-/* Whether the worker falls asleep long before it has spun enough. */
+/* Returns whether the worker falls asleep long before its spin time is over. */
 static bool falls_asleep(const quern__worker_mask *sleepers, const quern__worker *worker)
 {
     for (int i = 0; i < TRIES && !is_one_of(sleepers, worker); i++)
@@ -64,7 +64,7 @@ static bool falls_asleep(const quern__worker_mask *sleepers, const quern__worker
     return is_one_of(sleepers, worker);
 }
 
-/* Forks the function, and returns when the helper has begun with it. */
+/* Forks the function, and returns once the helper runs it. */
 static void hand_over(scene *of, quern_fork *fork, quern_job_function *function)
 {
     atomic_store(&of->has_begun, false);
@@ -89,7 +89,7 @@ static void let_helper_use(scene *of, const cpu_set_t *processors)
     cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
 }
 
-/* Runs the play on worker 0, which stays on the first processor; the helper is somewhere. */
+/* Runs the play on worker 0, which is bound to the first processor; the helper starts on any. */
 static void stage(quern_job_function *play)
 {
     scene of = {0};
@@ -116,7 +116,7 @@ static void play_search(void *argument, uint32_t worker_index)
     cr_assert_gt(yield_count(of->helper), 0u);
 }
 
-Test(give_way, who_looks_for_work_where_another_has_some_sleeps)
+Test(yield, searching_worker_sleeps_on_processor_of_busy_worker)
 {
     stage(play_search);
 }
@@ -141,7 +141,7 @@ static void play_wait(void *argument, uint32_t worker_index)
     cr_assert_gt(yield_count(of->caller), 0u);
 }
 
-Test(give_way, who_waits_where_the_other_works_sleeps)
+Test(yield, waiting_worker_sleeps_on_processor_of_busy_worker)
 {
     stage(play_wait);
 }
@@ -167,12 +167,12 @@ static void play_apart(void *argument, uint32_t worker_index)
     cr_assert_not(of->was_seen);
 }
 
-Test(give_way, who_waits_on_a_processor_of_his_own_spins)
+Test(yield, waiting_worker_spins_on_its_own_processor)
 {
     stage(play_apart);
 }
 
-/* Whoever woke it may be the one who keeps it from running. */
+/* Any thread that wakes the worker may keep it from running. */
 static void play_arrive(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
@@ -188,13 +188,12 @@ static void play_arrive(void *argument, uint32_t worker_index)
     cr_assert_eq(atomic_load(&of->helper->cpu_slot.checked_wakeup_count), watched);
 }
 
-Test(give_way, who_wakes_a_worker_that_came_to_his_processor_lets_it_run)
+Test(yield, waker_yields_to_worker_woken_on_its_processor)
 {
     stage(play_arrive);
 }
 
-/* Processor time is compared, and that of a brief job is far below what a move is said to take, even where
- * sanitizers slow it down. */
+/* The test compares processor time; a brief job takes far less than a move, even under sanitizers. */
 enum { LONG_JOB_NS = 4000000, MOVE_NS = 1000000, MOST_BRIEF_CALLS = 200 };
 
 /* Runs on the helper. */
@@ -217,7 +216,7 @@ static void wait_for_sleep_of_helper(scene *of)
         sleep_ms(1);
 }
 
-/* Whether the helper, woken on the caller's processor for such a job, stayed there. */
+/* Returns whether the helper, woken on the caller's processor for such a job, stayed there. */
 static bool stays_for(scene *of, quern_job_def def)
 {
     def.function = note_staying;
@@ -243,7 +242,7 @@ static void play_brief(void *argument, uint32_t worker_index)
     cr_assert(stays_for(of, (quern_job_def){.on_worker = 2}));
 }
 
-Test(give_way, a_woken_worker_stays_for_a_brief_job)
+Test(yield, a_woken_worker_stays_for_a_brief_job)
 {
     stage(play_brief);
 }
@@ -256,7 +255,7 @@ static void play_long(void *argument, uint32_t worker_index)
     let_helper_use(of, &of->first);
     wait_for_sleep_of_helper(of);
     of->is_long = true;
-    cr_assert(stays_for(of, (quern_job_def){0})); /* nothing is known of the function yet */
+    cr_assert(stays_for(of, (quern_job_def){0})); /* the function is still unknown */
     cr_assert_not(stays_for(of, (quern_job_def){0}));
     of->is_long = false;
     cr_assert_not(stays_for(of, (quern_job_def){0}));
@@ -266,7 +265,7 @@ static void play_long(void *argument, uint32_t worker_index)
     cr_assert_lt(call_count, MOST_BRIEF_CALLS);
 }
 
-Test(give_way, a_woken_worker_moves_away_for_a_job_that_was_long_not_long_ago)
+Test(yield, woken_worker_moves_away_for_recently_long_job)
 {
     stage(play_long);
 }
@@ -290,7 +289,7 @@ static void play_fork(void *argument, uint32_t worker_index)
     cr_assert_not(of->was_seen);
 }
 
-Test(give_way, a_woken_worker_moves_away_for_work_that_is_shared)
+Test(yield, woken_worker_moves_away_for_shared_work)
 {
     stage(play_fork);
 }
@@ -299,13 +298,13 @@ static void play_let_come(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
     (void)worker_index;
-    let_helper_use(of, &of->second); /* where it spins */
+    let_helper_use(of, &of->second); /* processor on which the helper spins */
     while (atomic_load(&of->helper->times.idle_since_ns) == 0)
         sleep_ms(1);
     const uint32_t before = yield_count(of->caller);
     quern__worker_yield_after_long_work(of->caller);
     cr_assert_eq(yield_count(of->caller), before + 1);
-    let_helper_use(of, &of->first); /* where it sleeps */
+    let_helper_use(of, &of->first); /* processor on which the helper sleeps */
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
     while (atomic_load(&of->helper->times.asleep_since_ns) == 0)
         sleep_ms(1);
@@ -314,7 +313,7 @@ static void play_let_come(void *argument, uint32_t worker_index)
     cr_assert_eq(yield_count(of->caller), later);
 }
 
-Test(give_way, who_was_left_alone_with_a_long_loop_lets_those_run_who_are_awake)
+Test(yield, worker_yields_after_unshared_long_loop)
 {
     stage(play_let_come);
 }
@@ -327,7 +326,7 @@ static uint32_t list(const cpu_set_t *processors, uint32_t *out_list)
     return count;
 }
 
-Test(give_way, who_moves_away_may_still_use_all_processors)
+Test(yield, moved_worker_may_still_use_all_processors)
 {
     cpu_set_t all, rest, after;
     cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
@@ -338,12 +337,12 @@ Test(give_way, who_moves_away_may_still_use_all_processors)
     const cpu_set_t first = take_first(&rest);
     set_affinity(&first);
     cr_assert_eq(quern__thread_processor(), processors[0]);
-    cr_assert_not(quern__thread_move_off(processors, 1)); /* it is pinned */
+    cr_assert_not(quern__thread_move_off(processors, 1)); /* the thread is pinned */
     set_affinity(&all);
     cr_assert(quern__thread_move_off(processors, 1));
     cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
     cr_assert(CPU_EQUAL(&all, &after));
-    cr_assert_not(quern__thread_move_off(processors, count)); /* all are taken */
+    cr_assert_not(quern__thread_move_off(processors, count)); /* all processors are in the list */
     cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
     cr_assert(CPU_EQUAL(&all, &after));
 }

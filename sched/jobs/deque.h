@@ -195,7 +195,7 @@ static inline bool quern__deque_claim_top(quern__deque *deque, int64_t top)
                                                    memory_order_relaxed);
 }
 
-/* Pops without synchronization, for a deque without thieves. */
+/* Pops from a deque without thieves. Relaxed: no other thread accesses the deque. */
 static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)
 {
     int64_t bottom = quern__deque_bottom(deque);

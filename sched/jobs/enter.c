@@ -131,8 +131,8 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
 }
 
 /* The other slots become reserved, not entered, because no thread is there that could run a job. The load
- * is relaxed: the swap verifies the value. The swap is seq_cst and pairs, as an acquire, with the release
- * in quern__jobs_leave. */
+ * is relaxed: the swap verifies the value. The swap is seq_cst; as an acquire it pairs with the release in
+ * quern__jobs_leave. */
 bool quern__jobs_try_enter_exclusive(quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
@@ -222,8 +222,8 @@ void quern__jobs_leave_exclusive(quern_jobs *jobs)
     quern__jobs_leave(jobs);
 }
 
-/* The load is relaxed: the swap verifies the value. Acquire: the reserving thread sees what the previous
- * thread of the slot released in quern__jobs_leave. */
+/* The load is relaxed: the swap verifies the value. Acquire: pairs with the release in quern__jobs_leave, so
+ * that the reserving thread sees what the previous thread of the slot wrote. */
 bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);

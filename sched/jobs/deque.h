@@ -195,7 +195,7 @@ static inline bool quern__deque_claim_top(quern__deque *deque, int64_t top)
                                                    memory_order_relaxed);
 }
 
-/* Pops from a deque without thieves. Relaxed: no other thread accesses the deque. */
+/* Pops from a deque without thieves. Relaxed: other threads at most report the indices (describe_jobs.c). */
 static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)
 {
     int64_t bottom = quern__deque_bottom(deque);

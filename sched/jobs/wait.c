@@ -314,8 +314,8 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
 }
 
 /* Returns whether all participants except this worker are blocked. seq_cst: pairs with the count in
- * sleep_in_wait and the swap in quern__jobs_try_enter, all of which have one order. Participants are read first: a thread that enters
- * after that read sees this worker as blocked. */
+ * sleep_in_wait and the swap in quern__jobs_try_enter, all of which have one order. Participants are read
+ * first: a thread that enters after that read sees this worker as blocked. */
 static bool is_last_awake(const quern_jobs *jobs)
 {
     uint32_t participant_count = quern__jobs_participant_count(jobs);

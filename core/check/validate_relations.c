@@ -10,7 +10,7 @@ typedef struct relation_check {
     const quern__storage *storage;
     const quern__relation *relation;
     const char *name;
-    uint64_t target_count; /* slots whose link has a target */
+    uint64_t target_count; /* slots that have a target */
     uint64_t child_count;  /* members of lists of children */
     uint64_t source_count; /* rows with the relation's component or a level tag */
 } relation_check;

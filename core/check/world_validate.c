@@ -16,7 +16,7 @@ static quern_result validate_row(const quern__storage *storage, const quern__arc
             archetype->index, chunk->index, row, (unsigned long long)entity.bits);
     REQUIRE(record->location == quern__location_make(chunk, row) &&
                 record->archetype_number == archetype->number,
-            "entity %u:%u stands in archetype %u, chunk %u, row %u, but its record points elsewhere",
+            "entity %u:%u is in archetype %u, chunk %u, row %u, but its record points elsewhere",
             quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index,
             row);
     return QUERN_OK;
@@ -54,7 +54,7 @@ static quern_result validate_plane(const quern__archetype *archetype, uint32_t i
     uint32_t count = 0;
     for (uint32_t i = 0; i + 1 < planes->plane_words; i++) {
         REQUIRE((words[i] & ~(i < rows.word_count ? rows.words[i] : 0)) == 0,
-                "plane %u of archetype %u says something of rows that chunk %u does not have", index,
+                "plane %u of archetype %u has bits set for rows that chunk %u does not have", index,
                 archetype->index, slot);
         count += (uint32_t)__builtin_popcountll(words[i]);
     }
@@ -88,11 +88,11 @@ static quern_result validate_planes(const quern__archetype *archetype)
 {
     const quern__planes *planes = archetype->planes;
     if (planes == NULL) return QUERN_OK;
-    REQUIRE(archetype->is_watched, "archetype %u has planes, and changes do not tell them",
-            archetype->index);
+    REQUIRE(archetype->is_watched,
+            "archetype %u has planes, but is not watched, so changes do not update them", archetype->index);
     REQUIRE(planes->slot_capacity >= archetype->slot_capacity &&
                 planes->row_capacity == archetype->row_capacity,
-            "the planes of archetype %u have no room for its rows", archetype->index);
+            "the planes of archetype %u are too small for its rows", archetype->index);
     for (uint32_t slot = 0; slot < planes->slot_capacity; slot++)
         for (uint32_t i = 0; i < planes->count; i++) {
             quern_result result = validate_plane(archetype, i, slot);
@@ -129,7 +129,7 @@ static quern_result validate_row_versions(const quern__storage *storage, const q
         if (!quern__components_has_flag(&storage->components, index, QUERN__FLAG_ROW_CHANGES)) continue;
         REQUIRE(versions != NULL && count < versions->lane_count &&
                     versions->lanes[count].component_index == index,
-                "changes of component %u are not known by row in archetype %u", index, archetype->index);
+                "component %u has no row versions in archetype %u", index, archetype->index);
         count++;
     }
     REQUIRE(versions == NULL || (archetype->is_watched && versions->lane_count == count &&
@@ -154,7 +154,7 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
     REQUIRE(archetype->last_slot == archetype->slots - 1 + archetype->chunk_count,
             "archetype %u has %u chunks with rows, but its last one is another", archetype->index,
             archetype->chunk_count);
-    REQUIRE(archetype->reserved_count == 0, "archetype %u still has %u rows promised", archetype->index,
+    REQUIRE(archetype->reserved_count == 0, "archetype %u still has %u reserved rows", archetype->index,
             archetype->reserved_count);
     for (uint32_t i = 1; i < archetype->component_count; i++)
         REQUIRE(archetype->component_indices[i - 1] < archetype->component_indices[i],
@@ -224,7 +224,7 @@ static quern_result validate_places(const quern__storage *storage)
             const quern__place place = quern__archetype_place(archetype, table->component_index);
             const quern__place kept = table->places[archetype->number];
             REQUIRE(kept.offset_bytes == place.offset_bytes && kept.size_bytes == place.size_bytes,
-                    "a getter looks for component %u of archetype %u in another place than it is",
+                    "a table of places has component %u of archetype %u in the wrong place",
                     table->component_index, i);
         }
     return QUERN_OK;
@@ -238,9 +238,10 @@ static quern_result validate_name(const quern__storage *storage, uint32_t slot)
     REQUIRE(name->slot == slot, "the name of slot %u is that of slot %u", slot, name->slot);
     REQUIRE(record->location != 0, "slot %u is free and has a name, '%s'", slot, name->text);
     REQUIRE(name->parent == quern__parent_slot(storage, slot),
-            "the name of slot %u, '%s', does not stand under the entity's parent", slot, name->text);
+            "the name of slot %u, '%s', is registered under an entity that is not its parent", slot,
+            name->text);
     REQUIRE(name->text[0] != '\0' && quern__entity_check_name(name->text) == QUERN_OK,
-            "the name of slot %u is none", slot);
+            "the name of slot %u is invalid", slot);
     const uint32_t found =
         quern__names_find(storage->names, name->parent, name->text, (uint32_t)strlen(name->text));
     REQUIRE(found == slot, "the name of slot %u, '%s', leads to slot %u", slot, name->text, found);

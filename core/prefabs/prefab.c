@@ -140,8 +140,7 @@ quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab han
                            "the prefab belongs to another world (its tag is %u, this world's is %u)",
                            (uint32_t)(handle.bits >> 56), tag);
     return quern__fail(QUERN_ERROR_UNKNOWN_PREFAB,
-                       "prefab %u was destroyed; keep it as long as something spawns it",
-                       (uint32_t)handle.bits);
+                       "prefab %u was destroyed: keep it as long as it is spawned", (uint32_t)handle.bits);
 }
 
 uint64_t quern__prefabs_held_bytes(const quern__storage *storage)

@@ -133,7 +133,7 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
     }
 }
 
-/* Writes the handles of the instance's own members into fields. Overridden values keep their handles. */
+/* Writes the handles of the instance's own members into fields. Handles in overridden values are not replaced. */
 static inline void write_fields(const quern__instances *it, const group_rows *rows)
 {
     const quern__prefab *prefab = it->prefab;
@@ -184,7 +184,7 @@ static void write_parent(const quern__instances *it, const group_rows *rows)
 
 /* ---------------------------------------------------------------------------------------------- rows */
 
-/* Fills rows that lie in one chunk. */
+/* Fills consecutive rows of one chunk. */
 static inline void put_rows(const quern__instances *it, const group_rows *rows)
 {
     const quern__prefab_group *group = rows->group;
@@ -363,7 +363,7 @@ static inline uint32_t new_slot(const quern__new_slots *slots, uint32_t i)
                                    : slots->first + (i - slots->handle_count);
 }
 
-/* Returns the number of slots, from the i-th on, that certainly share a page of links. */
+/* Returns the number of consecutive slots, from the i-th on, that share a page of links; 1 for a recycled slot. */
 static inline uint32_t count_on_page(const quern__new_slots *slots, uint32_t i, uint32_t slot)
 {
     return i < slots->handle_count ? 1 : QUERN__LINK_PAGE_SLOTS - (slot & (QUERN__LINK_PAGE_SLOTS - 1));

@@ -4,7 +4,7 @@
 #define QUERN_CORE_PREFABS_PREFAB_INSTANCES_H
 
 /* Creation of a prefab's instances, immediately or at a sync point. The caller finds the plan, reserves slots,
- * rows, and the links and names declared here, and takes the handles. Putting the instances into the world then
+ * rows, and the links and names declared here, and allocates the handles. Putting the instances into the world then
  * cannot fail. */
 
 #include "core/prefabs/prefab_internal.h"
@@ -29,7 +29,7 @@ typedef struct quern__new_slots {
     uint32_t first;
 } quern__new_slots;
 
-/* Number of members whose handles and records fit the L1 cache, where all groups of a block use them. */
+/* Number of members in a block. Their handles and records fit the L1 cache, and all groups of the block use them. */
 enum { QUERN__INSTANCES_BLOCK = 1024 };
 
 /* Returns the number of instances that are put into the world as one block. */
@@ -45,7 +45,7 @@ quern_result quern__instances_reserve_links(const quern__instances *it, const qu
                                             uint32_t *name_count);
 
 /* Puts `count` instances into reserved rows. first: number of the first of them, by which overrides find their
- * values. handles: the taken handles of their members, instance after instance. */
+ * values. handles: allocated handles of their members, instance after instance. */
 void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t count,
                           const quern_entity *handles);
 

@@ -35,7 +35,7 @@ typedef struct quern__prefab_field {
     uint32_t column;       /* index in the group */
     uint32_t row;          /* index in the group */
     uint32_t offset_bytes; /* offset in the value */
-    uint32_t member;       /* member whose handle the field holds */
+    uint32_t member;       /* the field holds the handle of this member */
 } quern__prefab_field;
 
 typedef struct quern__prefab_group {
@@ -53,7 +53,7 @@ typedef struct quern__prefab_link {
     quern__relation *relation;
     uint32_t source;      /* member */
     uint32_t target;      /* member, or QUERN_NO_MEMBER if the target is outside of the tree */
-    uint32_t target_link; /* index of the link in which the target is the source, or QUERN_NO_MEMBER */
+    uint32_t target_link; /* index of the target's own link in the relation, or QUERN_NO_MEMBER */
     uint32_t level;       /* level of the source in the latest plan; 0 in relations without levels */
     quern_entity outside; /* the target, if it is outside of the tree */
 } quern__prefab_link;
@@ -98,7 +98,7 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__prefab_column) columns;
     QUERN__ARRAY(quern__prefab_field) fields;
     QUERN__ARRAY(quern__prefab_link) links;
-    /* Links of the hierarchy by member: members take the place of slots, and levels count from the root. */
+    /* Links of the hierarchy by member: they name members instead of slots, and levels count from the root. */
     QUERN__ARRAY(quern__kin) kin;
     QUERN__ARRAY(char) names; /* zero-terminated names of members; the root has none */
     uint32_t name_count;
@@ -147,7 +147,7 @@ void quern__prefabs_release(quern__storage *storage);
 quern__prefab *quern__prefab_create(const quern_allocator *allocator);
 
 /* Adds and drops a reference. Dropping the last one destroys the prefab and its values. A recorder
- * whose commands spawn the prefab holds a reference, so that the prefab may be destroyed before the sync point.
+ * with commands that spawn the prefab holds a reference, so that the prefab may be destroyed before the sync point.
  * Threads: any thread may retain while no thread destroys prefabs; only the main thread releases. Releasing NULL
  * has no effect. */
 void quern__prefab_retain(quern__prefab *prefab);
@@ -201,7 +201,7 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
 
 /* ----------------------------------------------------------------------------------------------- plans */
 
-/* Finds or makes the plan for roots whose parent has the given slot; QUERN__SLOT_NONE for roots without a parent.
+/* Finds or makes the plan for roots. parent_slot: slot of their parent, or QUERN__SLOT_NONE if they have none.
  * Fails like quern__storage_archetype, or with STALE_ENTITY if a target outside of the tree is dead. */
 quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *prefab, uint32_t parent_slot,
                                      const quern__prefab_plan **out_plan);

@@ -21,7 +21,8 @@ quern_result quern__prefab_find_column(const quern__storage *storage, const quer
     const char *name = quern__components_type(&storage->components, index)->name;
     if (quern__components_is_managed(&storage->components, index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' is no component to be written; use .parent, or relate what was spawned",
+                           "'%s' is a relation, which an override cannot set: use .parent, or relate the "
+                           "spawned entities",
                            name);
     const quern__prefab_group *group = &prefab->groups.items[prefab->members.items[member].group];
     for (uint32_t i = 0; i < group->column_count; i++) {
@@ -29,10 +30,10 @@ quern_result quern__prefab_find_column(const quern__storage *storage, const quer
         if (prefab->columns.items[group->first_column + i].component_index == index) return QUERN_OK;
     }
     if (quern__components_type(&storage->components, index)->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag, which has no values", name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag, which has no values to override",
+                           name);
     return quern__fail(QUERN_ERROR_COMPONENT_ABSENT,
-                       "member %u has no '%s'; what is to be overridden must have been captured", member,
-                       name);
+                       "member %u has no '%s': only captured components can be overridden", member, name);
 }
 
 static quern_result resolve_override(const quern__storage *storage, const quern__prefab *prefab,
@@ -45,7 +46,7 @@ static quern_result resolve_override(const quern__storage *storage, const quern_
     if (result != QUERN_OK) return result;
     if (given->column == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "its column is NULL; it needs a value per instance");
+                           "its column is NULL: it must have one value per instance");
     const quern__prefab_member *member = &prefab->members.items[given->member];
     *out_override = (quern__prefab_override){
         .group = member->group,

@@ -103,7 +103,7 @@ static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, ui
         quern_result result = find_archetype(storage, prefab, i, root_level, &plan->archetypes[i]);
         if (result != QUERN_OK) return result;
         find_copies(prefab, &prefab->groups.items[i], plan->archetypes[i], plan->copies);
-        /* only at the last level can groups that differ in nothing but their depth share one */
+        /* only at the last level can groups that differ in their depth share an archetype */
         plan->shares_archetypes = plan->shares_archetypes || is_archetype_shared(plan, i);
     }
     find_kin(prefab, root_level, plan);
@@ -119,8 +119,8 @@ static quern_result check_outside(const quern__storage *storage, const quern__pr
         if (quern__entities_find(&storage->entities, link->outside) == NULL)
             return quern__fail(
                 QUERN_ERROR_STALE_ENTITY,
-                "member %u is related by '%s' to an entity outside of the prefab, which does "
-                "not live any more; capture the tree again",
+                "member %u is related by '%s' to an entity outside of the prefab that is not alive "
+                "any more: capture the tree again",
                 link->source, quern__relation_name(storage, link->relation));
     }
     return QUERN_OK;

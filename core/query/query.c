@@ -40,14 +40,16 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
                            (int)term->enabled);
     if (term->enabled != QUERN_IF_DISABLED) return QUERN_OK;
     if (!quern__components_has_flag(&storage->components, index, QUERN__FLAG_CAN_DISABLE))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u asks for '%s' disabled, which cannot be: register it with can_disable",
-                           i, name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u selects rows with '%s' disabled, but it cannot be disabled: register it with "
+            "can_disable",
+            i, name);
     if (term->reach == QUERN_REACH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
         return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "term %u asks for '%s' disabled: it may only be QUERN_MATCH_ALL, on the row itself",
-                       i, name);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "term %u selects rows with '%s' disabled: it must be QUERN_MATCH_ALL, on the row itself", i, name);
 }
 
 /* Returns whether the term selects single rows of an archetype that has the component. */
@@ -87,32 +89,29 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
                            i, name, (int)term->access);
     if (term->access == QUERN_WRITE &&
         quern__components_is_managed(&storage->components, quern__component_index(term->component)))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u writes '%s', which is a relation and kept by the world: read it, and "
-                           "relate by quern_commands_relate or quern_entity_relate",
-                           i, name);
-    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "term %u excludes '%s' and asks for access to it: what is not there cannot be touched", i,
-            name);
-    if (term->match == QUERN_MATCH_NONE && term->changed)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "term %u excludes '%s' and asks whether it has changed: what is not there cannot "
-            "change",
+            "term %u writes '%s', a relation, which only the library writes: read it, and change "
+            "it by quern_commands_relate or quern_entity_relate",
             i, name);
+    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u excludes '%s' and declares an access to it: use QUERN_NO_ACCESS", i,
+                           name);
+    if (term->match == QUERN_MATCH_NONE && term->changed)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u excludes '%s' and is a change filter: do not set `changed`", i, name);
     quern_result enabled = check_enabled(storage, term, i);
     if (enabled != QUERN_OK) return enabled;
     for (uint32_t k = 0; k < i; k++)
         if (are_duplicates(&terms[k], term))
-            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
-                               name, k, i);
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "'%s' is in term %u and again in term %u: keep one of them", name, k, i);
     if (term->by_target) return quern__target_check(storage, terms, i);
     if (term->reach != QUERN_REACH_ROW) return quern__up_check(storage, term, i);
     if (term->relation.bits == 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "term %u ('%s') names a relation and is no up-term: set its reach (quern_term_up)",
+                       "term %u ('%s') names a relation but is no up-term: set its reach (quern_term_up)",
                        i, name);
 }
 

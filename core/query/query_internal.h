@@ -59,7 +59,7 @@ struct quern_query {
     uint32_t removed_count;
     quern__scope scope;            /* scope of iterations; systems and parallel queries have their own */
     quern__accessor accessor;      /* accessor of the iteration that began last */
-    quern__query *previous, *next; /* neighbours in the storage's list of queries */
+    quern__query *previous, *next; /* adjacent queries in the storage's list */
 };
 
 #define QUERN__NO_DRIVER  UINT32_MAX
@@ -119,8 +119,8 @@ quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count);
 /* Unlinks the query from the storage and frees its memory, but not *query itself. */
 void quern__query_release(quern__query *query);
 
-/* Removes the matches whose archetype is_removed. No archetype with an index below `first` is. Precondition:
- * the query has been refreshed. */
+/* Removes the matches of archetypes with is_removed. first: lowest index of such an archetype. Precondition: the
+ * query has been refreshed. */
 void quern__query_forget_removed(quern__query *query, uint32_t first);
 
 /* Removes all matches. The next refresh checks all archetypes again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Iteration over a query. It follows the list of chunks if there is one. Without a list, or if terms select
- * single rows, it goes from match to match. */
+/* Iteration over a query. It follows the list of chunks if there is one. It goes from match to match if there
+ * is no list, if the query has change filters, or if terms select single rows. */
 
 #include "core/query/query_internal.h"
 #include "core/query/rows.h"
@@ -207,7 +207,8 @@ static uint32_t find_changed(const quern__query *query, const quern__query_match
 {
     const uint32_t chunk_count = match->archetype->chunk_count;
     const quern__versions *all = &match->archetype->versions;
-    uint32_t indices[QUERN_MAX_TERMS] = {0}, index_count = 0; /* version 0 is that of the rows */
+    uint32_t indices[QUERN_MAX_TERMS] = {0},
+             index_count = 0; /* index 0 is the version of the chunk's rows */
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].changed && match->columns[i].present)
             indices[index_count++] = match->columns[i].version_index;

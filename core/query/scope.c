@@ -6,7 +6,7 @@
 
 /* ----------------------------------------------------------------------------------------- refusals */
 
-/* Returns whether this is the accessor's first refusal. Relaxed: the count orders no other access. */
+/* Counts a refusal. Returns whether it is the accessor's first. Relaxed: the count orders no other access. */
 static bool count_refusal(quern__scope *scope)
 {
     return atomic_fetch_add_explicit(&scope->accessor->refusal_count, 1, memory_order_relaxed) == 0;

@@ -72,7 +72,7 @@ quern_result quern__target_set(const quern__query *query, quern_entity target)
 {
     if (query->target == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "no term asks for a target: give it one that does (quern_term_target)");
+                           "the query has no target term: create it with one (quern_term_target)");
     const quern_result result = check_entity(query->storage, target);
     if (result == QUERN_OK) query->target->entity = target;
     return result;
@@ -115,7 +115,7 @@ static uint64_t make_key(uint32_t match, uintptr_t location)
            (uint64_t)quern__chunk_of(location)->index << ROW_BITS | quern__location_row(location);
 }
 
-/* Writes the sort keys of all sources of the target whose archetype matches. Precondition: the memory is
+/* Writes the sort keys of the target's sources, if their archetypes match. Precondition: the memory is
  * reserved. Consecutive sources mostly share an archetype, so the last match is remembered. */
 static void list_rows(const quern__query *query)
 {
@@ -153,7 +153,8 @@ static void join_rows(quern__target *it)
     }
 }
 
-/* A target that is dead has no sources. Its slot may belong to another entity, whose sources do not count. */
+/* A target that is dead has no sources. Its slot may belong to another entity by now; the
+ * sources of that entity do not count. */
 quern_result quern__target_list(const quern__query *query)
 {
     quern__target *it = query->target;

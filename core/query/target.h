@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_QUERY_TARGET_H
 #define QUERN_CORE_QUERY_TARGET_H
 
-/* Target terms: a query with one visits the rows whose target is a given entity. It finds them through that
- * entity's list of sources, so archetypes are not split by target. The sources whose archetype matches are
+/* Target terms: a query with one visits the sources of a given entity. It finds them through the entity's list of
+ * sources, so archetypes are not split by target. Sources in matching archetypes are
  * sorted into the order of any iteration: by match, chunk and row. Rows that are consecutive in a chunk are
  * joined into a range; each range is a view.
  *
@@ -68,7 +68,7 @@ bool quern__target_is_valid(const quern_query_iterator *iterator);
 /* Returns the number of rows that the query selects; 0, with a message, if there is no memory for the list. */
 uint64_t quern__target_count(const quern__query *query);
 
-/* Advances an iteration to the next range whose chunk the change filters select. Returns false at the end. In
+/* Advances an iteration to the next range in a chunk that the change filters select. Returns false at the end. In
  * the iterator, match_index is the index of the next range, and chunk_index the number of the list. */
 bool quern__target_next(quern_query_iterator *iterator);
 

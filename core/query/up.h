@@ -11,7 +11,7 @@
  * The records of a batch are prefetched while the previous batch is looked up, and each value as soon as its
  * address is known. Consecutive rows with one target share one search. Relations guarantee that targets are
  * alive. If an application overwrites a target through a pointer, the value is most likely no valid handle;
- * such a row counts as one whose target lacks the component.
+ * the target then counts as one without the component.
  *
  * The caller that makes the views provides the memory for addresses: an array of QUERN__UP_STRIDE addresses
  * per up-term, indexed by row of the chunk. No value moves while views are valid, so the addresses stay valid
@@ -35,8 +35,8 @@ typedef struct quern__up_rows {
 } quern__up_rows;
 
 /* Addresses for one iteration of a query. A loop that is left early does not end its iteration, so a query has
- * several of these. When all are in use, a new iteration reuses one: preferably one whose iterator object
- * belongs to a later iteration by now, as happens in an outer loop; otherwise the least recently used one. */
+ * several of these. When all are in use, a new iteration reuses one: preferably one with an iterator object
+ * that belongs to a later iteration by now, as happens in an outer loop; otherwise the least recently used one. */
 typedef struct quern__up_walk {
     const void **addresses;
     quern__up_rows rows;
@@ -107,9 +107,9 @@ quern__up_rows quern__up_find(const quern__query *query, const void **addresses,
 /* Points the view at the next range of rows that the up-terms select. Returns false if there is none. */
 bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view *view);
 
-/* Returns the index of the first up-term whose component another term writes in the rows themselves, or
- * term_count if there is none. levels: relation by whose levels the system runs, or null. Up-terms by it are
- * no conflict, because the system processes all targets before their sources. */
+/* Returns the index of the first up-term that reads a component which another term writes in the rows themselves,
+ * or term_count if there is none. levels: relation that orders the system by levels, or null. Up-terms by it are no
+ * conflict, because the system processes all targets before their sources. */
 uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels);
 
 /* Returns whether the up-terms select a row of a match. */

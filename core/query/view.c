@@ -126,11 +126,13 @@ static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const
     owner_of(view, owner, sizeof owner);
     if (row >= view->count)
         quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
-                      "%s: %s asked about row %u; the view has %u", function, owner, row, view->count);
+                      "%s: %s named row %u, but the view has %u rows: use an index below view.count",
+                      function, owner, row, view->count);
     else
-        quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
-                      "%s: %s asked about term %u, an up-term, which is about another entity", function,
-                      owner, term);
+        quern__refuse(
+            quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: %s named term %u, an up-term, which reads another entity: name a term on the row itself",
+            function, owner, term);
     return false;
 }
 

@@ -59,7 +59,7 @@ static quern_result init_type(quern__type *type, const quern_allocator *allocato
     return result;
 }
 
-/* Checks a definition whose name is registered. Fails with LAYOUT_MISMATCH if the layouts differ. */
+/* Checks a definition against the registered resource of the same name. Fails with LAYOUT_MISMATCH. */
 static quern_result check_known(const quern__type *known, const quern_allocator *allocator,
                                 const quern_resource_def *def)
 {

@@ -14,7 +14,7 @@ quern_result quern__world_fail_locked(const char *function)
 
 QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
 
-/* Relaxed: a thread that reads its own mark needs no order with itself. */
+/* Relaxed: only this thread stores its own id, so the comparison needs no order with other threads. */
 bool quern__world_is_claimed(const quern_world *world)
 {
     return atomic_load_explicit(&world->owner, memory_order_relaxed) == quern__this_thread();
@@ -34,7 +34,7 @@ static QUERN__SLOW_PATH void report_claimed(const quern_world *world, const char
 bool quern__world_claim(quern_world *world, const char *function)
 {
     const void *no_owner = NULL, *me = quern__this_thread();
-    /* Relaxed: a thread that reads its own mark needs no order with itself. */
+    /* Relaxed: only this thread stores its own id, so the comparison needs no order with other threads. */
     if (atomic_load_explicit(&world->owner, memory_order_relaxed) != me) {
         /* Acquire: pairs with the release of the thread that held the claim last. */
         if (!atomic_compare_exchange_strong_explicit(&world->owner, &no_owner, me, memory_order_acquire,
@@ -56,7 +56,7 @@ void quern__world_unclaim(quern_world *world)
     if (--world->claim_depth == 0) atomic_store_explicit(&world->owner, NULL, memory_order_release);
 }
 
-/* Relaxed: the owner reads its own mark. Release: pairs with the acquire of the next thread that claims the world. */
+/* Relaxed: only the owner calls this. Release: pairs with the acquire of the next thread that claims the world. */
 quern__world_claim_state quern__world_suspend_claim(quern_world *world)
 {
     const quern__world_claim_state state = {

@@ -58,14 +58,14 @@ struct quern_world {
         next_serial; /* next serial number of command streams, for all schedules; see sched/frame/frame.h */
     struct quern__world_commands *commands; /* commands recorded outside of frames; NULL until needed */
     struct quern__events *events;           /* NULL until an event is registered */
-    uint64_t waiting_event_batch_count;     /* number in all channels; see core/events/event_internal.h */
+    uint64_t waiting_event_batch_count;     /* number of waiting batches in all channels */
     bool has_history;                       /* whether a history records the world; see core/history */
     uint64_t restore_count;                 /* number of times that the history has restored the world */
     uint32_t user_count; /* number of queries, getters, readers and schedules that refer to the world */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
 
     /* Removal of empty archetypes at sync points; see core/calls/reclaim.c. */
-    uint32_t empty_archetype_checks_per_sync; /* as in quern_world_def */
+    uint32_t empty_archetype_checks_per_sync; /* setting of this name in quern_world_def */
     uint32_t next_visit;  /* index of the archetype to be checked next; 0 if a new round begins */
     uint64_t visit_count; /* number of sync points that have checked archetypes */
 
@@ -109,8 +109,8 @@ static inline void quern__world_set_locked(quern_world *world, bool locked)
 
 /* --------------------------------------------------------------------------------- one thread at a time */
 
-/* The locked world whose frame or parallel query runs a callback on this thread; NULL outside such callbacks. A
- * callback that waits may run jobs of other worlds; this is the world of the innermost callback. */
+/* The locked world with the frame or parallel query that runs a callback on this thread; NULL outside such
+ * callbacks. A callback that waits may run jobs of other worlds; this is the world of the innermost callback. */
 extern QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
 
 /* Claims the world for the calling thread until quern__world_unclaim; claims of one thread nest. If another thread

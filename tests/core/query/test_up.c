@@ -488,7 +488,7 @@ Test(up_refused, terms_that_make_no_sense)
             changed_up(up, QUERN_MATCH_ANY, QUERN_READ, QUERN_REACH_UP));
     REFUSED(INVALID_ARGUMENT, "reach 7", changed_up(up, QUERN_MATCH_ALL, QUERN_READ, 7));
     REFUSED(INVALID_ARGUMENT, "no up-term", changed_up(up, QUERN_MATCH_ALL, QUERN_READ, QUERN_REACH_ROW));
-    REFUSED(DUPLICATE_COMPONENT, "term 0 and in term 1", up, quern_term_up_optional(number, parent));
+    REFUSED(DUPLICATE_COMPONENT, "term 0 and again in term 1", up, quern_term_up_optional(number, parent));
     must(try_terms((quern_term[]){up, quern_term_up_nearest(number, parent), quern_term_read(number),
                                   quern_term_up(number, friend_of)},
                    4));

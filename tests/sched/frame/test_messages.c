@@ -164,7 +164,7 @@ Test(messages, of_definitions)
     SAYS(quern_component_register(world, &def, &component),
          "quern_component_register: 'odd': field 'b' has type 99, which is none of quern_field_type");
     quern_query_def query_def = {.terms = {quern_term_read(position), quern_term_write(position)}};
-    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 'position' stands in term 0");
+    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 'position' is in term 0");
     query_def.terms[1] = quern_term_read(unknown);
     SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: term 1: component handle ");
     query_def.terms[0].access = QUERN_WRITE_CONCURRENT;
@@ -189,7 +189,7 @@ Test(messages, of_schedules)
     def.terms[0] = quern_term_read(position);
     def.terms[1] = quern_term_write(position);
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
-         "quern_schedule_add_system: system 'mover': 'position' stands in term 0");
+         "quern_schedule_add_system: system 'mover': 'position' is in term 0");
     def.terms[1] = quern_term_read((quern_component){0});
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
          "quern_schedule_add_system: system 'mover': term 1 names no component: was it registered?");

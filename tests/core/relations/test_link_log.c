@@ -234,3 +234,21 @@ Test(link_log, leaves_out_what_a_cascade_ends_and_all_below)
     take_back();
     close_world();
 }
+
+Test(link_log, marks_links_whose_level_follows_for_histories)
+{
+    quern__links *links = &relations[0]->links;
+    uint32_t child = 0;
+    while (child < 4 * QUERN__LINK_GROUP)
+        child = quern_entity_index(setup_entity_with(world, NULL, 0));
+    must(quern__relate(storage, relations[0], quern__entity_of_slot(storage, child),
+                       quern__entity_of_slot(storage, slots[1])));
+    save_state();
+    cr_assert(quern__links_start_touching(links, &storage->allocator));
+    links->touched.items[0] = 0;
+    cr_assert_eq(quern__link_log_set_target(storage, relations[0], slots[1], slots[2], NULL), QUERN_OK);
+    cr_assert_neq(links->touched.items[0] >> (child >> QUERN__LINK_GROUP_LOG2) & 1, 0u);
+    quern__links_stop_touching(links, &storage->allocator);
+    take_back();
+    close_world();
+}

@@ -416,7 +416,7 @@ static bool reserve_names(const quern__instances *it, const quern__new_slots *sl
     return quern__names_reserve_count(names, allocator, *name_count);
 }
 
-/* Returns whether nothing has to be reserved: all members share a page that the hierarchy has already, and they
+/* Returns whether nothing has to be reserved: all members share a page of links that the hierarchy has allocated, and they
  * have no other links and no names. */
 static inline bool has_links(const quern__instances *it, const quern__new_slots *slots)
 {

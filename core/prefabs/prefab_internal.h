@@ -104,7 +104,7 @@ typedef struct quern__prefab {
     uint32_t name_count;
     QUERN__ARRAY(quern__prefab_toggle) toggles;
     /* Indices of links, group after group: the links of the group's first member in relations with levels. They
-     * decide the levels of all members of the group. */
+     * decide the levels of all members of the group, which share one archetype. */
     QUERN__ARRAY(uint32_t) level_links;
     QUERN__ARRAY(uint32_t) row_members;       /* member of each row, group after group */
     QUERN__ARRAY(uint16_t) component_indices; /* sorted within each group; includes tags */

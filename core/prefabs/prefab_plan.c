@@ -19,11 +19,6 @@ static void insert(component_set *set, uint32_t index)
     set->indices[i] = (uint16_t)index;
 }
 
-static uint32_t level_below(uint32_t level)
-{
-    return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
-}
-
 /* Sets the level of each link: the level of its source if the root has root_level. */
 static void find_levels(const quern__storage *storage, quern__prefab *prefab, uint32_t root_level)
 {
@@ -37,7 +32,7 @@ static void find_levels(const quern__storage *storage, quern__prefab *prefab, ui
             above = quern__links_level(&link->relation->links, quern_entity_index(link->outside));
         else if (link->target == 0 && link->relation == storage->relations->parent)
             above = root_level;
-        link->level = level_below(above);
+        link->level = above < QUERN_MAX_RELATION_LEVEL ? above + 1 : QUERN_MAX_RELATION_LEVEL;
     }
 }
 

@@ -16,8 +16,7 @@ static inline quern_result quern__query_prepare(quern_query *query, const char *
 {
     if (query == NULL) return quern__fail_null(function, "query");
     quern_result result = quern__world_check_unlocked(query->world, function);
-    if (result == QUERN_OK &&
-        (query->target != NULL || (query->ups != NULL && query->ups->leaves_rows_out)))
+    if (result == QUERN_OK && (query->target != NULL || (query->ups != NULL && query->ups->has_required)))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "%s: the query has a target term or up-terms, which leave single rows out: collect the "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Creation of queries, and their matches. core/query/query_walk.c iterates over the matches. */
+/* Creation of queries, and their matches. core/query/query_iterate.c iterates over the matches. */
 
 #include "core/query/query_internal.h"
 
@@ -131,14 +131,14 @@ static uint32_t find_driver(const quern__storage *storage, const quern_term *ter
     return driver;
 }
 
-static void unfilter(quern__storage *storage, const quern_term *terms, uint32_t term_count)
+static void end_filters(quern__storage *storage, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++)
         if (terms[i].changed) quern__storage_unfilter(storage, quern__component_index(terms[i].component));
 }
 
-static quern_result filter(quern__storage *storage, const quern_term *terms, uint32_t term_count,
-                           uint32_t *out_filter_count)
+static quern_result begin_filters(quern__storage *storage, const quern_term *terms, uint32_t term_count,
+                                  uint32_t *out_filter_count)
 {
     *out_filter_count = 0;
     for (uint32_t i = 0; i < term_count; i++) {
@@ -147,7 +147,7 @@ static quern_result filter(quern__storage *storage, const quern_term *terms, uin
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
             quern__query_relist(query); /* some archetypes may keep versions now */
         if (result != QUERN_OK) {
-            unfilter(storage, terms, i);
+            end_filters(storage, terms, i);
             return result;
         }
         ++*out_filter_count;
@@ -163,7 +163,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         if (result != QUERN_OK) return result;
     }
     uint32_t filter_count;
-    quern_result result = filter(storage, terms, term_count, &filter_count);
+    quern_result result = begin_filters(storage, terms, term_count, &filter_count);
     if (result != QUERN_OK) return result;
     *query = (quern__query){
         .storage = storage,
@@ -180,12 +180,12 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         if (is_row_filter(storage, &terms[i])) query->row_filters |= UINT64_C(1) << i;
         if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
     }
-    query->picks_rows = query->up_count > 0 || query->row_term_count > 0 || query->row_filters != 0;
+    query->selects_rows = query->up_count > 0 || query->row_term_count > 0 || query->row_filters != 0;
     result = quern__target_create(query);
     if (result == QUERN_OK && query->up_count > 0) result = quern__ups_create(query);
     if (result != QUERN_OK) {
         if (query->target != NULL) quern__target_destroy(query);
-        unfilter(storage, terms, term_count);
+        end_filters(storage, terms, term_count);
         *query = (quern__query){.storage = storage};
         return result;
     }
@@ -211,7 +211,7 @@ static quern_view_column *columns_at(const quern__query *query, uint32_t i)
 void quern__query_release(quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;
-    unfilter(query->storage, query->terms, query->term_count);
+    end_filters(query->storage, query->terms, query->term_count);
     if (query->ups != NULL) quern__ups_destroy(query);
     if (query->target != NULL) quern__target_destroy(query);
     for (uint32_t i = 0; i < query->blocks.count; i++)
@@ -404,7 +404,7 @@ uint64_t quern_query_count(quern_query *query)
         quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
         return 0;
     if (query->target != NULL) return quern__target_count(query);
-    if (query->row_term_count > 0 || (query->ups != NULL && query->ups->leaves_rows_out))
+    if (query->row_term_count > 0 || (query->ups != NULL && query->ups->has_required))
         return quern__rows_count(query);
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++)

@@ -32,8 +32,9 @@ struct quern_query {
     uint32_t row_term_count;            /* number of terms that select enabled or disabled rows */
     uint8_t row_terms[QUERN_MAX_TERMS]; /* indices of these terms */
     uint64_t row_filters;               /* change filters that select single rows: bit i for term i */
-    bool picks_rows; /* whether row terms, row filters or up-terms can leave out single rows; see rows.h */
-    bool by_runs;    /* whether views cover whole chunks, and view.rows marks the selected rows */
+    bool
+        selects_rows; /* whether row terms, row filters or up-terms can leave out single rows; see rows.h */
+    bool by_runs;     /* whether views cover whole chunks, and view.rows marks the selected rows */
     bool names_disabled; /* whether a term names quern_world_disabled; if not, no disabled entity matches */
     uint32_t up_count;   /* number of up-terms */
     struct quern__ups *ups;       /* state of the up-terms, see up.h; NULL if the query has none */
@@ -110,7 +111,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
 static inline void quern__query_select_either(quern__query *query)
 {
     query->row_term_count = 0;
-    query->picks_rows = query->up_count > 0 || query->row_filters != 0;
+    query->selects_rows = query->up_count > 0 || query->row_filters != 0;
 }
 
 /* Counts the terms of a definition. Fails with INVALID_ARGUMENT if a term follows the first empty one. */
@@ -142,7 +143,7 @@ void quern__query_relist(quern__query *query);
 quern_result quern__query_refresh(quern__query *query);
 
 /* Writes the declared accesses into `text`: "read Velocity, write Position". */
-void quern__query_declared(const quern__query *query, char *text, size_t text_bytes);
+void quern__query_describe(const quern__query *query, char *text, size_t text_bytes);
 
 /* Sets the members of a view that only archetypes with is_watched have: versions, row versions and row bits.
  * slot: index of the chunk in the archetype. */
@@ -195,8 +196,9 @@ static inline void quern__view_point(quern_view *view, uint32_t first_row, uint3
 }
 
 /* Prefetches the beginning of each accessed column of the chunk that the iteration visits next. */
-static inline void quern__query_fetch_heads(const quern__query *query, const quern_view_column *columns,
-                                            const quern__chunk *chunk, uint32_t row_count)
+static inline void quern__query_prefetch_columns(const quern__query *query,
+                                                 const quern_view_column *columns,
+                                                 const quern__chunk *chunk, uint32_t row_count)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (columns[i].access != QUERN_NO_ACCESS)
@@ -204,11 +206,11 @@ static inline void quern__query_fetch_heads(const quern__query *query, const que
 }
 
 /* Prefetches the chunk of the following entry. Precondition: entry->fetches_next. */
-static inline void quern__query_fetch_next(const quern__query *query, const quern__chunk_entry *entry)
+static inline void quern__query_prefetch_next(const quern__query *query, const quern__chunk_entry *entry)
 {
     const quern__chunk_entry *next = entry + 1;
-    quern__query_fetch_heads(query, next->columns, (const quern__chunk *)(const void *)next->chunk,
-                             next->count);
+    quern__query_prefetch_columns(query, next->columns, (const quern__chunk *)(const void *)next->chunk,
+                                  next->count);
 }
 
 /* Returns whether a change filter selects the chunk: one of the filtered components is newer than

@@ -53,8 +53,8 @@ static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_ver
 
 /* Selects the rows that pass the change filters. Row versions are read only if the chunk's version is newer than
  * seen_version. */
-static quern__pick pick_changed(const quern__query *query, const quern_view *view, uint64_t seen_version,
-                                quern__row_mask *mask)
+static quern__selection select_changed(const quern__query *query, const quern_view *view,
+                                       uint64_t seen_version, quern__row_mask *mask)
 {
     quern__row_mask newer = {.word_count = 0};
     for (uint32_t i = 0; i < query->term_count; i++) {
@@ -62,7 +62,7 @@ static quern__pick pick_changed(const quern__query *query, const quern_view *vie
         if (!query->terms[i].changed || !column->present) continue;
         if (view->versions[0] <= seen_version && view->versions[column->version_index] <= seen_version)
             continue;
-        if ((query->row_filters >> i & 1) == 0) return QUERN__PICK_ALL;
+        if ((query->row_filters >> i & 1) == 0) return QUERN__SELECT_ALL;
         if (newer.word_count == 0) {
             begin_mask(view, mask);
             newer.word_count = mask->word_count;
@@ -70,29 +70,29 @@ static quern__pick pick_changed(const quern__query *query, const quern_view *vie
         }
         add_newer(view, view->row_offsets[column->version_index], seen_version, &newer);
     }
-    if (newer.word_count == 0) return QUERN__PICK_NONE;
+    if (newer.word_count == 0) return QUERN__SELECT_NONE;
     quern__row_mask_keep(mask, newer.words);
     const uint32_t count = quern__row_mask_count(mask);
-    if (count == 0) return QUERN__PICK_NONE;
-    return count == view->count ? QUERN__PICK_ALL : QUERN__PICK_SOME;
+    if (count == 0) return QUERN__SELECT_NONE;
+    return count == view->count ? QUERN__SELECT_ALL : QUERN__SELECT_SOME;
 }
 
-quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
-                             quern__row_mask *out_mask)
+quern__selection quern__rows_select(const quern__query *query, const quern_view *view,
+                                    uint64_t seen_version, quern__row_mask *out_mask)
 {
-    quern__pick pick = QUERN__PICK_ALL;
+    quern__selection selection = QUERN__SELECT_ALL;
     if (query->row_filters != 0 && seen_version != QUERN__SEEN_NOTHING)
-        pick = pick_changed(query, view, seen_version, out_mask);
-    if (pick == QUERN__PICK_NONE) return QUERN__PICK_NONE;
-    bool leaves_some_out = pick == QUERN__PICK_SOME;
+        selection = select_changed(query, view, seen_version, out_mask);
+    if (selection == QUERN__SELECT_NONE) return QUERN__SELECT_NONE;
+    bool leaves_some_out = selection == QUERN__SELECT_SOME;
     if (view->planes == NULL)
-        return pick; /* also for copies of removed rows, which lie outside of chunks */
+        return selection; /* no component can be disabled, or the rows are copies of removed rows */
     for (uint32_t i = 0; i < query->row_term_count; i++) {
         const uint32_t term = query->row_terms[i];
         const quern_view_column *column = &view->columns[term];
         const uint64_t *plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
         const bool wants_disabled = query->terms[term].enabled == QUERN_IF_DISABLED;
-        if (*plane == 0 && wants_disabled) return QUERN__PICK_NONE;
+        if (*plane == 0 && wants_disabled) return QUERN__SELECT_NONE;
         if (*plane == 0) continue;
         if (!leaves_some_out) begin_mask(view, out_mask);
         leaves_some_out = true;
@@ -101,8 +101,8 @@ quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, 
         else
             quern__row_mask_drop(out_mask, plane + 1);
     }
-    if (!leaves_some_out) return QUERN__PICK_ALL;
-    return has_rows(out_mask) ? QUERN__PICK_SOME : QUERN__PICK_NONE;
+    if (!leaves_some_out) return QUERN__SELECT_ALL;
+    return has_rows(out_mask) ? QUERN__SELECT_SOME : QUERN__SELECT_NONE;
 }
 
 static void set_mask(quern_view *view, const quern__row_mask *mask)
@@ -169,9 +169,9 @@ void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const
 {
     const quern__query *query = chunk_view->query;
     quern__row_mask mask;
-    const quern__pick pick = quern__rows_pick(query, chunk_view, seen_version, &mask);
-    if (pick == QUERN__PICK_NONE) return;
-    if (pick == QUERN__PICK_ALL) {
+    const quern__selection selection = quern__rows_select(query, chunk_view, seen_version, &mask);
+    if (selection == QUERN__SELECT_NONE) return;
+    if (selection == QUERN__SELECT_ALL) {
         if (query->up_count == 0)
             callback(chunk_view->context, chunk_view);
         else
@@ -192,10 +192,10 @@ uint64_t quern__rows_count_range(const quern__query *query, const quern__query_m
     quern__row_mask mask = {.word_count = 0};
     quern__view_set(&view, query, match, &match->archetype->slots[chunk_index]);
     quern__view_point(&view, first_row, count);
-    const quern__pick pick = quern__rows_pick(query, &view, QUERN__SEEN_NOTHING, &mask);
-    if (pick == QUERN__PICK_NONE) return 0;
-    if (pick == QUERN__PICK_ALL) begin_mask(&view, &mask);
-    if (query->ups == NULL || !query->ups->leaves_rows_out) return quern__row_mask_count(&mask);
+    const quern__selection selection = quern__rows_select(query, &view, QUERN__SEEN_NOTHING, &mask);
+    if (selection == QUERN__SELECT_NONE) return 0;
+    if (selection == QUERN__SELECT_ALL) begin_mask(&view, &mask);
+    if (query->ups == NULL || !query->ups->has_required) return quern__row_mask_count(&mask);
     uint64_t selected_count = 0;
     const quern__chunk *chunk = match->archetype->slots[chunk_index].chunk;
     for (uint32_t row = first_row; row < first_row + count; row++)

@@ -14,20 +14,20 @@
 #include "core/storage/row_mask.h"
 
 /* The rows of a view that terms select. */
-typedef enum quern__pick {
-    QUERN__PICK_NONE,
-    QUERN__PICK_ALL,
-    QUERN__PICK_SOME /* the rows of a mask */
-} quern__pick;
+typedef enum quern__selection {
+    QUERN__SELECT_NONE,
+    QUERN__SELECT_ALL,
+    QUERN__SELECT_SOME /* the rows of a mask */
+} quern__selection;
 
 /* A seen_version for which change filters select all rows. */
 #define QUERN__SEEN_NOTHING 0
 
 /* Selects the rows of a view that pass the query's row filters (changed after seen_version) and its terms on
  * enabled or disabled components. Up-terms are not applied. Writes *out_mask only if it returns
- * QUERN__PICK_SOME. */
-quern__pick quern__rows_pick(const quern__query *query, const quern_view *view, uint64_t seen_version,
-                             quern__row_mask *out_mask);
+ * QUERN__SELECT_SOME. */
+quern__selection quern__rows_select(const quern__query *query, const quern_view *view,
+                                    uint64_t seen_version, quern__row_mask *out_mask);
 
 /* Points the view at the next range of the mask from row *next on, and advances *next. If the query has
  * by_runs, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
@@ -40,7 +40,7 @@ bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, ui
 bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
                            quern__row_mask *mask);
 
-/* Calls a callback for each range of rows that the query selects in a view. Precondition: picks_rows of the
+/* Calls a callback for each range of rows that the query selects in a view. Precondition: selects_rows of the
  * query. addresses: memory for the addresses of up-terms; may be NULL without up-terms. */
 void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
                       quern_kernel *callback);

@@ -20,14 +20,14 @@ quern_result quern__scope_refuse(quern__scope *scope, quern_result code)
     return code;
 }
 
-bool quern__scope_repeats(quern__scope *scope)
+bool quern__scope_count_repeated(quern__scope *scope)
 {
     if (quern__scope_refused(scope) == QUERN_OK) return false;
     (void)count_refusal(scope);
     return true;
 }
 
-void quern__scope_name(const quern__scope *scope, char *text, size_t text_bytes)
+void quern__scope_describe(const quern__scope *scope, char *text, size_t text_bytes)
 {
     static const char *const names[] = {[QUERN__CALLER_PARALLEL] = "a parallel query",
                                         [QUERN__CALLER_FILL] = "a fill callback",

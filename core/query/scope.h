@@ -62,10 +62,10 @@ QUERN__SLOW_PATH quern_result quern__scope_refuse(quern__scope *scope, quern_res
 
 /* Counts a refusal if the callback already has one with a message. Returns false, without counting, if it has
  * none yet; the caller must then write the message. */
-bool quern__scope_repeats(quern__scope *scope);
+bool quern__scope_count_repeated(quern__scope *scope);
 
 /* Appends a description of the caller to `text`: "system 'x'", "a parallel query", ... */
-void quern__scope_name(const quern__scope *scope, char *text, size_t text_bytes);
+void quern__scope_describe(const quern__scope *scope, char *text, size_t text_bytes);
 
 /* The functions below return zeroed scratch memory, or NULL if out of memory. It is valid until the scope is
  * reset; in an iteration, until the same view is refused at other rows. size_bytes: size of one value, or 0 for

@@ -186,7 +186,7 @@ quern_result quern__target_list(const quern__query *query)
 
 /* --------------------------------------------------------------------------------------------- views */
 
-void quern__target_show(const quern__query *query, uint32_t i, quern_view *view)
+void quern__target_get_view(const quern__query *query, uint32_t i, quern_view *view)
 {
     const quern__target_range *range = &query->target->ranges.items[i];
     const quern__query_match *match = &query->matches.items[range->match];
@@ -213,7 +213,7 @@ bool quern__target_next(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
     while (iterator->match_index < query->target->ranges.count) {
-        quern__target_show(query, iterator->match_index++, &iterator->view);
+        quern__target_get_view(query, iterator->match_index++, &iterator->view);
         if (!quern__query_passes(query, iterator->view.columns, iterator->view.versions,
                                  iterator->seen_version))
             continue;
@@ -228,7 +228,7 @@ bool quern__target_next(quern_query_iterator *iterator)
 uint64_t quern__target_count(const quern__query *query)
 {
     if (quern__in_call(quern__target_list(query), "quern_query_count") != QUERN_OK) return 0;
-    if (!query->picks_rows) return query->target->rows.count;
+    if (!query->selects_rows) return query->target->rows.count;
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->target->ranges.count; i++) {
         const quern__target_range *range = &query->target->ranges.items[i];

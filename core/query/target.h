@@ -57,7 +57,7 @@ bool quern__target_is_listed(const quern__query *query);
 quern_result quern__target_list(const quern__query *query);
 
 /* Points a view at the i-th range. The caller sets ordinal, query and context. */
-void quern__target_show(const quern__query *query, uint32_t i, quern_view *view);
+void quern__target_get_view(const quern__query *query, uint32_t i, quern_view *view);
 
 /* Brings the list up to date, and notes its number in the iterator. Fails with OUT_OF_MEMORY. */
 quern_result quern__target_begin(quern_query_iterator *iterator);

@@ -76,7 +76,7 @@ static quern_result add_up(quern__storage *storage, quern__ups *ups, const quern
         quern__storage_drop_places(storage, &up->values);
         return result;
     }
-    ups->leaves_rows_out |= !up->is_optional;
+    ups->has_required |= !up->is_optional;
     ups->count++;
     return QUERN_OK;
 }

@@ -40,8 +40,8 @@ typedef struct quern__up_rows {
 typedef struct quern__up_walk {
     const void **addresses;
     quern__up_rows rows;
-    /* Number of the last step of the iteration that uses the addresses, which the iterator has, too. It grows
-     * with each view of any iteration, so it also orders the walks by their last use. 0: not in use. */
+    /* Number of the last step of the iteration that uses the addresses. The iterator has a copy, up_number. Numbers
+     * grow with each view of any iteration, so they order the walks by their last use. 0: not in use. */
     uint32_t number;
     /* Structure version at the start of the iteration. The iteration is over once the world has another. */
     uint64_t structure_version;
@@ -55,7 +55,7 @@ enum { QUERN__UP_WALKS = 8 };
 typedef struct quern__ups {
     uint32_t count;
     uint32_t walk_number; /* number of the last step of any iteration, see quern__up_walk */
-    bool leaves_rows_out; /* whether some up-term is required (not optional) */
+    bool has_required;    /* whether some up-term is required (not optional) */
     quern__up_walk walks[QUERN__UP_WALKS];
     const void **worker_addresses; /* addresses for the workers of parallel queries, one block per worker */
     uint32_t worker_count;         /* number of workers for which there are addresses */

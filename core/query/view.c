@@ -7,7 +7,7 @@
 
 static const char *const access_verbs[] = {"match", "read", "write"};
 
-void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
+void quern__query_describe(const quern__query *query, char *text, size_t text_bytes)
 {
     text[0] = '\0';
     for (uint32_t i = 0; i < query->term_count; i++) {
@@ -21,10 +21,10 @@ void quern__query_declared(const quern__query *query, char *text, size_t text_by
 }
 
 /* Describes the caller of a view in `text`, for messages. Returns text. */
-static const char *owner_of(const quern_view *view, char *text, size_t text_bytes)
+static const char *describe_caller(const quern_view *view, char *text, size_t text_bytes)
 {
     text[0] = '\0';
-    quern__scope_name(quern__scope_of(view), text, text_bytes);
+    quern__scope_describe(quern__scope_of(view), text, text_bytes);
     return text;
 }
 
@@ -35,7 +35,7 @@ static const quern__type *type_of(const quern_view *view, uint32_t term)
 }
 
 /* Returns the remedy for a refused access, as the end of a message. */
-static const char *advice_on(const quern_view *view, uint32_t term, quern_access access)
+static const char *remedy_for(const quern_view *view, uint32_t term, quern_access access)
 {
     if (quern__view_is_up(view, term))
         return "; it is an up-term: QUERN_UP has the addresses of its values";
@@ -54,8 +54,8 @@ static void report_access(const quern_view *view, uint32_t term, quern_access ac
     char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
     quern__scope *scope = quern__scope_of(view);
     if (view->query != NULL && view->query->term_count > 0)
-        quern__query_declared(view->query, declared, sizeof declared);
-    owner_of(view, owner, sizeof owner);
+        quern__query_describe(view->query, declared, sizeof declared);
+    describe_caller(view, owner, sizeof owner);
     if (!has_term(view, term))
         quern__refuse(
             scope, QUERN_ERROR_UNDECLARED_ACCESS,
@@ -65,7 +65,7 @@ static void report_access(const quern_view *view, uint32_t term, quern_access ac
         quern__refuse(scope, QUERN_ERROR_UNDECLARED_ACCESS,
                       "%s: %s asked to %s '%s', term %u (declared: %s)%s", function, owner,
                       access_verbs[access], type_of(view, term)->name, term, declared,
-                      advice_on(view, term, access));
+                      remedy_for(view, term, access));
 }
 
 void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access, size_t size_bytes,
@@ -84,7 +84,7 @@ const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, 
             quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
             "%s: %s asked for '%s', term %u, which is no up-term (quern_term_up): QUERN_COLUMN has "
             "its values",
-            function, owner_of(view, owner, sizeof owner), type_of(view, term)->name, term);
+            function, describe_caller(view, owner, sizeof owner), type_of(view, term)->name, term);
     else
         report_access(view, term, QUERN_READ, function);
     return quern__scratch_up(view, term, size_bytes);
@@ -100,7 +100,7 @@ static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes,
     const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
     if (size_bytes == value_bytes && is_named) return true;
     char owner[QUERN_MAX_NAME_BYTES + 16];
-    owner_of(view, owner, sizeof owner);
+    describe_caller(view, owner, sizeof owner);
     if (size_bytes != value_bytes)
         quern__refuse(
             quern__scope_of(view), QUERN_ERROR_UNDECLARED_ACCESS,
@@ -123,7 +123,7 @@ static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const
     }
     if (row < view->count && !quern__view_is_up(view, term)) return true;
     char owner[QUERN_MAX_NAME_BYTES + 16];
-    owner_of(view, owner, sizeof owner);
+    describe_caller(view, owner, sizeof owner);
     if (row >= view->count)
         quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
                       "%s: %s named row %u, but the view has %u rows: use an index below view.count",
@@ -149,8 +149,8 @@ static bool refuse_component(const quern_view *view, uint32_t term, const char *
 {
     char owner[QUERN_MAX_NAME_BYTES + 16];
     quern__refuse(quern__scope_of(view), QUERN_ERROR_INVALID_ARGUMENT,
-                  "%s: %s asked to %s '%s', term %u, %s", function, owner_of(view, owner, sizeof owner),
-                  verb, type_of(view, term)->name, term, why);
+                  "%s: %s asked to %s '%s', term %u, %s", function,
+                  describe_caller(view, owner, sizeof owner), verb, type_of(view, term)->name, term, why);
     return false;
 }
 

@@ -31,8 +31,8 @@ static QUERN__SLOW_PATH void refuse_plain(const quern__plain_context *plain, con
 {
     quern__scope *scope = (quern__scope *)(uintptr_t)plain;
     char caller[32] = "";
-    if (quern__scope_repeats(scope)) return;
-    quern__scope_name(scope, caller, sizeof caller);
+    if (quern__scope_count_repeated(scope)) return;
+    quern__scope_describe(scope, caller, sizeof caller);
     quern__refuse(
         scope, QUERN_ERROR_UNDECLARED_ACCESS,
         "%s: %s asked for %s, which only systems can have: make it a system, or pass what it needs "
@@ -133,7 +133,7 @@ static const char lookup_write_name[] = "quern_context_lookup_write";
  * is wrong for all. */
 static void refuse_lookup(quern_context *context, const char *component, const char *function)
 {
-    if (quern__scope_repeats(&context->scope)) return;
+    if (quern__scope_count_repeated(&context->scope)) return;
     const bool writes = function == lookup_write_name;
     char declared[256];
     quern__lookups_list(&context->system->access.lookups, context->schedule->plan.world, writes, declared,
@@ -147,7 +147,7 @@ static void refuse_lookup(quern_context *context, const char *component, const c
 
 static void refuse_resource(quern_context *context, const char *resource, bool writes)
 {
-    if (quern__scope_repeats(&context->scope)) return;
+    if (quern__scope_count_repeated(&context->scope)) return;
     char declared[256];
     quern__access_list_resources(&context->system->access, context->schedule->plan.world, declared,
                                  sizeof declared);
@@ -162,7 +162,7 @@ static void refuse_resource(quern_context *context, const char *resource, bool w
 /* A handle of no component or resource of this world: one that was never registered, most often. */
 static void refuse_handle(quern_context *context, const char *what, const char *function)
 {
-    if (quern__scope_repeats(&context->scope)) return;
+    if (quern__scope_count_repeated(&context->scope)) return;
     char reason[128];
     snprintf(reason, sizeof reason, "%s", quern_error_message());
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
@@ -223,7 +223,7 @@ static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, 
     const quern__type *type =
         quern__components_type(&context->schedule->plan.world->storage.components, index);
     if (type->size_bytes > 0) return false;
-    if (!quern__scope_repeats(&context->scope))
+    if (!quern__scope_count_repeated(&context->scope))
         quern__refuse(&context->scope, QUERN_ERROR_INVALID_ARGUMENT,
                       "%s: system '%s' looked up '%s', a tag, which has no value: quern_context_has tells "
                       "whether an entity has it",
@@ -318,7 +318,7 @@ static inline bool refuse_null_list(quern_context *context, const void *list, ui
                                     const char *name, const char *function)
 {
     if (QUERN__LIKELY(list != NULL || count == 0)) return false;
-    if (!quern__scope_repeats(&context->scope))
+    if (!quern__scope_count_repeated(&context->scope))
         quern__refuse(&context->scope, QUERN_ERROR_NULL_ARGUMENT,
                       "%s: system '%s' looked up %u entities; '%s' is NULL", function,
                       context->system->name, count, name);
@@ -395,7 +395,7 @@ bool quern_context_is_enabled(quern_context *context, quern_entity entity, quern
 
 static void refuse_relation(quern_context *context, const char *relation, const char *function)
 {
-    if (quern__scope_repeats(&context->scope)) return;
+    if (quern__scope_count_repeated(&context->scope)) return;
     char declared[256];
     quern__access_list_relations(&context->system->access, context->schedule->plan.world, declared,
                                  sizeof declared);

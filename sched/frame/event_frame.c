@@ -114,7 +114,7 @@ void quern__context_close_emitters(quern_context *context)
 static void refuse(quern_context *context, const quern__channel *channel, const char *function, bool emits)
 {
     char declared[256];
-    if (quern__scope_repeats(&context->scope)) return;
+    if (quern__scope_count_repeated(&context->scope)) return;
     (emits ? quern__event_use_list_emits : quern__event_use_list_reads)(&context->system->events, declared,
                                                                         sizeof declared);
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
@@ -234,7 +234,7 @@ static const quern__type *find_items(const quern_view *view, const char *functio
     if (!quern__context_is_system(context, function, "events")) return NULL;
     const quern_event_reader *items = context->system->events.items;
     if (items != NULL) return &items->channel->type;
-    if (!quern__scope_repeats(&context->scope))
+    if (!quern__scope_count_repeated(&context->scope))
         quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
                       "%s: system '%s' asked for the events of a view without declaring items", function,
                       context->system->name);
@@ -273,8 +273,7 @@ void quern__events_start_segment(const quern_schedule *schedule, const quern__se
     }
 }
 
-void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *keyed,
-                                  bool has_run)
+void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *keyed, bool has_run)
 {
     for (uint32_t i = keyed->first; i < keyed->end; i++) {
         const quern__system *system = schedule->plan.order.items[i];

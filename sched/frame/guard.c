@@ -88,7 +88,7 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
                           uint32_t column, const quern__guard *guard)
 {
     char declared[256] = "";
-    if (guard->holder != NULL) quern__query_declared(&guard->holder->query, declared, sizeof declared);
+    if (guard->holder != NULL) quern__query_describe(&guard->holder->query, declared, sizeof declared);
     const char *component = archetype->columns[column].type->name;
     const char *when = schedule->guards.when;
     const unsigned long long frame = schedule->frame_index;

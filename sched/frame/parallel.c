@@ -56,10 +56,10 @@ static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t 
                        .context = (quern_context *)context,
                        .is_shared = true};
     for (uint32_t i = begin; i < end; i++) {
-        quern__target_show(run->query, i, &view);
+        quern__target_get_view(run->query, i, &view);
         if (!quern__query_passes(run->query, view.columns, view.versions, run->seen_version)) continue;
         view.ordinal = context->ordinal = i;
-        if (run->query->picks_rows)
+        if (run->query->selects_rows)
             call_picked(run, &view, context->worker_index);
         else
             run->kernel(view.context, &view);
@@ -77,13 +77,13 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         const quern__chunk_entry *entry = &run->query->entries.items[i];
         quern__view_set_listeners(&view, entry->watched, entry->slot);
         if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
-        if (entry->fetches_next) quern__query_fetch_next(run->query, entry);
+        if (entry->fetches_next) quern__query_prefetch_next(run->query, entry);
         view.ordinal = context->ordinal = i;
         view.count = entry->count;
         view.chunk = entry->chunk;
         view.columns = entry->columns;
         view.entities = entry->entities;
-        if (QUERN__UNLIKELY(run->query->picks_rows))
+        if (QUERN__UNLIKELY(run->query->selects_rows))
             call_picked(run, &view, context->worker_index);
         else
             run->kernel(view.context, &view);

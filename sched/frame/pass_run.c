@@ -214,7 +214,7 @@ static void report_write(quern_context *context, uint32_t term)
 {
     const quern__query *query = &context->system->query;
     char declared[256];
-    quern__query_declared(query, declared, sizeof declared);
+    quern__query_describe(query, declared, sizeof declared);
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' wrote '%s' (declared: %s)",
                   context->system->name,
                   quern_component_name(context->schedule->plan.world, query->terms[term].component),
@@ -452,7 +452,7 @@ IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t e
     for (uint32_t i = begin; i < end; i++) {
         const quern__pass_table *table = &pass->tables.items[target->ranges.items[i].match];
         if (is_told) begin_calls(context);
-        quern__target_show(table->calls->query, i, &view);
+        quern__target_get_view(table->calls->query, i, &view);
         if (!is_left_out(table->calls, &view, ALL_LANES))
             make_call(table, table->calls, i, context, &view, is_told);
     }

@@ -59,10 +59,10 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
         quern__system *system = pass->systems.items[i];
         if (next_match(system) != archetype) continue;
         const quern__query_match *match = &system->query.matches.items[system->merged_count++];
-        const bool picks_rows = system->query.picks_rows;
+        const bool selects_rows = system->query.selects_rows;
         pass->calls.items[pass->calls.count++] =
             (quern__pass_call){.system = system,
-                               .run = picks_rows ? pass->plan->functions->call_picked : system->run,
+                               .run = selects_rows ? pass->plan->functions->call_picked : system->run,
                                .columns = match->columns,
                                .query = &system->query,
                                .term_count = system->query.term_count};

@@ -89,7 +89,7 @@ static void list_entries(quern__query *query)
 void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry)
 {
     quern__view_set_listeners(&iterator->view, entry->watched, entry->slot);
-    if (entry->fetches_next) quern__query_fetch_next(iterator->query, entry);
+    if (entry->fetches_next) quern__query_prefetch_next(iterator->query, entry);
 }
 
 quern_result quern__query_list(quern__query *query)
@@ -137,7 +137,7 @@ uint64_t quern__query_write_version(const quern_query *query)
 static void use_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
-    if (query->filter_count > 0 || query->picks_rows || query->target != NULL) return;
+    if (query->filter_count > 0 || query->selects_rows || query->target != NULL) return;
     if (query->walked_version == version && query->entries_version != version) list_entries(query);
     query->walked_version = version;
     if (query->entries_version != version || query->entries.count == 0) return;
@@ -242,7 +242,7 @@ static bool advance(quern_query_iterator *iterator)
             quern__view_set(&iterator->view, query, match, slot);
             if (match->archetype->chunk_count > CACHED_CHUNKS &&
                 iterator->chunk_index < match->archetype->chunk_count)
-                quern__query_fetch_heads(query, match->columns, slot[1].chunk, slot[1].row_count);
+                quern__query_prefetch_columns(query, match->columns, slot[1].chunk, slot[1].row_count);
             iterator->view.ordinal = iterator->view_count++;
             return true;
         }
@@ -266,10 +266,10 @@ static bool advance_rows(quern_query_iterator *iterator)
     while (iterator->next_row == UINT32_MAX ||
            !quern__rows_next(query, &iterator->mask, &iterator->next_row, &iterator->view)) {
         if (!advance(iterator)) return false;
-        const quern__pick pick =
-            quern__rows_pick(query, &iterator->view, iterator->seen_version, &iterator->mask);
-        iterator->next_row = pick == QUERN__PICK_SOME ? 0 : UINT32_MAX;
-        if (pick == QUERN__PICK_ALL) return true;
+        const quern__selection selection =
+            quern__rows_select(query, &iterator->view, iterator->seen_version, &iterator->mask);
+        iterator->next_row = selection == QUERN__SELECT_SOME ? 0 : UINT32_MAX;
+        if (selection == QUERN__SELECT_ALL) return true;
     }
     return true;
 }

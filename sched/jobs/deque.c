@@ -2,11 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/deque.h"
 
-/* Why each job is taken exactly once.
+/* Why each job is removed exactly once.
  *
  * Two threads can compete for one job: two thieves, or the owner and a thief if one job is left. The
- * oldest job is taken by a compare-and-swap that increments top from the job's index. top only grows, so
- * one thread wins. The owner may take a job without the swap if that job cannot be the oldest one. To find
+ * oldest job is claimed by a compare-and-swap that increments top from the job's index. top only grows, so
+ * one thread wins. The owner may pop a job without the swap if that job cannot be the oldest one. To find
  * out, pop first lowers bottom, then reads top; steal first reads top, then reads bottom. All four
  * accesses are seq_cst. So they have one order, and at least one thread sees the other's write:
  *
@@ -22,7 +22,7 @@
  * in the one order reads that store or a later one, and the owner makes all stores of bottom.
  *
  * The usual implementation has a seq_cst fence between the two steps in both threads. It is equally
- * correct, but its pop takes 1.5 times as long on x86 (a locked instruction and a store instead of one
+ * correct, but its pop is 1.5 times as slow on x86 (a locked instruction and a store instead of one
  * exchange), and ThreadSanitizer cannot check it. On AArch64 the implementation here is one store-release
  * and one load-acquire. */
 

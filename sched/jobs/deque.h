@@ -4,10 +4,10 @@
 #define QUERN_SCHED_JOBS_DEQUE_H
 
 /* A bounded work-stealing deque (Chase and Lev 2005, in C11 atomics as by Lê and others 2013). Its owner
- * pushes and pops at the bottom, last in first out; thieves take from the top, first in first out. Jobs are
- * copied in and out, one cache line each. The deque allocates nothing, and a slot is free again once its
- * job was taken. Of a job, the deque reads only the scope. deque.c explains why each job is taken exactly
- * once. */
+ * pushes and pops at the bottom, last in first out; thieves steal from the top, first in first out. Jobs
+ * are copied in and out, one cache line each. The deque allocates nothing, and a slot is free again once
+ * its job was removed. Of a job, the deque reads only the scope. deque.c explains why each job is removed
+ * exactly once. */
 
 #include "core/base/base_internal.h"
 #include "sched/jobs/atomic.h"
@@ -95,7 +95,7 @@ typedef struct quern__deque_slot {
  * Only pop makes bottom less than top, by one, until it has found the deque empty. Indices are signed and
  * 64 bits wide, and never wrap. */
 typedef struct quern__deque {
-    /* only grows; incremented by the thread that takes the oldest job */
+    /* only grows; incremented by the thread that removes the oldest job */
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t top;
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t bottom; /* written by the owner alone */
     int64_t known_top;                                   /* the owner's last read of top; <= top */
@@ -107,22 +107,22 @@ typedef struct quern__deque {
  * ordered store. */
 void quern__deque_init(quern__deque *deque, bool has_no_thieves);
 
-/* Takes the oldest job. Returns false if the deque is empty or another thread took the job first.
+/* Steals the oldest job. Returns false if the deque is empty or another thread was faster.
  * Thread-safe. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
 
-/* Copies the oldest job without taking it. The copy is only a hint: if another thread takes the job
- * meanwhile, the copy may be mixed with a later job. Thread-safe. */
+/* Copies the oldest job and leaves it in the deque. The copy is only a hint: if another thread steals the
+ * job meanwhile, the copy may be mixed with a later job. Thread-safe. */
 bool quern__deque_peek(quern__deque *deque, quern__job *out_job);
 
-/* Takes the oldest job, but only if `awaited` allows it (quern__scope_allows) and it has this scope or an
+/* Steals the oldest job, but only if `awaited` allows it (quern__scope_allows) and it has this scope or an
  * index of at least from_index. Otherwise like quern__deque_steal. */
 bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, const void *awaited,
                             quern__job *out_job);
 
 /* Returns whether the deque had no job a moment ago. Thread-safe. As the read of a handshake
  * (sched/jobs/atomic.h), it sees each job that was pushed before the other thread's fence, unless it was
- * taken. Pairs with push and the fence of notify; see search.c. */
+ * removed. Pairs with push and the fence of notify; see search.c. */
 static inline bool quern__deque_looks_empty(const quern__deque *deque)
 {
     int64_t top = atomic_load_explicit(&deque->top, QUERN__HANDSHAKE_RELAXED);
@@ -158,7 +158,7 @@ static inline bool quern__deque_is_full(quern__deque *deque)
 }
 
 /* Pushes a job with the first data_count words of its data. Returns false if the deque is full. The thread
- * that takes the job sees what the owner wrote before. Slots are written relaxed, because the release of
+ * that removes the job sees what the owner wrote before. Slots are written relaxed, because the release of
  * bottom publishes them. */
 static inline bool quern__deque_push(quern__deque *deque, const quern__job *job, uint32_t data_count)
 {
@@ -186,7 +186,7 @@ static inline void quern__deque_read_slot(const quern__deque_slot *slot, quern__
         out_job->data[i] = atomic_load_explicit(&slot->data[i], memory_order_relaxed);
 }
 
-/* Takes the oldest job by incrementing top. Returns false if another thread took it. seq_cst: one order
+/* Claims the oldest job by incrementing top. Returns false if another thread was faster. seq_cst: one order
  * with all other swaps of top and with the loads and stores in pop and steal. As a release it pairs with
  * the acquire in quern__deque_is_full. */
 static inline bool quern__deque_claim_top(quern__deque *deque, int64_t top)
@@ -204,7 +204,7 @@ static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)
     return quern__deque_slot_of(deque, bottom - 1);
 }
 
-/* Takes the newest job. Returns its slot, which is valid until the owner pushes again; NULL if the deque is
+/* Pops the newest job. Returns its slot, which is valid until the owner pushes again; NULL if the deque is
  * empty. The seq_cst store and load pair with the two loads in read_oldest (deque.c). */
 static inline quern__deque_slot *quern__deque_pop(quern__deque *deque)
 {

@@ -199,7 +199,8 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
  * run. */
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list);
 
-/* ---------------------------------------------------------------------------------------- graph_serial.c */
+/* ----------------------------------------------------------------------------------------
+ * graph_serial.c */
 
 /* Runs a whole graph, which may be a node of another, on this thread. `worker` is NULL if there is no
  * pool. */

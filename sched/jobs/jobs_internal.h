@@ -68,14 +68,16 @@ typedef struct quern__cpu_slot {
     /* Processor on which the worker last began work, counted from 1; 0 if unknown. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t processor;
     _Atomic uint32_t checked_wakeup_count; /* number of next wake-ups after which the waker may yield */
-    _Atomic uint32_t yield_count;          /* number of yields, moves and shared processors found; wraps */
+    /* How often the worker yielded or found another worker on its processor; wraps. */
+    _Atomic uint32_t yield_count;
     /* The remaining members are accessed by the worker alone. */
     quern__job_time job_times[QUERN__JOB_TIME_COUNT]; /* hash table by function */
     quern__job_time *timed;            /* entry of the function that is being timed, or NULL */
     uint64_t timed_from_ns;            /* processor time of the thread when timing began */
     uint32_t timed_executed_job_count; /* executed_job_count when timing began */
     uint64_t move_ns;                  /* average duration of recent moves */
-    bool stays_on_shared_processor;    /* whether it decided to run its job where another worker has one */
+    /* Whether the worker runs its job although another worker has one on the same processor. */
+    bool stays_on_shared_processor;
 } quern__cpu_slot;
 
 /* One participant of a pool: a thread of the pool, or an external slot and the thread inside it, if any. */
@@ -154,8 +156,8 @@ struct quern_jobs {
     void (*thread_start)(void *user_data, uint32_t worker_index); /* or NULL */
     void (*thread_stop)(void *user_data, uint32_t worker_index);  /* or NULL */
     void *user_data;                                              /* of thread_start and thread_stop */
-    bool
-        uses_asymmetric_fence; /* whether sleepers fence all threads, and pushers have no fence; see search.c */
+    /* Whether sleepers fence all threads, and pushers have no fence; see search.c. */
+    bool uses_asymmetric_fence;
     char name[QUERN__THREAD_NAME_BYTES];
     quern__worker *workers;   /* [worker_capacity] */
     uint32_t worker_capacity; /* more than worker_count if the system refused a thread */
@@ -188,7 +190,8 @@ struct quern_jobs {
     struct quern__submitted_loop *free_loops; /* loop objects not in use; under the queues' lock */
     quern_graph *waiting_graphs; /* submitted graph runs that wait for counters; under the queues' lock */
     _Atomic uint32_t outside_call_count; /* calls of outside threads in progress that may submit jobs */
-    /* Threads that try to enter exclusively. While it is not 0, outside threads submit without entering. */
+    /* Number of threads that try to enter exclusively. While it is not 0, outside threads submit without
+     * entering. */
     _Atomic uint32_t exclusive_request_count;
     _Atomic uint32_t visitor_count;    /* outside threads that access `workers` now */
     _Atomic bool is_replacing_workers; /* whether new visits are refused */
@@ -370,7 +373,7 @@ static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, c
  * for up to spin_ns. Returns false if there was none, or as soon as the worker has a permit. */
 bool quern__worker_find_job(quern__worker *worker, quern__job *out_job);
 
-/* Takes the next available job without spinning. */
+/* Removes the next available job from a deque or queue, without spinning. */
 bool quern__worker_try_take_job(quern__worker *worker, quern__job *out_job);
 
 /* Runs a job that quern__worker_find_job found, and publishes its scope meanwhile. */
@@ -386,7 +389,7 @@ void quern__worker_sleep(quern__worker *worker);
 /* Wakes the worker, idle or in a wait, so that it checks its assigned jobs. */
 void quern__worker_wake(quern__worker *worker);
 
-/* Takes the first job that is assigned to this worker; if scope is not NULL, the first one of this
+/* Removes the first job that is assigned to this worker; if scope is not NULL, the first one of this
  * scope. */
 static inline bool quern__worker_take_assigned(quern__worker *worker, const void *scope,
                                                quern__job *out_job)
@@ -582,7 +585,7 @@ static inline bool quern__cancel_is_requested(const quern_cancel *cancel)
 
 /* ----------------------------------------------------------------------------- submit.c: jobs and nodes */
 
-/* Returns the name of a job that was taken and not run yet; NULL if it has none. */
+/* Returns the name of a job that is about to run; NULL if it has none. */
 const char *quern__job_name(const quern__job *job);
 
 /* Submits a complete job. Its scope is its counter, or NULL; this call increments the counter, and the
@@ -649,13 +652,14 @@ void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *wo
 /* --------------------------------------------------------------------- assigned.c: for a given worker */
 
 /* Assigns a node's job to the worker that its queue names, and wakes that worker. Returns false, with
- * nothing done, if that worker no longer takes jobs. */
+ * nothing done, if that worker no longer accepts jobs. */
 bool quern__node_assign(quern__node *node);
 
-/* Fails with INVALID_ARGUMENT unless worker on_worker - 1 exists and takes assigned jobs. */
+/* Fails with INVALID_ARGUMENT unless worker on_worker - 1 exists and accepts assigned jobs. */
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function);
 
-/* --------------------------------------------------------------------------------- job_counter.c: counters */
+/* --------------------------------------------------------------------------------- job_counter.c:
+ * counters */
 
 /* Subtracts `count` from the counter and fires its links if it reaches zero. worker: the worker that the
  * caller is in any pool, or NULL. */

@@ -34,7 +34,7 @@ typedef struct quern__link {
 enum { QUERN__OWN_LINKS = 3 }; /* number of links inside a node; after.c adds more */
 
 /* Value of link_count for a node that the caller of push owns. The queue does not return it to the store,
- * and its owner finds out by itself when the node was taken. */
+ * and its owner finds out by itself when the node was removed. */
 #define QUERN__CALLER_OWNED_NODE UINT16_MAX
 
 /* A job in a queue, a job that waits for counters, or a thread that sleeps until a counter reaches zero. */
@@ -89,45 +89,45 @@ void quern__queues_release(quern__queues *queues);
 quern__node *quern__queues_take_node(quern__queues *queues);
 void quern__queues_return_node(quern__queues *queues, quern__node *node);
 
-/* Take and return several nodes at once, in a list linked by next. Taking returns NULL unless all are
+/* Remove and return several nodes at once, in a list linked by next. Removing returns NULL unless all are
  * available. */
 quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count);
 void quern__queues_return_nodes(quern__queues *queues, quern__node *list);
 
-/* Takes up to *count nodes, in a list linked by next, and sets *count to their number. Allocates at most
+/* Removes up to *count nodes, in a list linked by next, and sets *count to their number. Allocates at most
  * one block, and only if the store is empty. Returns NULL if there is no memory. */
 quern__node *quern__queues_take_up_to(quern__queues *queues, uint32_t *count);
 
 /* Appends a node to the shared queue that node->queue names. */
 void quern__queues_push(quern__queues *queues, quern__node *node);
 
-/* Append to and take from a worker's queue. The push returns false, with nothing done, if the queue is
+/* Append to and remove from a worker's queue. The push returns false, with nothing done, if the queue is
  * closed. */
 bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__node *node);
 bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
                              quern__job *out_job);
 
-/* Copies the oldest job of a queue without taking it. */
+/* Copies the oldest job of a queue and leaves it there. */
 bool quern__queues_peek(quern__queues *queues, const quern__queue *queue, quern__job *out_job);
 
-/* Open and close a worker's queue. A queue is open while a thread takes its jobs. Closing returns false,
+/* Open and close a worker's queue. A queue is open while a thread runs its jobs. Closing returns false,
  * with nothing done, if the queue has jobs. */
 void quern__queues_open(quern__queues *queues, quern__queue *queue);
 bool quern__queues_close(quern__queues *queues, quern__queue *queue);
 
-/* Closes a worker's queue in any case and moves its first job to the normal queue, where any worker may
- * take it. Sets out_scope to the job's scope. Returns false if there is no job. */
+/* Closes a worker's queue in any case and moves its first job to the normal queue, for any worker. Sets
+ * out_scope to the job's scope. Returns false if there is no job. */
 bool quern__queues_disown(quern__queues *queues, quern__queue *queue, const void **out_scope);
 
-/* Takes the first job of a shared queue; if scope is not NULL, the first one of this scope. */
+/* Removes the first job of a shared queue; if scope is not NULL, the first one of this scope. */
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job);
 
-/* Takes the first job of a shared queue that a worker waiting for `awaited` may run. */
+/* Removes the first job of a shared queue that a worker waiting for `awaited` may run. */
 bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
                                 quern__job *out_job);
 
-/* Takes the newest job of all shared queues except the caller-only queue that a worker waiting for
+/* Removes the newest job of all shared queues except the caller-only queue that a worker waiting for
  * `awaited` may run. */
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 

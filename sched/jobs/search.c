@@ -32,7 +32,7 @@
  * first, whatever woke it, because it may have used up the wake-up for another job than the one that it
  * finds.
  *
- * A permit given to a worker is stored until the worker takes it (sched/jobs/thread.h). So wake-ups of one
+ * A permit given to a worker is stored until the worker uses it (sched/jobs/thread.h). So wake-ups of one
  * certain worker need no protocol: at the end of the pool, at the end of its wait, or for a job assigned
  * to it. A permit left over from an earlier wait costs one needless round.
  *
@@ -333,7 +333,7 @@ static bool search(quern__worker *worker, quern__job *out_job)
     return true;
 }
 
-/* Subtracts finished jobs from their counter, then takes a job that this has submitted, if any. */
+/* Subtracts finished jobs from their counter, then removes a job that this has submitted, if any. */
 static bool take_continuation(quern__worker *worker, quern__job *out_job)
 {
     if (worker->done_count == 0) return false;

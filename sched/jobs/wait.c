@@ -19,14 +19,14 @@
  *     A waits for S      B serves S, waits for T      C serves T: |older|part of T, so of S|
  *                                                              served_from_index
  *
- * Thieves take the oldest job first. So once the jobs that the waiting job pushed were stolen, everything
- * older in its deque was stolen before. Therefore one pair of words per worker, for the job that it took
- * last, is enough.
+ * Thieves steal the oldest job first. So once the jobs that the waiting job pushed were stolen, everything
+ * older in its deque was stolen before. Therefore one pair of words per worker, for the job that it
+ * removed last, is enough.
  *
  * A wait for any of several scopes applies the rules to each of them. It ends when one is done or when its
  * time is up. A job that the worker runs meanwhile is not interrupted.
  *
- * The pair may change while another worker reads it. Then at worst the reader takes a job that does not
+ * The pair may change while another worker reads it. Then at worst the reader steals a job that does not
  * belong to S, which runs here instead of elsewhere: a matter of time, not of correctness. A closed job
  * (deque.h) is different, whatever those words say: only a worker that waits for its graph takes it, or,
  * where any job is allowed, a worker without a closed job on its stack (closed_depth).
@@ -107,7 +107,7 @@ static void run_placeholder(quern__job *job, quern__worker *worker)
     (void)worker;
 }
 
-/* Takes an awaited job from the worker's own deque: the newest job if it has the awaited scope, otherwise
+/* Removes an awaited job from the worker's own deque: the newest job if it has the awaited scope, otherwise
  * the oldest one. The newest job may have been pushed by an enclosing job, or by an external thread before
  * it. A placeholder replaces it, so that those jobs find the deque as deep as they left it; otherwise their
  * `floor` would be above what they push next. */
@@ -190,7 +190,7 @@ static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__j
     return false;
 }
 
-/* Takes a caller-only job, if the worker is external. There rarely is any. */
+/* Removes a caller-only job, if the worker is external. There rarely is any. */
 static bool take_caller_only(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern__queues *queues = &worker->jobs->queues;
@@ -269,7 +269,7 @@ static bool help_with(const quern__wait *wait, quern__worker *worker)
     return wait->help(wait, worker);
 }
 
-/* Takes a job that this worker alone may run, so that such jobs do not wait until this wait ends. */
+/* Removes a job that this worker alone may run, so that such jobs do not wait until this wait ends. */
 static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     if (QUERN__LIKELY(quern__queue_is_empty(&worker->assigned))) return false;
@@ -322,10 +322,10 @@ static bool is_last_awake(const quern_jobs *jobs)
     return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >= participant_count;
 }
 
-/* Takes any job that may run inside this wait and can be reached without taking others. From the queues it
- * takes the newest job, because the wait most likely depends on that one: older jobs would wait in turn,
- * and the stack would grow to its limit. From deques, its own one included, it takes the oldest job, like a
- * thief; see take_awaited. */
+/* Removes any job that may run inside this wait and is not hidden behind other jobs. From the queues it
+ * removes the newest job, because the wait most likely depends on that one: older jobs would wait in turn,
+ * and the stack would grow to its limit. From deques, its own one included, it steals the oldest job, like
+ * a thief; see take_awaited. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
@@ -344,7 +344,7 @@ static bool steal_oldest(quern_jobs *jobs, quern__job *out_job)
     return false;
 }
 
-/* Moves the oldest job of some deque to the queue, where every worker can take it: the job may not run here
+/* Moves the oldest job of some deque to the queue, where every worker finds it: the job may not run here
  * and hides others. Returns false if there is no job or no memory. */
 static bool move_oldest_to_queue(quern__worker *worker)
 {
@@ -371,7 +371,7 @@ static bool take_allowed_of_any(quern__worker *worker, const quern__wait *wait, 
     return false;
 }
 
-/* Takes any job that may run inside this wait, also one that is hidden by jobs that may not. */
+/* Finds any job that may run inside this wait, also one that is hidden by jobs that may not. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     for (uint32_t count = 0; !take_allowed_of_any(worker, wait, out_job); count++)
@@ -379,7 +379,7 @@ static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job 
     return true;
 }
 
-/* Takes a job that the wait does not depend on, if no other worker is awake. If there are only jobs that
+/* Finds a job that the wait does not depend on, if no other worker is awake. If there are only jobs that
  * may not run here, notifies a worker that may run them. */
 static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {

@@ -24,7 +24,7 @@ static inline quern_result quern__query_prepare(quern_query *query, const char *
             function);
     if (result == QUERN_OK && query->row_term_count > 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: term %u leaves out single rows, which have '%s' %sabled: collect the "
+                           "%s: term %u leaves out single rows, those with '%s' %sabled: collect the "
                            "entities in a loop over the query, or use quern_term_either",
                            function, query->row_terms[0],
                            quern_component_name(query->world, query->terms[query->row_terms[0]].component),

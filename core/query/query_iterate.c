@@ -304,13 +304,13 @@ static bool check_valid(quern_query_iterator *iterator)
         iterator->result =
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
                                                        "while a query was iterated: collect the entities "
-                                                       "first and change them after the loop");
+                                                       "first, and change them after the loop");
     if (iterator->result == QUERN_OK && iterator->up_walk != NULL && !quern__ups_has_walk(iterator))
         iterator->result = quern__violation(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_query_next: %d other iterations of the query have begun since, and were not walked to "
-            "the end: a query with up-terms keeps addresses for so many (end those that are left early by "
-            "quern_query_end, or create another query)",
+            "quern_query_next: a later iteration has reused the addresses of this one: a query with "
+            "up-terms supports %d unfinished iterations; end those that are left early by "
+            "quern_query_end, or create another query",
             QUERN__UP_WALKS);
     return iterator->result == QUERN_OK;
 }

@@ -23,17 +23,17 @@ quern_result quern__target_check(const quern__storage *storage, const quern_term
         quern__components_type(&storage->components, quern__component_index(term->component))->name;
     if (relation == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u asks for a target by '%s', which is no relation", i, name);
+                           "term %u is a target term, but '%s' is no relation", i, name);
     if ((term->match != 0 && term->match != QUERN_MATCH_ALL) || term->reach != QUERN_REACH_ROW)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u asks for a target by '%s': the row itself must have it "
+                           "term %u is a target term by '%s': it must be on the row itself "
                            "(QUERN_MATCH_ALL, QUERN_REACH_ROW)",
                            i, name);
     for (uint32_t k = 0; k < i; k++)
         if (terms[k].by_target)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "term %u and term %u ask for a target; a query has one such term at most", k,
-                               i);
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "term %u and term %u are target terms, but a query has at most one: remove one", k, i);
     const quern_result result = check_entity(storage, term->target);
     return result != QUERN_OK ? quern__name_element(result, "the target of term", i) : QUERN_OK;
 }

@@ -23,15 +23,17 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
     const quern_result result = quern__relation_check(storage, term->relation, &relation);
     if (result != QUERN_OK) return quern__name_element(result, "the relation of term", i);
     if (type->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u reads '%s' upward, a tag, which has no value", i, type->name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u reads '%s' upward, but a tag has no value: use a term on the row itself", i,
+            type->name);
     if (term->access != QUERN_READ)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u asks for '%s' of another entity than the row's: that can only be read",
-                           i, type->name);
+                           "term %u is an up-term, so '%s' can only be read: use QUERN_READ", i,
+                           type->name);
     if (term->changed)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u reads '%s' upward and asks whether it has changed: filters look at the "
+                           "term %u reads '%s' upward and sets `changed`: change filters check only the "
                            "row's own components",
                            i, type->name);
     if (term->match == 0 || term->match == QUERN_MATCH_ALL || term->match == QUERN_MATCH_OPTIONAL)

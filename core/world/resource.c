@@ -76,7 +76,7 @@ static quern_result append(quern__resources *resources, const quern_allocator *a
 {
     quern__resource resource = {0};
     if (def->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes; set size_bytes",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes: set size_bytes",
                            def->name);
     quern_result result = quern__registry_reserve(&registry, allocator, &resources->list, def->name);
     if (result == QUERN_OK) result = init_type(&resource.type, allocator, def);

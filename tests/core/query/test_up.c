@@ -305,7 +305,7 @@ Test(up, loops_that_are_left_early_are_taken_over)
     capture_reports(&lost);
     cr_assert_not(quern_query_next(&oldest), "there are eight that moved later");
     cr_assert_eq(oldest.result, QUERN_ERROR_INVALID_ARGUMENT);
-    cr_assert_not_null(strstr(lost.last, "8 other iterations"), "%s", lost.last);
+    cr_assert_not_null(strstr(lost.last, "8 unfinished iterations"), "%s", lost.last);
     cr_assert_eq(lost.log_count, 1u, "not only in the result");
     cr_assert_not(quern_query_next(&oldest));
     cr_assert_eq(lost.log_count, 1u, "once");

@@ -152,7 +152,7 @@ Test(messages, of_definitions)
     SAYS(quern_component_name(world, unknown), "quern_component_name: component handle ");
     quern_resource_def resource_def = {.name = "empty"};
     SAYS(quern_resource_register(world, &resource_def, &resource),
-         "quern_resource_register: resource 'empty' has 0 bytes; set size_bytes");
+         "quern_resource_register: resource 'empty' has 0 bytes: set size_bytes");
     SAYS(quern_resource_get(world, (quern_resource){77}), "quern_resource_get: resource handle 0x4d ");
     SAYS(quern_resource_get(world, (quern_resource){0}), "quern_resource_get: the resource handle is null");
     def = (quern_component_def){

@@ -260,9 +260,9 @@ static inline uint32_t quern__worker_external_slot(const quern__worker *worker)
  * that still waits. */
 static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
 {
-    uint64_t guests = atomic_load_explicit(&jobs->external_slots, memory_order_seq_cst);
+    uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_seq_cst);
     bool has_threads = !atomic_load_explicit(&jobs->has_stopped, memory_order_relaxed);
-    return (has_threads ? jobs->thread_count - 1 : 0) + (uint32_t)__builtin_popcount((uint32_t)guests);
+    return (has_threads ? jobs->thread_count - 1 : 0) + (uint32_t)__builtin_popcount((uint32_t)slots);
 }
 
 /* Registrations of the calling thread, and its registration with one pool, or NULL if there is none. */

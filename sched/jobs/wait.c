@@ -41,10 +41,10 @@
  * pusher that finds all workers asleep wakes one (search.c), and so does an external thread that leaves. */
 
 enum {
-    MAX_SCOPES = 8, /* scopes that one helper follows from worker to worker */
-    /* unrelated jobs on one stack that waits ran because no other worker was left */
+    MAX_SCOPES = 8, /* most scopes that one search follows */
+    /* most unrelated jobs on one stack; waits run them if no other worker is left */
     MAX_RESCUE_DEPTH = 256,
-    MAX_MOVED_JOBS = 32, /* jobs that a rescuing worker moves to the queue to reach others */
+    MAX_MOVED_JOBS = 32, /* most jobs that one rescue moves to the queue to reach others */
     /* Yields of a wait before it sleeps, if the pool is oversubscribed. Sleeping at once took a tenth
      * longer. */
     OVERSUBSCRIBED_YIELDS = 4

@@ -394,7 +394,8 @@ void graph_freed_with_thief(void)
     pthread_join(thread, NULL);
 }
 
-/* A guest waits for a run, and alone may run some of its nodes: a worker that makes one ready calls the guest. */
+/* An external thread waits for a run, and alone may run some of its nodes: a worker that makes such a node
+ * ready wakes the thread. */
 static void run_with_external(uint32_t node_count)
 {
     submit_graph();
@@ -427,7 +428,7 @@ static void run_on_external(void *user_data, uint32_t begin, uint32_t end, uint3
     run_node_once(user_data, begin, end, worker_index);
 }
 
-/* The guest may run the first before it is called for the second. */
+/* The external thread may run the first node before it is woken for the second. */
 void graph_submitted_all_for_caller(void)
 {
     make_graph();

@@ -387,7 +387,7 @@ static void note_external(void *argument, uint32_t worker_index)
 {
     party *of = *(party **)argument;
     cr_expect(worker_index == 0 || worker_index >= quern_jobs_thread_count(of->jobs),
-              "worker %u is no guest", worker_index);
+              "worker %u is not external", worker_index);
     atomic_fetch_add(&of->run_count, 1);
 }
 

@@ -390,9 +390,9 @@ static void *occupy(void *argument)
 Test(wait_any, threads_without_a_slot_sleep_with_a_limit)
 {
     board of = {.jobs = open_pool(2)};
-    pthread_t guest, thread;
+    pthread_t occupant, thread;
     scene waits = {.jobs = of.jobs, .limit_ns = 3000000};
-    cr_assert_eq(pthread_create(&guest, NULL, occupy, &of), 0);
+    cr_assert_eq(pthread_create(&occupant, NULL, occupy, &of), 0);
     while (atomic_load(&of.order) == 0)
         sleep_ms(1);
     for (uint32_t round = 0; round < 4; round++) {
@@ -409,7 +409,7 @@ Test(wait_any, threads_without_a_slot_sleep_with_a_limit)
         release_all(&waits);
     }
     open_gate(&of);
-    pthread_join(guest, NULL);
+    pthread_join(occupant, NULL);
     quern_jobs_destroy(of.jobs);
 }
 

@@ -50,8 +50,8 @@ struct quern_query {
      * A block never moves, because views point into it. */
     QUERN__ARRAY(quern_view_column *) blocks;
     /* The chunks with rows, in visiting order, as of the structure version entries_version. The list is built
-     * when a second iteration begins at the same structure version. An iteration that is followed by a
-     * structural change therefore never pays for the list. */
+     * when a second iteration begins at the same structure version. A single iteration between two
+     * structural changes therefore never pays for the list. */
     QUERN__ARRAY(quern__chunk_entry) entries;
     uint64_t entries_version; /* structure version of `entries`; QUERN__NO_VERSION if it was never built */
     uint64_t walked_version;  /* structure version at the start of the last iteration */

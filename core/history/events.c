@@ -47,7 +47,8 @@ static quern_result check_hooks(const quern__channel *channel)
 static void put_readers(const quern__channel *channel, quern__byte_writer *writer)
 {
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
-        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count, reader->has_batch};
+        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count,
+                                    reader->has_batch};
         quern__write(writer, &saved, sizeof saved);
     }
 }

@@ -55,11 +55,12 @@ static void leave_tail(quern_commands *commands)
 void quern__commands_close_stream(quern_commands *commands)
 {
     const quern__stream *open = commands->open;
-    quern__run_close(commands);
-    if (open != NULL && QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) &&
-        open->create_count > 0)
-        leave_tail(commands);
-    commands->open = NULL;
+    if (open != NULL) {
+        quern__run_close(commands);
+        if (QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) && open->create_count > 0)
+            leave_tail(commands);
+        commands->open = NULL;
+    }
     if (QUERN__UNLIKELY(commands->accumulator != NULL))
         quern__commands_close(&commands->accumulator->recorder);
 }

@@ -261,9 +261,9 @@ const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, 
     return quern__scratch_column(view, UINT32_MAX, size_bytes);
 }
 
-void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *keyed)
+void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *segment)
 {
-    for (uint32_t i = keyed->first; i < keyed->end; i++) {
+    for (uint32_t i = segment->first; i < segment->end; i++) {
         const quern__event_use *use = &schedule->plan.order.items[i]->events;
         for (uint32_t k = 0; k < use->readers.count; k++) {
             quern_event_reader *reader = use->readers.items[k];
@@ -273,9 +273,10 @@ void quern__events_start_segment(const quern_schedule *schedule, const quern__se
     }
 }
 
-void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *keyed, bool has_run)
+void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *segment,
+                                  bool has_run)
 {
-    for (uint32_t i = keyed->first; i < keyed->end; i++) {
+    for (uint32_t i = segment->first; i < segment->end; i++) {
         const quern__system *system = schedule->plan.order.items[i];
         for (uint32_t k = 0; k < system->events.readers.count; k++) {
             quern_event_reader *reader = system->events.readers.items[k];

@@ -3,18 +3,18 @@
 #ifndef QUERN_SCHED_SCHEDULE_ACCESS_H
 #define QUERN_SCHED_SCHEDULE_ACCESS_H
 
-/* What a system may touch, and whether two systems may run at the same time.
+/* The declared access of a system, and the test whether two systems may run at the same time.
  *
- * Two systems conflict when one writes what the other touches *and the two can meet*:
- *   resource   both declare it, one of them to write
- *   component  both match some archetype that has it, and one of them writes it there
- *   lookup     one writes it in some archetype that it matches, and the other reads it from any entity, by
- *              a lookup that reaches that archetype or by an up-term; or the other writes it by a lookup,
- *              and the first reads it there
- *   lookups    one writes it by a lookup, and the other looks it up or reads it by an up-term
- * The second and the third depend on the archetypes there are. A conflict once found stays, though its
- * archetype may be removed, so only new archetypes have to be looked at. What two lookups reach they reach
- * in archetypes that neither system matches: there, only limits that exclude each other count. */
+ * Two systems conflict if one writes data that the other reads or writes, and both can reach the same data:
+ *   resource   Both systems declare the resource, at least one of them for writing.
+ *   component  Both systems match an archetype that has the component, and one of them writes it there.
+ *   lookup     One system writes the component in an archetype that it matches, and the other reads it from any
+ *              entity: by a lookup that reaches that archetype, or by an up-term. Or one system reads the component
+ *              in an archetype that it matches, and the other writes it by a lookup that reaches that archetype.
+ *   lookups    One system writes the component by a lookup, and the other looks it up or reads it by an up-term.
+ * Component and lookup conflicts depend on the archetypes that exist. A conflict is kept even if its archetype is
+ * removed, so only new archetypes are checked. Two lookups can meet in archetypes that neither system matches:
+ * only lookup limits that exclude each other rule out a conflict between lookups. */
 
 #include "sched/schedule/lookup.h"
 
@@ -24,29 +24,31 @@ typedef struct quern__resource_use {
 } quern__resource_use;
 
 typedef struct quern__access {
-    uint64_t reads[QUERN__COMPONENT_WORDS];     /* through terms; written and filtered ones, too */
-    uint64_t writes[QUERN__COMPONENT_WORDS];    /* through terms */
-    uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared, by their components */
-    uint64_t upward[QUERN__COMPONENT_WORDS];    /* read by up-terms, */
-    uint64_t above[QUERN__COMPONENT_WORDS];     /* but for those by the relation whose levels it goes by */
-    quern_relation levels;                      /* that one, or null */
+    uint64_t reads
+        [QUERN__COMPONENT_WORDS]; /* components read by terms, including written and filtered components */
+    uint64_t writes[QUERN__COMPONENT_WORDS];    /* components written by terms */
+    uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared relations, as component indices */
+    uint64_t
+        upward[QUERN__COMPONENT_WORDS]; /* components read by up-terms over relations other than `levels` */
+    uint64_t above[QUERN__COMPONENT_WORDS]; /* components read by up-terms over the relation `levels` */
+    quern_relation levels; /* relation whose levels order the system's views, or the null relation */
     quern__lookups lookups;
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
 } quern__access;
 
-/* Why two systems must keep their order, from the weakest to the strongest. The first three are *local*:
- * what one system does to a chunk must come before what the other does to the same chunk, and nothing
- * more, where both go level by level if the conflict is over that. All others ask for the whole of one
- * system before any of the other. */
+/* Reasons why two systems must keep their order, from the weakest to the strongest. The first three reasons are
+ * *local*: they only require that the earlier system processes a chunk before the later system processes the same
+ * chunk. A LEVEL conflict additionally requires that both systems run level by level. All other reasons require that
+ * the earlier system finishes before the later one starts. */
 typedef enum quern__conflict_kind {
     QUERN__NO_CONFLICT,
-    QUERN__CONFLICT_ORDER, /* before/after of systems whose terms share components */
+    QUERN__CONFLICT_ORDER, /* before/after rule between systems whose terms conflict over components */
     QUERN__CONFLICT_COMPONENT,
     QUERN__CONFLICT_LEVEL,
     QUERN__CONFLICT_LOOKUP,
     QUERN__CONFLICT_RESOURCE,
-    QUERN__CONFLICT_DECLARED /* before/after of others: the schedule cannot see what it is for */
+    QUERN__CONFLICT_DECLARED /* any other before/after rule: its purpose is unknown to the schedule */
 } quern__conflict_kind;
 
 static inline bool quern__conflict_is_local(quern__conflict_kind kind)
@@ -54,56 +56,61 @@ static inline bool quern__conflict_is_local(quern__conflict_kind kind)
     return kind >= QUERN__CONFLICT_ORDER && kind <= QUERN__CONFLICT_LEVEL;
 }
 
-/* The strongest reason found for two systems to keep their order. */
+/* The strongest reason found so far why two systems must keep their order. */
 typedef struct quern__conflict {
     uint8_t kind;
-    bool may_look_up; /* of a pair: an archetype might make it a conflict over a lookup */
-    uint16_t index;   /* of the resource or component */
+    bool may_look_up; /* a new archetype could turn the pair's conflict into a LOOKUP or LEVEL conflict */
+    uint16_t index;   /* index of the resource or component */
 } quern__conflict;
 
-/* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT,
+/* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count);
 
-/* The access declared to a resource, or QUERN_NO_ACCESS. */
+/* Returns the declared access to a resource, or QUERN_NO_ACCESS. */
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);
 
-/* What is declared, for messages: "'position', 'velocity'", "read 'score', write 'grid'", or "none". */
+/* Write the declared relations or resources into `text`, for messages: "'position', 'velocity'",
+ * "read 'score', write 'grid'", or "none". */
 void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes);
 
 void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes);
 
-/* A component that the system writes through its own terms, def's, and looks up of entities that may be
- * among those that it matches, or QUERN_MAX_COMPONENTS. */
+/* Returns a component that the system writes through its own terms (`terms`) and also looks up on entities that it
+ * may match itself. Returns QUERN_MAX_COMPONENTS if there is none. */
 uint32_t quern__access_self_conflict(const quern__access *access, const quern_term *terms,
                                      uint32_t term_count);
 
-/* What does not depend on archetypes: resources, and lookups of both. */
+/* Returns the conflict that does not depend on archetypes: over a resource, or between lookups (or a lookup and an
+ * up-term) of both systems. */
 quern__conflict quern__access_meet(const quern__access *a, const quern__access *b);
 
-/* Whether there is an archetype on which they might meet: one writes a component that the other touches. */
+/* Returns whether some archetype could make the systems conflict: through the terms of both, or through terms on one
+ * side and lookups or up-terms on the other. */
 bool quern__access_may_meet(const quern__access *a, const quern__access *b);
 
-/* The same, through the terms of both. */
+/* Returns whether the terms of one system write a component that the terms of the other read or write. */
 bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b);
 
-/* Whether there is an archetype on which one would write what the other looks up. */
+/* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
+ * and the other through a lookup or an up-term. */
 bool quern__access_may_look_up(const quern__access *a, const quern__access *b);
 
-/* Over a component that `a` touches through its terms in an archetype, and `b` reads or writes of other
- * entities: LOOKUP or LEVEL; or there is no conflict. a_is_first: in the order of systems. archetype
- * NULL: in some archetype. */
+/* Returns the conflict over component `index` if `a` accesses it through its terms in `archetype`, and `b` accesses it
+ * on other entities by lookups or up-terms: LOOKUP, LEVEL, or no conflict. `a_is_first`: `a` precedes `b` in the order
+ * of execution. `archetype` is NULL to test for any archetype. */
 quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
                                            bool a_is_first, const quern__archetype *archetype);
 
-/* The first component from `first` on that one of them writes by a lookup, and the other reads or writes of
- * other entities that may be the same; or QUERN_MAX_COMPONENTS. */
+/* Returns the first component from index `first` on that one system writes by a lookup, and that the other system looks
+ * up or reads by an up-term, possibly on the same entity. Returns QUERN_MAX_COMPONENTS if there is none. */
 uint32_t quern__access_meet_elsewhere(const quern__access *a, const quern__access *b, uint32_t first);
 
-/* What arises when `a` matches an archetype: b's lookups and, if b matches it as well, both one's terms. */
+/* Returns the strongest conflict that results from `a` matching `archetype`: between the terms of `a` and the lookups
+ * and up-terms of `b`, and, if `b_matches`, between the terms of both systems. */
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b, bool a_is_first,
                                       const quern__archetype *archetype, bool b_matches);
 

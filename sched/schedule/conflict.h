@@ -3,18 +3,19 @@
 #ifndef QUERN_SCHED_SCHEDULE_CONFLICT_H
 #define QUERN_SCHED_SCHEDULE_CONFLICT_H
 
-/* Fills the table of conflicts: for each pair of systems of one phase, the strongest reason to keep their
- * order (access.h). What depends on archetypes is judged as they appear, between the systems that match
- * them and their *partners*: those whose declared accesses could meet theirs. */
+/* The table of conflicts: for each pair of systems between which no sync point is guaranteed (one phase, or two
+ * reactions), the strongest reason to keep their order (access.h). Conflicts that depend on archetypes are detected
+ * when archetypes appear: between each system that matches the archetype and its *partners*, the systems whose declared
+ * accesses could conflict with its own. */
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Judges what does not depend on archetypes, and notes each system's partners. The order is there, with the
- * conflicts that were declared. Errors: OUT_OF_MEMORY. */
+/* Detects the conflicts that do not depend on archetypes, and lists each system's partners. Precondition: the systems
+ * are ordered, and the table holds the conflicts declared by before/after rules. Errors: OUT_OF_MEMORY. */
 quern_result quern__conflicts_start(quern__plan *plan);
 
-/* Judges the matches that are new since the last time. The queries have been refreshed. True when a
- * conflict is new or has become stronger. */
+/* Detects the conflicts that result from query matches added since the last call. Precondition: the queries have been
+ * refreshed. Returns true if a conflict is new or has become stronger. */
 bool quern__conflicts_extend(quern__plan *plan);
 
 #endif

@@ -3,66 +3,68 @@
 #ifndef QUERN_CORE_STORAGE_CHANGE_H
 #define QUERN_CORE_STORAGE_CHANGE_H
 
-/* The one place where structure changes. Calls for one entity, calls for many, and the playback of commands
- * all change rows by the verbs below. Nothing else changes how many rows an archetype has, where records
- * say that entities are and which handles stand in chunks, nor moves values from row to row; the test
- * layering_check_changes sees to it.
+/* The only code that changes structure. Calls for one entity, calls for many entities and the playback of commands
+ * all change rows by the verbs below. No other code changes the row count of an archetype, the locations in the
+ * entity records or the handles in chunks, and no other code moves values between rows. The test
+ * layering_check_changes enforces this.
  *
- * A run is some neighbouring rows of one chunk: the location of the first, and a count. A row of an
- * archetype is an entity's, or it is raw: counted as a row, but with no good handle, and raw memory for
- * values. The verbs:
+ * A row range is a number of consecutive rows of one chunk: the location of the first row, and a count. A row of
+ * an archetype either belongs to an entity or is raw. A raw row is included in the row count, but its handle is
+ * invalid and the memory of its values is uninitialised. The verbs:
  *
- *                          takes                                    leaves
+ *                          input                                    result
  *   quern__rows_arrive     raw rows, and handles that were taken    rows of these new entities
- *   quern__rows_leave      rows of entities                         raw rows; slots are still to be freed
+ *   quern__rows_leave      rows of entities                         raw rows; the caller must still free the slots
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
- *   quern__rows_written    rows in which values were written        the same
- *   quern__rows_enable     rows                                     the same, one component switched
+ *   quern__rows_written    rows in which values were written        unchanged rows
+ *   quern__rows_enable     rows                                     unchanged rows, one component switched
  *
- *   quern__rows_append     room that was reserved                   raw rows, the last of the archetype
+ *   quern__rows_append     reserved room                            raw rows, the last of the archetype
  *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities
  *   quern__rows_cut        raw rows, the last of the archetype      no rows
  *
- * The upper five are what happens to entities. The lower three keep house: entities do not notice. The
- * verbs for one row, quern__row_..., do all that belongs to a change: they append, free the slot, close the
+ * The upper five verbs change entities. The lower three only rearrange rows; entities do not notice them. The
+ * verbs for one row, quern__row_..., perform a complete change: they append the row, free the slot and close the
  * gap.
  *
- * Failure. Before a change begins, all that may fail is done: archetypes and plans found, rows and slots
- * reserved, and room for what listeners keep of rows that leave. No verb fails. During a change raw rows
- * break the invariants of storage.h; when it is over there are none, and quern_world_validate holds.
+ * Failure. Every step that may fail precedes the change: finding archetypes and plans, reserving rows and slots,
+ * and reserving the listeners' room for rows that leave. No verb fails. During a change, raw rows break the
+ * invariants of storage.h. After the change there are no raw rows, and quern_world_validate succeeds.
  *
- * Values. Those that rows get by an arrival or a move are the caller's to write, and belong to it:
- * quern__rows_written tells only of those that replace what a move has carried. For a move of one call they
- * are written before, since the user may have them from a pointer into the storage, which is good until
- * something moves. For an arrival they are written after, since who fills them may want to see the handles.
+ * Values. The caller writes the values that rows receive by an arrival or a move; these writes are part of that
+ * change. quern__rows_written reports only values that replace values carried by a move. For a move by a single
+ * call, the caller writes the values before the move: the user may have passed a pointer into the storage, which is
+ * valid only until something moves. For an arrival, the caller writes the values afterwards, because the code that
+ * fills them may need the handles.
  *
- * Threads. arrive, leave, move, written, enable and relocate touch the rows that they are given, the
- * records of the entities there, and the versions of their chunks; so several threads may call them at a
- * time, each for other rows, as long as no type of these rows has hooks. All else, and the verbs for one
- * row, belong to one thread that has the storage to itself. So a change that is shared out begins on one
- * thread, with append, and ends on one, with cut, quern__slots_free and quern__structure_changed.
+ * Threads. arrive, leave, move, written, enable and relocate access only the given rows, the records of the
+ * entities in them, and the versions of their chunks. Several threads may call these verbs concurrently for
+ * different rows, as long as no type of these rows has hooks. All other functions, and the verbs for one row,
+ * require exclusive access to the storage by one thread. A change that is distributed over threads therefore
+ * begins on one thread, with append, and ends on one thread, with cut, quern__slots_free and
+ * quern__structure_changed.
  *
- * Listeners. Who has to hear of changes stands in one of the four quern__on_... functions, or in
- * quern__note_relocation: every path of a verb goes through its own exactly once per run. An archetype
- * where somebody listens is_watched; where nobody does, a look at that is all that a change costs. A
- * listener must not fail, must bear the threads above, and must not look at values that the caller may
- * still have to write. A location that it notes may be relocated before the change is over; a handle stays
- * good. Change versions listen to all but leave; those of single rows (core/storage/row_versions.h) follow
- * their rows. The end of a whole world is no change.
+ * Listeners. Every listener is called from one of the four quern__on_... functions or from quern__note_relocation.
+ * Every path of a verb calls its function exactly once per row range. An archetype with a listener has is_watched
+ * set; without one, a change costs only the test of that flag. A listener must not fail, must obey the thread rules
+ * above, and must not read values that the caller may still have to write. A location recorded by a listener may be
+ * relocated before the change ends; a handle stays valid. Change versions listen to all verbs except leave. The
+ * versions of single rows (core/storage/row_versions.h) move with their rows. Releasing a whole world is not a
+ * change.
  *
- * Systems write values through their views, without a call: quern_view_write notes versions itself, and
- * whoever listens to written values has to look at versions there.
+ * Systems write values through their views, without calling a verb. quern_view_write notes the versions itself, and
+ * a listener to written values has to check the versions for such writes.
  *
- * Departures (core/storage/departures.h) listen to leave, move and relocate: what a ref has noted of a row
- * must not outlive it there. Planes (core/storage/planes.h) listen to the same: bits follow their rows.
- * Rooms above storage listen by a table of functions (core/storage/listener.h) to all but relocate: to leave and
- * move_out before bits change, to move_in afterwards. */
+ * Move counts (core/storage/departures.h) listen to leave, move and relocate: a ref's cached row location must not
+ * stay valid after its row has left. Row bits (core/storage/planes.h) listen to the same verbs, because bits move
+ * with their rows. Rooms above storage listen to all verbs except relocate, through a table of functions
+ * (core/storage/listener.h): leave and move_out are called before row bits change, move_in afterwards. */
 
 #include "core/storage/move_plan.h"
 
 /* --------------------------------------------------------------------------------------- listeners */
 
-/* Whether these are rows of one chunk of the archetype, entities' or raw. */
+/* Whether the range lies in one chunk of the archetype and within its row count. The rows may be raw. */
 static inline bool quern__is_run(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     const quern__chunk *chunk = quern__chunk_of(first);
@@ -70,15 +72,15 @@ static inline bool quern__is_run(const quern__archetype *archetype, uintptr_t fi
            quern__location_row(first) + count <= archetype->slots[chunk->index].row_count;
 }
 
-/* Rows leave this chunk of the archetype. */
+/* Counts a move for the chunk of the archetype that rows are leaving. */
 static inline void quern__note_departure(const quern__archetype *archetype, uintptr_t location)
 {
     if (QUERN__UNLIKELY(archetype->departures != NULL))
         quern__departures_note(archetype->departures, quern__chunk_number(quern__chunk_of(location)));
 }
 
-/* Rows move from one chunk of the archetype to another one, or within one. Somebody listens there. to: raw
- * rows. */
+/* Notes that rows move between two chunks of the archetype or within one. Precondition: the archetype is watched,
+ * and the rows at `to` are raw. */
 static inline void quern__note_relocation(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
                                           uint32_t count)
 {
@@ -91,7 +93,7 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
         quern__planes_move_rows(archetype->planes, to, archetype->planes, from, count);
 }
 
-/* New entities are in these rows. Handles and records are good. */
+/* Reports that the rows hold new entities. Their handles and records are already valid. */
 static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
@@ -104,7 +106,7 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
         listener->events->arrive(listener, first, count);
 }
 
-/* The entities in these rows are about to end. Values, handles and records are still good. */
+/* Reports that the entities in these rows are about to be destroyed. Values, handles and records are still valid. */
 static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
@@ -116,8 +118,8 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
     if (archetype->planes != NULL) quern__planes_clear_rows(archetype->planes, first, count);
 }
 
-/* The entities in these rows of one archetype are about to move to those of the other. Values and handles
- * are still good in the source. */
+/* Reports that the entities in these rows of `source` are about to move to the rows at `to` in `target`. Values and
+ * handles are still valid in the source. */
 static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
                                   const quern__archetype *source, uintptr_t from, uint32_t count)
 {
@@ -137,8 +139,8 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
         listener->events->move_in(listener, to, source, count);
 }
 
-/* Somebody may write the component of these rows, or has written, enabled or disabled it. Somebody listens
- * there. */
+/* Notes that the component of these rows may be written, or was written, enabled or disabled. Precondition: the
+ * archetype is watched. */
 static inline void quern__note_component(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                                          uint32_t component_index)
 {
@@ -149,8 +151,8 @@ static inline void quern__note_component(const quern__archetype *archetype, uint
         quern__row_versions_note(archetype->row_versions, index, first, count, *archetype->versions.clock);
 }
 
-/* The component of the entities in these rows has values that somebody gave to it. source: where they were
- * before, the same archetype where they have not moved. */
+/* Reports that the component of the entities in these rows has explicitly written values. `source`: the archetype
+ * of the entities before the change; equal to `archetype` if they did not move. */
 static inline void quern__on_written(const quern__archetype *archetype, const quern__archetype *source,
                                      uintptr_t first, uint32_t count, uint32_t component_index)
 {
@@ -163,8 +165,8 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
         listener->events->written(listener, source, first, count, component_index);
 }
 
-/* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
- * components. */
+/* Whether writes in this archetype have a listener. Callers use it to avoid the work of determining which
+ * components were written. */
 static inline bool quern__writes_are_heard(const quern__archetype *archetype)
 {
     return QUERN__UNLIKELY(archetype->is_watched) &&
@@ -179,8 +181,8 @@ static inline quern_result quern__rows_reserve(quern__storage *storage, quern__a
     return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
 }
 
-/* Slots and rows for `count` new entities of an archetype; on failure nothing is held that was not
- * before, but for records that were absent. */
+/* Reserves slots and rows for `count` new entities of an archetype. On failure nothing is reserved, but pages of
+ * records that were absent may exist again. */
 static inline quern_result quern__rows_reserve_new(quern__storage *storage, quern__archetype *archetype,
                                                    uint32_t count)
 {
@@ -191,19 +193,20 @@ static inline quern_result quern__rows_reserve_new(quern__storage *storage, quer
     return result;
 }
 
-/* A change begins to reserve for rows that leave: what changes before it reserved, and did not use, is free
- * again. */
+/* Begins the reservations of a change for rows that leave. Room that earlier changes reserved and did not use
+ * becomes available again. */
 static inline void quern__leaving_begin(quern__storage *storage)
 {
     storage->change_number++;
 }
 
-/* quern__leaving_reserve for an archetype with listeners. */
+/* Implements quern__leaving_reserve for an archetype with listeners. */
 quern_result quern__listeners_reserve(const quern__storage *storage, const quern__archetype *source,
                                       const quern__archetype *target, uint32_t count);
 
-/* In the change that has begun, so many rows of the source may leave it for the target (NULL: they end).
- * What a change reserves adds up. Errors: OUT_OF_MEMORY; room that was made is kept for later changes. */
+/* Reserves the listeners' room for `count` rows of the source to leave for the target (NULL: the entities are
+ * destroyed). Reservations within one change, begun by quern__leaving_begin, add up. Errors: OUT_OF_MEMORY; room
+ * that was already allocated is retained for later changes. */
 static inline quern_result quern__leaving_reserve(const quern__storage *storage,
                                                   const quern__archetype *source,
                                                   const quern__archetype *target, uint32_t count)
@@ -212,7 +215,7 @@ static inline quern_result quern__leaving_reserve(const quern__storage *storage,
     return quern__listeners_reserve(storage, source, target, count);
 }
 
-/* A whole change of one row. Not needed where the source is_quick. */
+/* Begins a change of one row and makes its reservation for leaving. Not needed if the source is_quick. */
 static inline quern_result quern__row_leaving_reserve(quern__storage *storage,
                                                       const quern__archetype *source,
                                                       const quern__archetype *target)
@@ -221,29 +224,31 @@ static inline quern_result quern__row_leaving_reserve(quern__storage *storage,
     return quern__leaving_reserve(storage, source, target, 1);
 }
 
-/* Takes back all that was reserved for an archetype, by a change that will not be made after all. */
+/* Cancels all row reservations of an archetype, for a change that will not be made. */
 void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype);
 
 /* -------------------------------------------------------------------------- runs: the four verbs */
 
-/* handles: `count` of quern__slots_take. */
+/* Places new entities in raw rows. `handles`: `count` handles from quern__slots_take. */
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
-/* Handles that rows get in turns: the i-th row of a turn gets the picks[i]-th of its handles. */
+/* Assigns handles to consecutive rows in turns of `width` rows: the i-th row of a turn receives the picks[i]-th
+ * handle of that turn. */
 typedef struct quern__turns {
-    const quern_entity *handles; /* of the first row's turn; those of the next one come a stride later */
+    const quern_entity
+        *handles; /* handles of the first row's turn; those of the next turn begin `stride` later */
     uint32_t stride;
-    const uint32_t *picks; /* `width` of them */
+    const uint32_t *picks; /* `width` indices into the handles of a turn */
     uint32_t width;
-    uint32_t phase; /* which row of its turn the first one is */
+    uint32_t phase; /* position of the first row within its turn */
 } quern__turns;
 
-/* quern__rows_arrive, with handles in turns. */
+/* Performs quern__rows_arrive with handles assigned in turns. */
 void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__archetype *archetype,
                                  uintptr_t first, const quern__turns *turns, uint32_t count);
 
-/* The same for one turn: the i-th row gets the picks[i]-th of the handles. */
+/* Performs quern__rows_arrive for one turn: the i-th row receives handles[picks[i]]. */
 static inline void quern__rows_arrive_picked(const quern__storage *storage,
                                              const quern__archetype *archetype, uintptr_t first,
                                              const quern_entity *handles, const uint32_t *picks,
@@ -262,23 +267,26 @@ static inline void quern__rows_arrive_picked(const quern__storage *storage,
     quern__on_arrive(archetype, first, count);
 }
 
-/* The same for rows that are no neighbours: the i-th entity comes to the i-th of these places. */
+/* Performs quern__rows_arrive for rows that need not be consecutive: the i-th entity is placed at the i-th
+ * location. */
 void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
                               const uintptr_t *places, const quern_entity *handles, uint32_t count);
 
-/* Takes the handles too, from slots that were reserved; afterwards they stand in the chunk. Belongs to one
- * thread. */
+/* Takes `count` handles from reserved slots, places them in the rows and performs quern__rows_arrive. Requires
+ * exclusive access to the storage by one thread. */
 void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                             uint32_t count);
 
-/* Destroys the values. The handles stay where they are until something else comes there. */
+/* Removes the entities from the rows and destroys their values. The handles remain in memory until the rows are
+ * overwritten. */
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
 
-/* The same for rows in their order, some of them neighbours, of an archetype whose values need not be
- * destroyed. */
+/* Performs quern__rows_leave for rows in ascending order, some of them consecutive. Precondition: the values of the
+ * archetype need no destruction. */
 void quern__rows_leave_apart(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count);
 
-/* Carries over what both archetypes have, and destroys what the target lacks. */
+/* Moves entities to the raw rows at `to`: carries over the components of both archetypes and destroys the values of
+ * components that the target lacks. */
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
                       uintptr_t from, uint32_t count);
 
@@ -288,7 +296,7 @@ static inline void quern__rows_written(const quern__archetype *archetype, uintpt
     quern__on_written(archetype, archetype, first, count, component_index);
 }
 
-/* The same after a move from the source, for a value that replaced one that was carried. */
+/* Performs quern__rows_written after a move from `source`, for a value that replaced a carried value. */
 static inline void quern__rows_written_from(const quern__archetype *archetype,
                                             const quern__archetype *source, uintptr_t first, uint32_t count,
                                             uint32_t component_index)
@@ -296,8 +304,8 @@ static inline void quern__rows_written_from(const quern__archetype *archetype,
     quern__on_written(archetype, source, first, count, component_index);
 }
 
-/* A pointer to write the component's value in this row was given out. Whether it is used nobody hears; so
- * change versions note it, and reactions do not. */
+/* Notes that a pointer for writing the component's value in this row was given out. Whether the caller writes
+ * through it is unknown, so change versions note it and reactions do not. */
 static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t location,
                                    uint32_t component_index)
 {
@@ -305,25 +313,25 @@ static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t 
     quern__note_component(archetype, location, 1, component_index);
 }
 
-/* plane: of the component, which the archetype has. */
+/* Enables or disables one component in the rows. `plane`: the bits of that component, which the archetype has. */
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
                         bool enabled);
 
-/* One of the two parts of quern__row_enable: the bit, which stands in these words of its plane. Returns 1,
- * or 0 where it was so. */
+/* Performs the first half of quern__row_enable: sets the row's bit in `words`, the words of its plane. Returns 1 if
+ * the bit changed, else 0. */
 static inline uint64_t quern__row_put_bit(uint64_t *words, uint32_t row, bool disables)
 {
     return quern__plane_put_row(words, row, disables);
 }
 
-/* The other part. */
+/* Performs the second half of quern__row_enable: notes the change of the component. */
 static inline void quern__row_was_enabled(const quern__archetype *archetype, uintptr_t location,
                                           uint32_t component_index)
 {
     quern__note_component(archetype, location, 1, component_index);
 }
 
-/* quern__rows_enable for one row, for who has all rows of the chunk to itself. */
+/* Performs quern__rows_enable for one row. Precondition: the caller has exclusive access to all rows of the chunk. */
 static inline void quern__row_enable(const quern__archetype *archetype, uintptr_t location, uint32_t plane,
                                      bool enabled)
 {
@@ -331,13 +339,14 @@ static inline void quern__row_enable(const quern__archetype *archetype, uintptr_
     quern__row_was_enabled(archetype, location, archetype->planes->list[plane].id);
 }
 
-/* ------------------------------------------------------------------------------ runs: keeping house */
+/* ------------------------------------------------------------------------- row ranges: rearranging */
 
-/* Appends raw rows in one chunk: at least 1, at most `wanted`, all of them reserved. Returns the first. */
+/* Appends between 1 and `wanted` reserved raw rows, all in one chunk. Returns the location of the first row. */
 uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetype, uint32_t wanted,
                              uint32_t *out_count);
 
-/* The same for rows of which all fit the last chunk. */
+/* Whether `count` more rows fit in the last chunk, the precondition of quern__rows_append_fitting. That function
+ * performs quern__rows_append for exactly `count` rows. */
 static inline bool quern__rows_fit_chunk(const quern__archetype *archetype, uint32_t count)
 {
     return (uint64_t)archetype->last_slot->row_count + count <= archetype->row_capacity;
@@ -355,34 +364,34 @@ static inline uintptr_t quern__rows_append_fitting(quern__storage *storage, quer
     return quern__location_make(slot->chunk, row);
 }
 
-/* Appends so many, in as many chunks as it takes. */
+/* Appends `count` reserved raw rows, in as many chunks as necessary. */
 void quern__rows_append_many(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
 
-/* Raw rows, or rows of other entities that are gone, become those of entities whose slots are alive and
- * point nowhere that counts: what a history puts back. Refs into the chunk are good no longer, and nobody
- * else is told. */
+/* Fills rows with entities that a history puts back. The rows are raw or belonged to entities that no longer exist.
+ * The slots of the handles are alive, and the locations in their records are meaningless. Invalidates refs into the
+ * chunk; no other listener is notified. */
 void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                           const quern_entity *handles, uint32_t count);
 
-/* Takes the last rows out, and gives back chunks that are not needed and what was reserved and not used. */
+/* Removes the last `count` rows, which are raw. Gives back unneeded chunks and unused reservations. */
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
-/* Slots for new entities, out of those reserved. */
+/* Takes `count` reserved slots for new entities. */
 void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
-/* All slots, of a world that has none: see quern__entities_restore. The handles of those that are neither
- * free nor retired are then as if they had been taken. */
+/* Restores all slots of a world that has none: see quern__entities_restore. The handles of slots that are neither
+ * free nor retired then count as taken. */
 void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
                           const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
 
-/* Frees the slots of entities that have left, in this order: the last one is taken first. */
+/* Frees the slots of entities that have left, in the given order: the slot freed last is reused first. */
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
 
-/* Locations and lists of chunks that were noted before are good no longer. Every verb that belongs to one
- * thread does this by itself; a change that was shared out among threads ends with it. */
+/* Invalidates locations and lists of chunks that were recorded earlier. Every verb that requires exclusive access
+ * calls it; a change that is distributed over threads ends with it. */
 static inline void quern__structure_changed(quern__storage *storage)
 {
     storage->structure_version++;
@@ -390,26 +399,26 @@ static inline void quern__structure_changed(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------ whole archetypes */
 
-/* Appends raw rows to the plan's target for all rows of its source; they are reserved. What the plan adds
- * becomes copies of value, or is constructed where that is NULL. */
+/* Appends reserved raw rows to the plan's target for all rows of its source. Components that the plan adds become
+ * copies of `value`, or are constructed if `value` is NULL. */
 void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, const void *value);
 
-/* Moves all rows of the plan's source to those that were appended to its target last. What they leave is to
- * be cut. */
+/* Moves all rows of the plan's source to the rows appended last to its target. The caller must then cut the
+ * source's raw rows. */
 void quern__rows_move_all(quern__storage *storage, const quern__move_plan *plan);
 
-/* Takes out all rows of an archetype, which are raw. */
+/* Removes all rows of an archetype. Precondition: they are raw. */
 void quern__rows_cut_all(quern__storage *storage, quern__archetype *archetype);
 
-/* All entities of an archetype leave: slots are freed, rows cut. */
+/* Removes all entities of an archetype: frees their slots and cuts their rows. */
 void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype);
 
 /* --------------------------------------------------------------------------------------- one row */
 
-/* The entity, whose slot was just taken, arrives in a reserved row. Returns its location. */
+/* Places an entity whose slot was just taken in a reserved row. Returns the row's location. */
 uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archetype, quern_entity entity);
 
-/* A new entity arrives in a reserved row of the archetype; its values are still to be written. */
+/* Creates an entity in a reserved row of the archetype. The caller must still write its values. */
 static inline quern_entity quern__row_arrive(quern__storage *storage, quern__archetype *archetype,
                                              uintptr_t *out_location)
 {
@@ -418,16 +427,16 @@ static inline quern_entity quern__row_arrive(quern__storage *storage, quern__arc
     return entity;
 }
 
-/* A living entity leaves. */
+/* Removes a living entity. */
 void quern__row_leave(quern__storage *storage, quern_entity entity);
 
-/* An entity moves to `to`, a raw row just appended to the plan's target, with its new values. */
+/* Moves an entity, with its new values, to `to`, a raw row just appended to the plan's target. */
 void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
                      const quern__move_plan *plan, uintptr_t to);
 
-/* The hot half, for archetypes and plans without hooks. What it calls, if anything, it calls last: so the
- * callers, into which it is inlined, save no registers. Where somebody listens, all is done by one such
- * call. */
+/* The fast path, for archetypes and plans without hooks. Each function makes at most one call, as its last action.
+ * The callers that inline these functions therefore save no registers. If an archetype is watched, one such call
+ * does all the work. */
 
 static inline void *quern__row_value(quern__place place, quern__row row)
 {
@@ -439,7 +448,7 @@ static inline quern_entity *quern__row_handle(const quern__archetype *archetype,
     return (quern_entity *)(void *)(row.chunk + archetype->entities_offset_bytes) + row.index;
 }
 
-/* Appends a raw row that was not reserved. False when that needs another chunk than those held. */
+/* Appends a raw row without a reservation. Returns false if that would need a chunk beyond those held. */
 static inline bool quern__row_append(quern__archetype *archetype, quern__row *out_row)
 {
     quern__chunk_slot *slot = archetype->last_slot;
@@ -453,7 +462,7 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
     return true;
 }
 
-/* The entity, whose slot was just taken, stands in a raw row from now on. */
+/* Writes the handle of an entity whose slot was just taken into a raw row, and points its record there. */
 static inline void quern__row_place(quern__storage *storage, const quern__archetype *archetype,
                                     quern_entity entity, quern__row row)
 {
@@ -464,8 +473,8 @@ static inline void quern__row_place(quern__storage *storage, const quern__archet
     storage->structure_version++;
 }
 
-/* A new entity, for which there is a slot, arrives in a raw row of an archetype where nobody listens; its
- * values are still to be written. */
+/* Creates an entity in a raw row. Preconditions: a slot is available, and the archetype is not watched. The caller
+ * must still write the entity's values. */
 static inline quern_entity quern__row_arrive_new(quern__storage *storage, const quern__archetype *archetype,
                                                  quern__row row)
 {
@@ -475,11 +484,12 @@ static inline quern_entity quern__row_arrive_new(quern__storage *storage, const 
     return entity;
 }
 
-/* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last
- * thing that a call does. */
+/* Gives back chunks without rows, except those that may be retained. Returns QUERN_OK, so that callers can make it
+ * their last call. */
 quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archetype);
 
-/* The last chunk of an archetype has no rows any more: it goes back, or stays for the next row. */
+/* Removes the last chunk, which has no rows any more, from those with rows. The chunk is given back, or retained
+ * for later rows. */
 static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern__archetype *archetype)
 {
     const uint32_t left = --archetype->chunk_count;
@@ -488,10 +498,11 @@ static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern
     return may_stay ? QUERN_OK : quern__rows_trim(storage, archetype);
 }
 
-/* All values of one row of an archetype with hooks to another row, which is raw. */
+/* Moves all values of one row to a raw row, for an archetype with hooks. */
 void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source);
 
-/* The entity of a row stands in a raw one of the same archetype from now on. */
+/* Moves an entity's handle to a raw row of the same archetype and updates the location in its record. Does not move
+ * values. */
 static inline void quern__row_rehouse(quern__storage *storage, const quern__archetype *archetype,
                                       quern__row to, quern__row from)
 {
@@ -501,8 +512,8 @@ static inline void quern__row_rehouse(quern__storage *storage, const quern__arch
         quern__row_location(to);
 }
 
-/* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain and hears are
- * constants: whether it is, and whether somebody may listen. Returns QUERN_OK, as all of them do. */
+/* Fills the raw row `gap` by relocating the archetype's last row. `is_plain` (whether the archetype is plain) and
+ * `hears` (whether listeners are possible) must be compile-time constants. Always returns QUERN_OK. */
 QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
                                                        quern__row gap, bool is_plain, bool hears)
 {
@@ -548,13 +559,13 @@ QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, 
     return quern__row_close_gap(storage, archetype, gap, true, hears);
 }
 
-/* The two below, where somebody listens. */
+/* Perform quern__row_move_plain and quern__row_leave_plain for watched archetypes. */
 quern_result quern__row_move_heard(quern__storage *storage, quern__archetype *source, quern_entity entity,
                                    quern__record *record, const quern__edge *edge, quern__row to);
 quern_result quern__row_leave_heard(quern__storage *storage, quern__archetype *archetype,
                                     quern_entity entity, quern__record *record);
 
-/* As quern__row_move, from a source known already and along an edge. */
+/* Performs quern__row_move from a known source along an edge. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
                                                         quern_entity entity, quern__record *record,
                                                         const quern__edge *edge, quern__row to)
@@ -564,8 +575,8 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage,
     return quern__row_move_along(storage, source, entity, record, edge, to, false);
 }
 
-/* As quern__row_move, to a row that was reserved. Such moves come many at a time, and rows and gaps lie
- * anywhere: so what fills the gap is moved with the row. */
+/* Performs quern__row_move to a reserved row. Such moves occur in large numbers, with rows and gaps anywhere in
+ * memory. The row that fills the gap is therefore moved in the same copy loop. */
 static inline void quern__row_move_reserved(quern__storage *storage, quern_entity entity,
                                             quern__record *record, const quern__move_plan *plan)
 {
@@ -590,8 +601,8 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
     if (QUERN__UNLIKELY(last.index == 0)) quern__rows_drop_chunk(storage, source);
 }
 
-/* As quern__row_leave, from a plain archetype known already, and when the entity's generation ends no
- * stretch. */
+/* Performs quern__row_leave for a known plain archetype. Precondition: quern__record_ends_stretch is false for the
+ * record. */
 static inline quern_result quern__row_leave_plain(quern__storage *storage, quern__archetype *archetype,
                                                   quern_entity entity, quern__record *record)
 {

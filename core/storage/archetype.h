@@ -3,26 +3,26 @@
 #ifndef QUERN_CORE_STORAGE_ARCHETYPE_H
 #define QUERN_CORE_STORAGE_ARCHETYPE_H
 
-/* One archetype: all entities with exactly the same set of components, in chunks.
+/* One archetype: all entities with exactly the same set of components, stored in chunks.
  *
  *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
- *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
- *   slots[-1]                          no chunk, but full: who appends to the last slot need not ask
- *                                      whether there is one
- *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
- *   rows in all + reserved_count <= held_count * row_capacity
+ *   slots[chunk_count .. held_count)   chunks without rows, held for later rows
+ *   slots[-1]                          a sentinel without a chunk that counts as full: code that appends to the
+ *                                      last slot need not check whether one exists
+ *   row count of the archetype = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
+ *   row count of the archetype + reserved_count <= held_count * row_capacity
  *
- * The table of slots is what a pass walks: it never has to touch a chunk's header.
+ * A pass over the rows iterates over the table of slots and never has to read a chunk's header.
  *
- * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could. Chunks are aligned
- * to 16 KiB, so without that the first rows of many small archetypes would all fall on the same few sets of
- * the caches. Not i % 32: archetypes made one after the other have chunks one after the other, so that
- * colours would go in step with the addresses.
+ * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than the earliest possible offset. Chunks
+ * are aligned to 16 KiB, so without colours the first rows of many small archetypes would all map to the same few
+ * cache sets. The formula is not i % 32: archetypes created in succession have chunks at successive addresses, so
+ * those colours would be correlated with the addresses.
  *
- * From archetype 256 on there are 64 colours, all with the capacity of the last of them, for a capacity
- * that shrinks with the colour draws the later parts together again; and with every 512 archetypes another
- * part, column or handles, comes first. That costs up to a third of the rows in a chunk, but where
- * archetypes are that many, most hold few. */
+ * From archetype 256 on there are 64 colours. All of them have the capacity of the last colour, because a capacity
+ * that shrinks with the colour would move the later parts back to the same cache sets. In addition, every 512
+ * archetypes another part (a column or the handles) is placed first. This costs up to a third of the rows in a
+ * chunk, but in worlds with that many archetypes most of them hold few rows. */
 
 #include "core/base/array.h"
 #include "core/base/map.h"
@@ -36,34 +36,34 @@
 
 #include <quern/id.h>
 
-/* One component's array inside every chunk of the archetype. Tags have none. */
+/* Array of one component's values inside every chunk of the archetype. Tags have no column. */
 typedef struct quern__column {
     const quern__type *type;
     uint16_t component_index;
-    uint16_t offset_bytes; /* from the chunk; a multiple of 64 */
-    uint16_t size_bytes;   /* of one value */
+    uint16_t offset_bytes; /* offset from the chunk's address; a multiple of 64 */
+    uint16_t size_bytes;   /* size of one value */
 } quern__column;
 
-/* Where a component's values are in every chunk; offset 0: nowhere. What a random get needs, in one
- * word. */
+/* Position of a component's values in every chunk, in one word for random gets. Offset 0: the archetype has no such
+ * column. */
 typedef struct quern__place {
     uint16_t offset_bytes;
     uint16_t size_bytes;
 } quern__place;
 
-/* The way to the archetype with one component more or less: what a single call needs of its plan, which
- * is_plain (see move_plan.h). */
+/* Cached transition to the archetype with one component more or less: the data that a single call needs from the
+ * plan. The plan is_plain (see move_plan.h). */
 typedef struct quern__edge {
     uint64_t key; /* quern__edge_key; 0: no edge */
     struct quern__archetype *target;
     const quern__copy_word *carry;
-    uint32_t target_number; /* its number, at hand: the entity's next call waits for it */
-    quern__place added;     /* size 0 where the component is taken out, or is a tag */
+    uint32_t target_number; /* copy of target->number; the entity's next call depends on it */
+    quern__place
+        added; /* position of the added component; size 0 if the component is removed or is a tag */
 } quern__edge;
 
-/* Edges that are found at once. Each has its place by the component, so that it is looked for in one
- * place only; where two share one, the later stands there, and the earlier is found again by
- * quern__plan_recall. */
+/* Number of cached edges. The component determines the only entry in which an edge is stored and looked up. If two
+ * edges share an entry, the later one replaces the earlier one, which quern__plan_recall finds again. */
 enum { QUERN__EDGE_PLACES = 4 };
 
 typedef struct quern__chunk_slot {
@@ -71,69 +71,76 @@ typedef struct quern__chunk_slot {
     uint32_t row_count;
 } quern__chunk_slot;
 
-/* The first line is what a query touches of an archetype with one chunk, the second and the third what
- * single rows that come and go touch besides. */
+/* The first cache line holds the data that a query reads of an archetype with one chunk. The second and third line
+ * hold the data that adding and removing single rows also needs. */
 typedef struct quern__archetype {
-    quern__chunk_slot *slots; /* first_slots + 1, until there are more */
+    quern__chunk_slot *slots; /* table of chunks; first_slots + 1 until more slots are needed */
     quern__chunk_slot first_slots[2];
     quern__chunk_slot *last_slot; /* slots + chunk_count - 1 */
     uint32_t chunk_count;
-    uint32_t row_capacity; /* of one chunk */
+    uint32_t row_capacity; /* rows per chunk */
     uint32_t entities_offset_bytes;
-    uint32_t number;          /* by which records know it; when it is gone, another's */
-    uint32_t column_of_count; /* components from here on are absent */
+    uint32_t
+        number; /* number used by entity records; reused for another archetype after this one is removed */
+    uint32_t
+        column_of_count; /* length of column_of and places; component indices from here on are absent */
     uint32_t column_count;
     uint32_t held_count;
-    uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
+    uint32_t reserved_count; /* rows reserved for later appends; 0 between structural changes */
 
-    quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
+    quern__copy_word *relocation; /* copy program from row to row; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_PLACES];
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool is_quick;    /* is_plain, and no listener needs room for rows that leave */
-    bool has_destroy; /* some type has such a hook */
-    bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
-    bool is_removed;  /* about to be taken out: see core/calls/reclaim.c */
-    bool is_watched;  /* verbs have to call versions, departures, planes or listeners */
-    bool has_handles; /* a component that users give values to has entity fields */
+    bool has_destroy; /* some type has a destroy hook */
+    bool is_spare;    /* has no rows and is listed among those that may retain a chunk: see storage.h */
+    bool is_removed;  /* about to be removed: see core/calls/reclaim.c */
+    bool is_watched;  /* verbs have to notify versions, move counts, row bits or listeners */
+    bool has_handles; /* some component whose values users set has entity fields */
     quern__versions versions;
-    quern__row_versions *row_versions; /* only with versions; NULL: no component has row_changes */
-    quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
-    quern__planes *planes;         /* NULL: there are none */
+    quern__row_versions
+        *row_versions; /* NULL if no component has row_changes; otherwise versions exist too */
+    quern__departures
+        *departures; /* the storage's move counts while a reader counts moves of a component; else NULL */
+    quern__planes *planes; /* row bits; NULL if the archetype has none */
 
     quern__column *columns;      /* ascending by component */
-    uint16_t *component_indices; /* tags too; ascending */
-    uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
+    uint16_t *component_indices; /* including tags; ascending */
+    uint8_t *column_of; /* by component index: a column index, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t component_count;
     uint32_t slot_capacity;
     quern__map plans; /* to other archetypes: see storage.h */
     uint64_t set_hash;
-    uint32_t index;       /* in the order of archetypes; another one when earlier ones are gone */
-    uint32_t made_index;  /* decides the layout of chunks: the index when it was made, so never below index;
-                             a history or an archive may give an archetype that of another world */
-    uint64_t identity;    /* which no other archetype of the world has or had; a history may give it back */
-    uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/calls/reclaim.c */
-    struct quern__move_plan *incoming;   /* plans of others that lead here */
-    quern__row_listener *first_listener; /* what rooms above storage want to hear; NULL: nothing */
+    uint32_t index; /* position in the order of archetypes; changes when earlier archetypes are removed */
+    uint32_t
+        made_index; /* determines the layout of chunks: the index at creation, so never below index; a history or an archive may set that of an archetype of another world */
+    uint64_t
+        identity; /* unique over all present and past archetypes of the world; a history may restore it */
+    uint64_t
+        empty_since; /* first sync point that found the archetype without rows; 0 if none: see core/calls/reclaim.c */
+    struct quern__move_plan
+        *incoming; /* list of plans of other archetypes whose target is this archetype */
+    quern__row_listener *first_listener; /* listeners of rooms above storage; NULL if none */
     struct quern__archetype *next_same_hash;
-    quern__place places[]; /* by component index, as column_of */
+    quern__place places[]; /* by component index, like column_of */
 } quern__archetype;
 
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
-/* Creates an archetype without chunks for a sorted set of components. made_index decides the layout of its
- * chunks; the index is set by quern__storage_link. It keeps change versions if some component is filtered.
- * Errors: COMPONENT_TOO_LARGE (a row does not fit a chunk), OUT_OF_MEMORY. */
+/* Creates an archetype without chunks for a sorted set of components. made_index determines the layout of its
+ * chunks; quern__storage_link sets the index. The archetype keeps change versions if some component is filtered.
+ * Errors: COMPONENT_TOO_LARGE (a row does not fit in a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
                                      uint32_t made_index, const uint64_t *clock,
                                      quern__archetype **out_archetype);
 
-/* Keeps change versions from now on. Errors: OUT_OF_MEMORY. */
+/* Starts keeping change versions. Errors: OUT_OF_MEMORY. */
 quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator,
                                     const quern__components *components);
 
-/* Keeps a plane from now on, which it must not have yet. Errors: OUT_OF_MEMORY. */
+/* Adds a plane of row bits. Precondition: the archetype lacks this plane. Errors: OUT_OF_MEMORY. */
 quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern_allocator *allocator,
                                         quern__plane plane);
 void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
@@ -146,23 +153,23 @@ static inline void quern__archetype_note_watched(quern__archetype *archetype)
                             archetype->planes != NULL || archetype->first_listener != NULL;
 }
 
-/* The chunk bytes that a column takes. */
+/* Returns the size of a column in a chunk, in bytes, including padding. */
 static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
 {
     return quern__align_up((size_t)rows * value_bytes, QUERN__PART_ALIGNMENT_BYTES);
 }
 
-/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the
+/* Returns the size of a chunk's contents in bytes. `columns_bytes`: the sum of quern__column_bytes over the
  * columns. */
 static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
 {
     return QUERN__CHUNK_HEADER_BYTES + columns_bytes + quern__column_bytes(sizeof(quern_entity), rows);
 }
 
-/* Releases the archetype but neither its chunks (they go with their slabs) nor the values in them. */
+/* Releases the archetype, but neither its chunks (they are released with their slabs) nor the values in them. */
 void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator);
 
-/* Destroys every value that has a destroy hook. */
+/* Destroys all values of types with a destroy hook. */
 void quern__archetype_destroy_values(quern__archetype *archetype);
 
 static inline uint64_t quern__archetype_row_count(const quern__archetype *archetype)
@@ -172,7 +179,7 @@ static inline uint64_t quern__archetype_row_count(const quern__archetype *archet
     return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
 }
 
-/* A row, counted over all chunks. */
+/* Returns the location of a row. `row`: its index over all chunks. */
 static inline uintptr_t quern__archetype_location(const quern__archetype *archetype, uint32_t row)
 {
     return quern__location_make(archetype->slots[row / archetype->row_capacity].chunk,
@@ -185,7 +192,7 @@ static inline uint32_t quern__archetype_column(const quern__archetype *archetype
                                                         : (uint32_t)QUERN__COLUMN_NONE;
 }
 
-/* Offset 0 where the archetype has no such column. */
+/* Returns the position of a component's values; offset 0 if the archetype has no such column. */
 static inline quern__place quern__archetype_place(const quern__archetype *archetype,
                                                   uint32_t component_index)
 {
@@ -198,7 +205,8 @@ static inline bool quern__archetype_has(const quern__archetype *archetype, uint3
     return quern__archetype_column(archetype, component_index) != QUERN__COLUMN_NONE;
 }
 
-/* Where the version of a component that the archetype has stands among those of a chunk. */
+/* Returns the index of a component's version among the versions of a chunk. Precondition: the archetype has the
+ * component. */
 static inline uint32_t quern__archetype_version_index(const quern__archetype *archetype,
                                                       uint32_t component_index)
 {
@@ -210,7 +218,7 @@ static inline uint32_t quern__archetype_version_index(const quern__archetype *ar
     return index;
 }
 
-/* Whether the entity in a row has the component, and has it enabled. */
+/* Whether the entity in a row has the component, and the component is enabled. */
 static inline bool quern__row_is_enabled(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {
@@ -231,8 +239,8 @@ static inline void *quern__column_value(const quern__column *column, const quern
     return (char *)(uintptr_t)chunk + column->offset_bytes + (size_t)row * column->size_bytes;
 }
 
-/* Compared as a whole, so that it tells a component of this world from others, and adding from removing, at
- * once. Never 0, not even for the null component. */
+/* Returns the key of an edge. A single comparison of keys distinguishes the component from those of other worlds,
+ * and adding from removing. The key is never 0, even for the null component. */
 static inline uint64_t quern__edge_key(quern_component component, bool adds)
 {
     return (adds ? 1ull : 2ull) << 32 | component.bits;
@@ -243,7 +251,7 @@ static inline quern_component quern__edge_component(uint64_t key)
     return (quern_component){(uint32_t)key};
 }
 
-/* Where the edge stands, if it does. */
+/* Returns the only entry that can hold the edge with this key. */
 static inline quern__edge *quern__archetype_edge(quern__archetype *archetype, uint64_t key)
 {
     return &archetype->edges[key % QUERN__EDGE_PLACES];
@@ -251,18 +259,18 @@ static inline quern__edge *quern__archetype_edge(quern__archetype *archetype, ui
 
 /* ----------------------------------------------------------------------------------- room for rows */
 
-/* The part of quern__archetype_reserve that needs more chunks. */
+/* Implements the case of quern__archetype_reserve that needs more chunks. */
 quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
                                              const quern_allocator *allocator, uint32_t count);
 
-/* Rows that can be promised without another chunk. */
+/* Returns the number of rows that can be reserved without another chunk. */
 static inline uint64_t quern__archetype_available_count(const quern__archetype *archetype)
 {
     return (uint64_t)archetype->held_count * archetype->row_capacity -
            quern__archetype_row_count(archetype) - archetype->reserved_count;
 }
 
-/* Promises room for `count` more appends. On failure nothing is held that was not before. */
+/* Reserves room for `count` more appends. On failure nothing is reserved. */
 static inline quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
                                                     const quern_allocator *allocator, uint32_t count)
 {
@@ -272,11 +280,11 @@ static inline quern_result quern__archetype_reserve(quern__archetype *archetype,
     return QUERN_OK;
 }
 
-/* Gives chunks without rows back, but for those promised and a few that are kept for the next rows. */
+/* Gives back chunks without rows, except those needed for reserved rows and a few that are retained for later rows. */
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator);
 
-/* Gives back every chunk without rows. */
+/* Gives back all chunks without rows. */
 void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
                                  const quern_allocator *allocator);
 

@@ -227,7 +227,7 @@ static inline quern_result quern__row_leaving_reserve(quern__storage *storage,
 /* Cancels all row reservations of an archetype, for a change that will not be made. */
 void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype);
 
-/* -------------------------------------------------------------------------- runs: the four verbs */
+/* ------------------------------------------------------------- row ranges: verbs that change entities */
 
 /* Places new entities in raw rows. `handles`: `count` handles from quern__slots_take. */
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
@@ -531,7 +531,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
     return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
-/* hears is a constant. */
+/* `hears` (whether the move is reported to listeners) must be a compile-time constant. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_along(quern__storage *storage, quern__archetype *source,
                                                         quern_entity entity, quern__record *record,
                                                         const quern__edge *edge, quern__row to, bool hears)
@@ -547,7 +547,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_along(quern__storage *storage,
     return quern__row_close_gap(storage, source, from, true, hears);
 }
 
-/* hears is a constant. */
+/* `hears` (whether the move is reported to listeners) must be a compile-time constant. */
 QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, quern__archetype *archetype,
                                                        quern_entity entity, quern__record *record,
                                                        bool hears)

@@ -14,7 +14,7 @@ static bool is_before(const quern__copy *a, const quern__copy *b)
     return stays_behind(a) != stays_behind(b) ? stays_behind(b) : a->size_bytes < b->size_bytes;
 }
 
-/* Those that stay behind last. */
+/* Sorts by value size, with the columns that the target lacks at the end. */
 static void sort_by_size(quern__copy *copies, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -26,9 +26,9 @@ static void sort_by_size(quern__copy *copies, uint32_t count)
     }
 }
 
-/* A plan while it is written, or only counted. */
+/* Output state while a plan is written, or while its words are only counted. */
 typedef struct plan_writer {
-    quern__copy_word *out; /* or NULL */
+    quern__copy_word *out; /* NULL: words are only counted */
     uint32_t count;
 } plan_writer;
 
@@ -38,14 +38,14 @@ static void put(plan_writer *to, quern__copy_word word)
     to->count++;
 }
 
-/* Columns of one size. */
+/* Consecutive columns with equal value sizes. */
 typedef struct column_run {
     const quern__copy *copies;
     uint32_t count;
 } column_run;
 
-/* The part of the values that begins at this byte, in as many steps of that size as fit. Returns
- * where it ends. */
+/* Writes a group that copies the values from byte `begin_bytes` on, in as many steps of `step_bytes` as fit. Writes
+ * nothing if no step fits. Returns the offset of the first byte that the group does not copy. */
 static uint32_t put_steps(plan_writer *to, const column_run *run, uint32_t begin_bytes, uint32_t step_bytes)
 {
     const uint32_t step_count = (run->copies->size_bytes - begin_bytes) / step_bytes;
@@ -84,7 +84,7 @@ static void put_part(plan_writer *to, const quern__copy *copies, uint32_t count)
     put(to, (quern__copy_word){.group = {.step_count = 0}});
 }
 
-/* Returns the number of words; out may be NULL. */
+/* Writes the plan to `out`, or only counts its words if `out` is NULL. Returns the number of words. */
 static uint32_t write_plan(const quern__copy *copies, uint32_t count, quern__copy_word *out)
 {
     plan_writer writer = {.out = out};

@@ -3,22 +3,22 @@
 #ifndef QUERN_CORE_STORAGE_COPY_H
 #define QUERN_CORE_STORAGE_COPY_H
 
-/* Copy plans: how the values of one row, plain bytes, come to another row. A plan is compiled beforehand,
- * into steps of a register or two. Steps of columns whose values have the same size stand together, so that
- * the way from a column's start to the row is worked out once for them.
+/* Copy plans: instructions that copy the values of one row, all plain bytes, to another row. A plan is compiled in
+ * advance into steps that fit one or two registers. Steps of columns with equal value sizes form a group, so that
+ * the distance from a column's start to the row is computed once per group.
  *
- *   copy plan:  group, its steps, group, its steps, ..., group of 0 steps,  what comes to the other row
- *               group, its steps, ..., group of 0 steps                     what stays behind
+ *   copy plan:  group, its steps, group, its steps, ..., group of 0 steps,  columns that both archetypes have
+ *               group, its steps, ..., group of 0 steps                     columns that only the source has
  *
- * A row that leaves its archetype is a gap, which the archetype's last row fills. That is done on the way:
- * each step of the plan takes a piece of the row that leaves to its target, and the same piece of the last
- * row to where it was. So the plan knows what stays behind, too, and is read once.
+ * A row that leaves its archetype leaves a gap, which the archetype's last row fills. The same pass fills the gap:
+ * each step copies a piece of the leaving row to the target, then the same piece of the last row into the gap. For
+ * this reason the plan also lists the columns that only the source has, and one reading of the plan is enough.
  *
- * Nothing here calls a function: what it is inlined into need not save registers. */
+ * The inline functions call no other function, so that a function that inlines them need not save registers. */
 
 #include "core/storage/chunk.h"
 
-/* A location taken apart. */
+/* A row's location, split into chunk address and row index. */
 typedef struct quern__row {
     char *chunk;
     size_t index;
@@ -34,37 +34,37 @@ static inline uintptr_t quern__row_location(quern__row row)
     return (uintptr_t)row.chunk | row.index;
 }
 
-/* What fits a byte; larger values are better copied by memcpy. */
+/* Largest value size in a copy plan: the size must fit a byte. memcpy copies larger values faster. */
 enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
 
-/* What a copy plan is compiled from: one column. */
+/* One column: the input for compiling a copy plan. */
 typedef struct quern__copy {
-    uint16_t source_offset_bytes; /* from the chunk */
-    uint16_t target_offset_bytes; /* 0: it stays behind */
+    uint16_t source_offset_bytes; /* of the column, from the start of the chunk */
+    uint16_t target_offset_bytes; /* same for the target; 0: the target lacks the column */
     uint16_t size_bytes;          /* of one value; at most QUERN__COPY_MAX_BYTES */
 } quern__copy;
 
 /* One word of a copy plan. */
 typedef union quern__copy_word {
     struct {
-        uint8_t value_bytes; /* of the columns */
-        uint8_t step_bytes;  /* 16, 12, 8, 4 or 1 */
-        uint16_t step_count; /* that follow; 0: the end */
+        uint8_t value_bytes; /* size of one value in each column of the group */
+        uint8_t step_bytes;  /* bytes copied per step: 16, 12, 8, 4 or 1 */
+        uint16_t step_count; /* number of step words that follow; 0: end of this half of the plan */
     } group;
     struct {
         uint16_t source_offset_bytes, target_offset_bytes;
     } step;
 } quern__copy_word;
 
-/* The copy plan for some columns, or NULL when there is no memory. Sorts the copies. */
+/* Compiles a copy plan for `count` columns. Sorts `copies` in place. Returns NULL if out of memory. */
 quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__copy *copies,
                                       uint32_t count);
 
-/* NULL is allowed. */
+/* Frees a copy plan. `plan` may be NULL. */
 void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan);
 
-/* Copies a value of any size; the places do not overlap. Sizes that three and four numbers have come
- * first. */
+/* Copies a value of any size. The memory areas must not overlap. The common sizes of three and four 32-bit numbers
+ * are tested first. */
 static inline void quern__copy_value(char *target, const char *source, size_t size_bytes)
 {
     if (size_bytes == 12) {
@@ -95,7 +95,7 @@ static inline void quern__copy_value(char *target, const char *source, size_t si
     if (size_bytes & 1) *target = *source;
 }
 
-/* 4 to 16 bytes, in steps of 4. */
+/* Copies 4, 8, 12 or 16 bytes in steps of 4. */
 static inline void quern__copy_few_words(char *target, const char *source, size_t size_bytes)
 {
     memcpy(target, source, 4);
@@ -107,8 +107,9 @@ static inline void quern__copy_few_words(char *target, const char *source, size_
     memcpy(target + 12, source + 12, 4);
 }
 
-/* The same for a value that its owner has just written. Steps are no longer than the numbers that such
- * values most often consist of: a load that spans two stores waits until both have reached the cache. */
+/* Copies a value of any size that the caller has just written. The memory areas must not overlap. Values of up to 16
+ * bytes are copied in steps of 4 bytes, the size of the numbers that most values consist of: a load that spans two
+ * recent stores stalls until both stores have reached the cache. */
 static inline void quern__copy_new_value(char *target, const char *source, size_t size_bytes)
 {
     if (QUERN__UNLIKELY(size_bytes > 16 || size_bytes % 4 != 0))
@@ -117,8 +118,8 @@ static inline void quern__copy_new_value(char *target, const char *source, size_
         quern__copy_few_words(target, source, size_bytes);
 }
 
-/* The steps of one group. to and from: where the row would be in a column at offset 0; step_bytes
- * is a constant. */
+/* Executes the steps of one group. `to` and `from`: addresses that the rows would have in a column at offset 0.
+ * `step_bytes` must be a compile-time constant. */
 static inline void quern__copy_steps(const quern__copy_word *word, const quern__copy_word *end, char *to,
                                      const char *from, size_t step_bytes)
 {
@@ -127,7 +128,7 @@ static inline void quern__copy_steps(const quern__copy_word *word, const quern__
     while (++word < end);
 }
 
-/* Carries out a copy plan. */
+/* Executes the first half of a copy plan: copies the source row to the target row. */
 static inline void quern__copy_row(const quern__copy_word *plan, quern__row target, quern__row source)
 {
     for (const quern__copy_word *group = plan, *end; group->group.step_count > 0; group = end) {
@@ -156,7 +157,7 @@ static inline void quern__copy_row(const quern__copy_word *plan, quern__row targ
 
 typedef uint64_t quern__sixteen_bytes __attribute__((vector_size(16)));
 
-/* A register of what leaves, and one of the last row. */
+/* Copies one register of the leaving row from `gap` to `to`, and one register of the last row into the gap. */
 #define QUERN__MOVE_REGISTER(type, to, gap, last) \
     do {                                          \
         type leaving, coming;                     \
@@ -166,7 +167,8 @@ typedef uint64_t quern__sixteen_bytes __attribute__((vector_size(16)));
         memcpy(gap, &coming, sizeof coming);      \
     } while (0)
 
-/* step_bytes is a constant. */
+/* Moves one piece of the leaving row from `gap` to `to` and fills the gap from `last`. `step_bytes` must be a
+ * compile-time constant. */
 QUERN__ALWAYS_INLINE void quern__move_piece(char *to, char *gap, const char *last, size_t step_bytes)
 {
     if (step_bytes == 16) QUERN__MOVE_REGISTER(quern__sixteen_bytes, to, gap, last);
@@ -176,7 +178,8 @@ QUERN__ALWAYS_INLINE void quern__move_piece(char *to, char *gap, const char *las
     if (step_bytes == 1) QUERN__MOVE_REGISTER(char, to, gap, last);
 }
 
-/* As quern__copy_steps. */
+/* Executes the steps of one group for a leaving row. `to`, `gap` and `last`: addresses that the rows would have in a
+ * column at offset 0. `step_bytes` must be a compile-time constant. */
 QUERN__ALWAYS_INLINE void quern__move_steps(const quern__copy_word *word, const quern__copy_word *end,
                                             char *to, char *gap, const char *last, size_t step_bytes)
 {
@@ -187,7 +190,8 @@ QUERN__ALWAYS_INLINE void quern__move_steps(const quern__copy_word *word, const 
     } while (++word < end);
 }
 
-/* Carries out a copy plan for a row that leaves, and fills the gap with the last row, which is another. */
+/* Executes a copy plan for a leaving row: copies the row at `gap` to `target` and fills the gap with the last row.
+ * `gap` and `last` must be different rows. */
 QUERN__ALWAYS_INLINE void quern__move_row(const quern__copy_word *plan, quern__row target, quern__row gap,
                                           quern__row last)
 {

@@ -3,41 +3,44 @@
 #ifndef QUERN_CORE_STORAGE_DEPARTURES_H
 #define QUERN_CORE_STORAGE_DEPARTURES_H
 
-/* Departures: how often rows have left each chunk, by the number of the chunk. Who has noted the address of
- * a value may use it again as long as the count is the same: rows that came meanwhile did not take its
- * place. Counted only while somebody asks, and only for archetypes with a component that somebody asks for;
- * for the others a change costs a look at a NULL.
+/* Move counts: per chunk number, how often rows have left the chunk. A reader that cached a value's address may reuse
+ * the address while the count is unchanged: rows added since then did not replace the value's row. Counts are
+ * maintained only while a reader is registered, and only for archetypes with a component that some reader reads; in
+ * other archetypes a structural change only tests a pointer for NULL.
  *
- * A number stays with the place of a chunk in the list of slabs. What is there may change: the chunk may
- * come to another archetype, and the slab may be given back and another one come. But all rows left first,
- * and counts never begin again. So no count that was noted comes back.
+ * A chunk number identifies a position in the list of slabs. The chunk at that position may be given to another
+ * archetype, and its slab may be freed and replaced. But all rows leave the chunk first, and a count is never
+ * reset while readers exist. Therefore no cached count recurs.
  *
- *   counts[number]   for all chunks of all slabs, while there are readers */
+ *   counts[number]   for all chunks of all slabs, while readers exist */
 
 #include "core/base/base_internal.h"
 
 #include <quern/getter.h>
 
 typedef struct quern__departures {
-    uint64_t *counts;  /* NULL: not kept */
-    uint32_t capacity; /* chunks */
+    uint64_t *counts;  /* by chunk number; NULL while no reader is registered */
+    uint32_t capacity; /* length of `counts`, in chunks */
     quern_getter *first_reader;
 } quern__departures;
 
-/* Counts are kept from now on, for so many chunks, and the reader is told where they are. False, with
- * nothing changed, when there is no memory. */
+/* Registers a reader and stores the address of the counts in it. The first reader allocates counts for `chunk_count`
+ * chunks. Returns false and changes nothing if out of memory. */
 bool quern__departures_start(quern__departures *departures, const quern_allocator *allocator,
                              uint32_t chunk_count, quern_getter *reader);
+/* Unregisters a reader. The last reader frees the counts. */
 void quern__departures_stop(quern__departures *departures, const quern_allocator *allocator,
                             quern_getter *reader);
 
-/* Room for more chunks, if counts are kept. False, with nothing changed, when there is no memory. */
+/* Reserves counts for `chunk_count` chunks and updates the address in each reader. Does nothing without readers.
+ * Returns false and changes nothing if out of memory. */
 bool quern__departures_grow(quern__departures *departures, const quern_allocator *allocator,
                             uint32_t chunk_count);
 
-/* Some rows have left, or are about to. Several threads may note departures from one chunk at the same
- * time, and one that gets lost among them does no harm: every one of them writes more than was there before
- * they began. Relaxed: nobody reads while rows leave, and who reads has waited for these threads. */
+/* Increments the count of a chunk that rows have left or are about to leave. Several threads may do this for one chunk
+ * at the same time. Lost increments are harmless: each thread stores a larger count than the one before they began.
+ * The load and the store are relaxed: no reader reads counts while rows leave, and readers wait for these threads
+ * first. */
 static inline void quern__departures_note(quern__departures *departures, uint32_t chunk_number)
 {
     uint64_t *count = &departures->counts[chunk_number];

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/field.h"
 
-/* Through memcpy: fields need not be aligned. */
+/* Uses memcpy because fields need not be aligned. */
 uint64_t quern__field_load(quern_field_type type, const char *at)
 {
     uint8_t b8 = 0;
@@ -75,11 +75,12 @@ static bool is_floating(quern_field_type type)
     return type == QUERN_FIELD_F32 || type == QUERN_FIELD_F64;
 }
 
-/* A finite number that no float can be is out of range; what no number is, and the infinities, are the same
- * in both. */
+/* Converts to the bits of the nearest F32. Returns false for a finite number beyond the range of F32. NaN and the
+ * infinities stay NaN and infinities. */
 static bool to_f32(double real, uint64_t *out_bits)
 {
-    const double most = 0x1.fffffefffffffp127; /* from the next on, the nearest float is infinite */
+    const double most =
+        0x1.fffffefffffffp127; /* from the next larger double on, the nearest float is infinite */
     const bool is_finite = real - real == 0;
     if (is_finite && (real > most || real < -most)) return false;
     const float value = (float)real;
@@ -89,7 +90,8 @@ static bool to_f32(double real, uint64_t *out_bits)
     return true;
 }
 
-/* The bounds are doubles; what is compared with them may be no number. */
+/* Truncates to an I64 if the number is at most -1, otherwise to a U64. Returns false if the result is out of range. The
+ * bounds are exact doubles. The comparison with 2^64 is negated so that it also rejects NaN. */
 static bool whole_of(double real, uint64_t *out_bits, bool *out_is_negative)
 {
     *out_is_negative = real <= -1;
@@ -98,7 +100,7 @@ static bool whole_of(double real, uint64_t *out_bits, bool *out_is_negative)
     return true;
 }
 
-/* Not through a double, which rounds a first time what a float rounds a second time. */
+/* Converts an integer to the bits of the nearest F32. An intermediate double would round twice. */
 static uint64_t f32_of_integer(quern_field_type from, uint64_t bits)
 {
     const float value = from == QUERN_FIELD_U64 ? (float)bits : (float)(int64_t)bits;
@@ -120,7 +122,7 @@ static bool to_integer(quern_field_type from, uint64_t bits, quern_field_type to
 
 bool quern__field_convert(quern_field_type from, uint64_t bits, quern_field_type to, uint64_t *out_bits)
 {
-    /* what was made up may have bools with other bits */
+    /* fabricated data may contain bools with bytes other than 0 and 1 */
     if (from == QUERN_FIELD_BOOL) bits = bits != 0;
     const double real = quern__field_real(from, bits);
     switch (to) {

@@ -3,16 +3,17 @@
 #ifndef QUERN_CORE_STORAGE_LIMIT_H
 #define QUERN_CORE_STORAGE_LIMIT_H
 
-/* A limit to the entities that count, by what else they have. */
+/* A filter on archetypes: at most one component that entities must have, and at most one that they must lack. */
 
 #include "core/storage/archetype.h"
 
 enum { QUERN__NO_LIMIT = QUERN_MAX_COMPONENTS };
 
 typedef struct quern__limit {
-    uint16_t with, without; /* indices of components, or QUERN__NO_LIMIT */
+    uint16_t with, without; /* indices of the required and the excluded component; QUERN__NO_LIMIT: none */
 } quern__limit;
 
+/* Returns whether an archetype's entities pass the filter. */
 static inline bool quern__limit_holds(quern__limit limit, const quern__archetype *archetype)
 {
     return (limit.with == QUERN__NO_LIMIT || quern__archetype_has(archetype, limit.with)) &&

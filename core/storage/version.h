@@ -3,43 +3,45 @@
 #ifndef QUERN_CORE_STORAGE_VERSION_H
 #define QUERN_CORE_STORAGE_VERSION_H
 
-/* Change versions: when the rows of a chunk, and each component in it, last changed. Only archetypes that
- * some `changed` filter looks at keep them; for the others, writing costs a look at a NULL. Those of single
- * rows are in core/storage/row_versions.h.
+/* Change versions of chunks: the time when the rows of a chunk, and each component in it, last changed. Only
+ * archetypes that some `changed` filter reads keep them; in other archetypes a write only tests a pointer for NULL.
+ * core/storage/row_versions.h keeps the versions of single rows.
  *
- * Time is the storage's clock, which only grows. A filter remembers the time of its last look; what has a
- * later version is new to it.
+ * Times are values of the storage's clock, which never decreases. A filter stores the time of its last check;
+ * everything with a later version is new to it.
  *
- *   items[slot * stride]          rows came to the chunk, or moved in it: all components count as changed
+ *   items[slot * stride]          rows were added to the chunk or moved in it: all components count as changed
  *   items[slot * stride + i]      the component of version index i was written, enabled or disabled: first
  *                                 the columns in their order, then the tags
  *                                 (quern__archetype_version_index)
  *
- * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync
- * point, where several threads may bring rows to one chunk and all write the same; hence the atomic store.
- * The others also by systems, each the columns that it may write, in the chunk that its job owns; and by
- * getters of several threads, which may write different rows of one chunk and all write the same. */
+ * The row version, items[slot * stride], is written where rows change (core/storage/change.h): by the thread that owns
+ * the world, or at a sync point. There several threads may add rows to one chunk and all store the same value; the
+ * store is therefore atomic. Component versions are also written by systems, each for the columns that it may write in
+ * the chunk that its job owns. Getters of several threads may write different rows of one chunk; they all store the
+ * same version. */
 
 #include "core/base/base_internal.h"
 
 typedef struct quern__versions {
-    uint64_t *items; /* NULL: not kept */
+    uint64_t *items; /* slot_capacity * stride; NULL: no versions are kept */
     uint32_t slot_capacity, stride;
-    const uint64_t *clock;
+    const uint64_t *clock; /* of the storage */
 } quern__versions;
 
-/* Starts to keep versions for that many slots, all of them now. stride: of a slot, with that of its rows.
- * False when there is no memory. */
+/* Starts to keep versions for `slot_capacity` slots, all set to the current time. `stride`: versions per slot,
+ * including the row version. Returns false if out of memory. */
 bool quern__versions_start(quern__versions *versions, const quern_allocator *allocator,
                            uint32_t slot_capacity, uint32_t stride);
 
-/* Room for more slots, if they are kept. False, with nothing changed, when there is no memory. */
+/* Reserves versions for `slot_capacity` slots. Does nothing if no versions are kept. Returns false and changes nothing
+ * if out of memory. */
 bool quern__versions_grow(quern__versions *versions, const quern_allocator *allocator,
                           uint32_t slot_capacity);
 
 void quern__versions_release(quern__versions *versions, const quern_allocator *allocator);
 
-/* The versions of one chunk, or NULL. */
+/* Returns the versions of one chunk, or NULL if no versions are kept. */
 static inline uint64_t *quern__versions_of(const quern__versions *versions, uint32_t slot)
 {
     return versions->items != NULL ? versions->items + (size_t)slot * versions->stride : NULL;
@@ -47,7 +49,7 @@ static inline uint64_t *quern__versions_of(const quern__versions *versions, uint
 
 static inline void quern__versions_note_rows(const quern__versions *versions, uint32_t slot)
 {
-    /* relaxed: read after the threads have been waited for */
+    /* relaxed: readers wait for the writing threads before they read */
     if (QUERN__UNLIKELY(versions->items != NULL))
         __atomic_store_n(quern__versions_of(versions, slot), *versions->clock, __ATOMIC_RELAXED);
 }
@@ -55,14 +57,14 @@ static inline void quern__versions_note_rows(const quern__versions *versions, ui
 static inline void quern__versions_note(const quern__versions *versions, uint32_t slot,
                                         uint32_t version_index)
 {
-    /* relaxed: as above */
+    /* relaxed: readers wait for the writing threads before they read */
     if (QUERN__UNLIKELY(versions->items != NULL))
         __atomic_store_n(quern__versions_of(versions, slot) + version_index, *versions->clock,
                          __ATOMIC_RELAXED);
 }
 
-/* The first of them, from number `from` on, that is later than base; or count. Looks at eight together,
- * which most compilers turn into wide instructions. */
+/* Returns the index of the first version later than `base`, from index `from` on, or `count` if there is none. Tests
+ * eight versions at a time, which most compilers turn into SIMD instructions. */
 static inline size_t quern__versions_find_later(const uint64_t *versions, size_t from, size_t count,
                                                 uint64_t base)
 {

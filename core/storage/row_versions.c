@@ -6,7 +6,7 @@ enum { ROW_VERSION_ALIGNMENT_BYTES = 64 };
 
 /* ------------------------------------------------------------------------------------------- room */
 
-/* Of all but the versions: the structure, its lanes and offsets. */
+/* Size of the allocation that holds the structure, its lanes and offsets, but not the versions. */
 static size_t head_bytes(uint32_t lane_count, uint32_t version_count)
 {
     return sizeof(quern__row_versions) + lane_count * sizeof(quern__row_lane) +
@@ -59,7 +59,8 @@ void quern__row_versions_release(quern__row_versions *versions, const quern_allo
                    ROW_VERSION_ALIGNMENT_BYTES);
 }
 
-/* As many slots as fit stay as they are. */
+/* Changes the capacity and keeps the versions of as many slots as fit. Returns false and changes nothing if out of
+ * memory. */
 static bool resize(quern__row_versions *versions, const quern_allocator *allocator, uint32_t slot_capacity)
 {
     quern__row_versions resized = *versions;

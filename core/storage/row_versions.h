@@ -3,33 +3,32 @@
 #ifndef QUERN_CORE_STORAGE_ROW_VERSIONS_H
 #define QUERN_CORE_STORAGE_ROW_VERSIONS_H
 
-/* Change versions of single rows: when the component of the entity there last changed. Components that are
- * registered with row_changes have a lane in each of their archetypes that keeps change versions of chunks
- * (core/storage/version.h); other archetypes have none, and share one look with all that listens to
- * changes.
+/* Change versions of single rows: the time when a component of the row's entity last changed. A component registered
+ * with row_changes has a lane in each of its archetypes that keeps change versions of chunks
+ * (core/storage/version.h). Other archetypes have no lanes; there, one test shared by all change listeners skips them.
  *
  *   per slot:   | lane | lane | ...              in the order of components
- *   per lane:   | version | version | ...        of each row that the chunk has room for
+ *   per lane:   | version | version | ...        one per row of the chunk's capacity
  *
- * Versions follow their rows by whatever way they move; what a row gets anew with a component is new.
+ * A version moves with its row. A component that is added to a row has the current time as its version.
  *
- * Invariant (checked by quern_world_validate): no row has a later version than its chunk has for the
- * component, or for its rows. So who finds nothing new in the versions of the chunk need not look at rows.
+ * Invariant (checked by quern_world_validate): the version of a row is no later than the later of its chunk's component
+ * version and row version. Therefore a reader that finds no new version in the chunk can skip its rows.
  *
- * Threads. Who may write the value in a row, or moves the row, writes its version, and nobody else reads or
- * writes that one meanwhile. Versions of raw rows mean nothing. */
+ * Threads: the thread that may write a row's value, or moves the row, writes its version. No other thread reads or
+ * writes that version meanwhile. Versions of raw rows are meaningless. */
 
 #include "core/storage/chunk.h"
 
 typedef struct quern__row_lane {
     uint32_t component_index;
-    uint32_t version_index; /* of the component, among the versions of a chunk */
+    uint32_t version_index; /* index of the component among the versions of a chunk */
 } quern__row_lane;
 
 typedef struct quern__row_versions {
-    uint64_t *items; /* slot_capacity * slot_words; NULL: 0 slots */
+    uint64_t *items; /* slot_capacity * slot_words; NULL if slot_capacity is 0 */
     quern__row_lane *lanes;
-    uint32_t *offsets; /* by version index: of the lane in a slot, or QUERN__NO_LANE */
+    uint32_t *offsets; /* by version index: offset of the lane in a slot, in words, or QUERN__NO_LANE */
     uint32_t lane_count, version_count;
     uint32_t row_capacity;
     uint32_t slot_words; /* row_capacity * lane_count */
@@ -38,22 +37,23 @@ typedef struct quern__row_versions {
 
 #define QUERN__NO_LANE UINT32_MAX
 
-/* Lanes, at least one, for an archetype whose chunks have version_count versions. All rows of these slots
- * are as new as `now`. NULL: no memory. */
+/* Creates at least one lane for an archetype whose chunks have version_count versions each. The versions of all rows
+ * are `now`. Returns NULL if out of memory. */
 quern__row_versions *quern__row_versions_create(const quern_allocator *allocator,
                                                 const quern__row_lane *lanes, uint32_t lane_count,
                                                 uint32_t version_count, uint32_t row_capacity,
                                                 uint32_t slot_capacity, uint64_t now);
 
-/* NULL is allowed. */
+/* Frees row versions. `versions` may be NULL. */
 void quern__row_versions_release(quern__row_versions *versions, const quern_allocator *allocator);
 
-/* Room for so many slots, and for more to come. versions: NULL where there are none. False, with nothing
- * changed, when there is no memory. */
+/* Reserves slots for `slot_count` chunks, with spare capacity if it grows. `versions` may be NULL (no lanes). Returns
+ * false and changes nothing if out of memory. */
 bool quern__row_versions_reserve(quern__row_versions *versions, const quern_allocator *allocator,
                                  uint32_t slot_count);
 
-/* Gives back the room behind so many slots, as far as there is memory to do so. NULL is allowed. */
+/* Frees the capacity beyond `slot_count` slots. Keeps it if there is no memory for the smaller copy. `versions` may be
+ * NULL. */
 void quern__row_versions_trim(quern__row_versions *versions, const quern_allocator *allocator,
                               uint32_t slot_count);
 
@@ -67,14 +67,14 @@ static inline uint64_t *quern__row_versions_of(const quern__row_versions *versio
     return versions->items + (size_t)slot * versions->slot_words;
 }
 
-/* The versions of the rows of a slot in a lane, by its number. */
+/* Returns the versions of a slot's rows in the lane with index `lane`. */
 static inline uint64_t *quern__row_versions_lane(const quern__row_versions *versions, uint32_t lane,
                                                  uint32_t slot)
 {
     return quern__row_versions_of(versions, slot) + (size_t)lane * versions->row_capacity;
 }
 
-/* The version of a row in the lane of that offset. */
+/* Returns the version of a row in the lane at `offset` words in its slot. */
 static inline uint64_t *quern__row_version(const quern__row_versions *versions, uint32_t offset,
                                            uintptr_t location)
 {
@@ -82,7 +82,8 @@ static inline uint64_t *quern__row_version(const quern__row_versions *versions, 
            quern__location_row(location);
 }
 
-/* The component of these rows has changed, if it has a lane. */
+/* Sets the versions of `count` rows to `now` after their component has changed. Does nothing if the component has no
+ * lane. */
 static inline void quern__row_versions_note(const quern__row_versions *versions, uint32_t version_index,
                                             uintptr_t first, uint32_t count, uint64_t now)
 {
@@ -93,12 +94,12 @@ static inline void quern__row_versions_note(const quern__row_versions *versions,
         rows[i] = now;
 }
 
-/* New entities are in these rows. */
+/* Sets the versions of `count` rows with new entities to `now` in all lanes. */
 void quern__row_versions_arrive(const quern__row_versions *versions, uintptr_t first, uint32_t count,
                                 uint64_t now);
 
-/* Rows move, from one archetype to another or within one: carries the versions of lanes that both have; in
- * other lanes of the target the rows are new. source: NULL when that archetype has none. */
+/* Copies the versions of rows that move from one archetype to another or within one, for components with a lane in
+ * both. In other lanes of the target the versions become `now`. `source` is NULL if that archetype has no lanes. */
 void quern__row_versions_move(const quern__row_versions *target, uintptr_t to,
                               const quern__row_versions *source, uintptr_t from, uint32_t count,
                               uint64_t now);

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_STORAGE_ROW_MASK_H
 #define QUERN_CORE_STORAGE_ROW_MASK_H
 
-/* Some rows of one chunk, a bit for each, and the runs of neighbours among them. Words have the order of
- * those of planes (core/storage/planes.h). Bits of rows that are not there are not set. */
+/* Row masks: a subset of the rows of one chunk, one bit per row, and iteration over its ranges of consecutive rows.
+ * Bits have the same order as in planes (core/storage/planes.h). Bits beyond the chunk's row count are clear. */
 
 #include "core/storage/planes.h"
 
@@ -13,7 +13,7 @@
 _Static_assert(sizeof((quern__row_mask){0}.words) / sizeof(uint64_t) == QUERN__PLANE_ROW_WORDS,
                "a mask has room for a chunk's rows");
 
-/* All rows of a chunk with that many. */
+/* Sets the mask to all rows of a chunk with `row_count` rows. */
 static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count)
 {
     mask->word_count = (row_count + 63) / 64;
@@ -22,14 +22,14 @@ static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count
     if (row_count % 64 != 0) mask->words[mask->word_count - 1] >>= 64 - row_count % 64;
 }
 
-/* Leaves out the rows whose bits in a plane are not set. */
+/* Removes the rows whose bits in a plane are clear. */
 static inline void quern__row_mask_keep(quern__row_mask *mask, const uint64_t *words)
 {
     for (uint32_t i = 0; i < mask->word_count; i++)
         mask->words[i] &= words[i];
 }
 
-/* Leaves out the rows whose bits in a plane are set. */
+/* Removes the rows whose bits in a plane are set. */
 static inline void quern__row_mask_drop(quern__row_mask *mask, const uint64_t *words)
 {
     for (uint32_t i = 0; i < mask->word_count; i++)
@@ -44,8 +44,8 @@ static inline uint32_t quern__row_mask_count(const quern__row_mask *mask)
     return count;
 }
 
-/* The next run of rows, none of which comes before *row; afterwards *row is the one behind it. False when
- * there is none. */
+/* Finds the next range of consecutive rows at or after *row and sets *row to the row after the range. Returns false if
+ * there is no such range. */
 static inline bool quern__row_mask_next(const quern__row_mask *mask, uint32_t *row, uint32_t *out_first,
                                         uint32_t *out_count)
 {

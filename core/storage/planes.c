@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* All atomic operations are relaxed, for the reason that stands at the head of planes.h. */
+/* All atomic operations are relaxed; the head of planes.h gives the reason. */
 
 #include "core/storage/planes.h"
 
@@ -18,7 +18,7 @@ static size_t list_bytes(uint32_t count)
     return quern__align_up(sizeof(quern__planes) + count * sizeof(quern__plane), PLANE_ALIGNMENT_BYTES);
 }
 
-/* With a list that is still to be written, and no bits. */
+/* Allocates planes with all bits clear. The caller must write the list. Returns NULL if out of memory. */
 static quern__planes *allocate(const quern_allocator *allocator, uint32_t count, uint32_t row_capacity,
                                uint32_t slot_capacity)
 {
@@ -40,7 +40,7 @@ static quern__planes *allocate(const quern_allocator *allocator, uint32_t count,
     return planes;
 }
 
-/* The planes of the smaller list from `from` on come to the larger one from `to` on, or the other way. */
+/* Copies `count` planes of all slots of `source`, from index `from` on, to `target` from index `to` on. */
 static void copy_planes(quern__planes *target, uint32_t to, const quern__planes *source, uint32_t from,
                         uint32_t count)
 {
@@ -77,7 +77,7 @@ bool quern__planes_add(quern__planes **planes, const quern_allocator *allocator,
     return true;
 }
 
-/* In place, from slot to slot, for this must not fail. */
+/* Removes the plane in place, slot by slot, without allocating: the call must not fail. */
 void quern__planes_remove(quern__planes **planes, const quern_allocator *allocator, quern__plane plane)
 {
     quern__planes *old = *planes;
@@ -119,7 +119,7 @@ void quern__planes_release(quern__planes **planes, const quern_allocator *alloca
 
 /* ------------------------------------------------------------------------------------ one plane */
 
-/* A piece of a run: rows of one word. */
+/* Returns how many of `count` rows from `row` on have their bits in the word of `row`. */
 static uint32_t piece_of(uint32_t row, uint32_t count)
 {
     const uint32_t left = 64 - row % 64;
@@ -136,14 +136,14 @@ static void add_to_count(uint64_t *words, uint64_t difference)
     if (difference != 0) __atomic_fetch_add(words - 1, difference, __ATOMIC_RELAXED);
 }
 
-/* Returns how many were clear. */
+/* Sets the masked bits. Returns how many of them were clear. */
 static uint32_t set_bits(uint64_t *word, uint64_t mask)
 {
     const uint64_t old = __atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
     return (uint32_t)__builtin_popcountll(mask & ~old);
 }
 
-/* Returns those that were set. Mostly none is, and then the word need not be written. */
+/* Clears the masked bits and returns those that were set. Usually none is set, and then the word is not written. */
 static uint64_t take_bits(uint64_t *word, uint64_t mask)
 {
     if ((__atomic_load_n(word, __ATOMIC_RELAXED) & mask) == 0) return 0;
@@ -161,7 +161,7 @@ void quern__plane_set_run(const quern__planes *planes, uint32_t index, uintptr_t
     add_to_count(words, set_count);
 }
 
-/* Counts go down by adding what wraps around. */
+/* Clears the bits of `count` rows. Subtracts from the plane's count by adding a negative difference modulo 2^64. */
 static void clear_run(uint64_t *words, uint32_t row, uint32_t count)
 {
     uint64_t cleared_count = 0;
@@ -194,7 +194,8 @@ void quern__planes_clear_rows(const quern__planes *planes, uintptr_t first, uint
             clear_run(quern__plane_words(planes, i, slot), quern__location_row(first), count);
 }
 
-/* Pieces that lie in one word on either side. */
+/* Moves the bits of `count` rows and updates the counts. Each step moves the bits that share one word in both the source
+ * and the target. */
 static void move_bits(uint64_t *target, uint32_t to, uint64_t *source, uint32_t from, uint32_t count)
 {
     uint64_t moved_count = 0;

@@ -3,36 +3,36 @@
 #ifndef QUERN_CORE_STORAGE_PLANES_H
 #define QUERN_CORE_STORAGE_PLANES_H
 
-/* Planes: bits of rows, beside the chunks. An archetype has planes only if one of its components can be
- * disabled, or if somebody else wants to know something of single rows; for the others, rows that come, go
- * and move cost no more than the one look that all listeners share (core/storage/change.h).
+/* Planes: bits of rows, stored outside of the chunks. An archetype has planes only if one of its components can be
+ * disabled, or if a reaction needs bits of its rows. In other archetypes, rows are added, removed and moved at the cost
+ * of the one test that all change listeners share (core/storage/change.h).
  *
  *   per slot:   | plane | plane | ...                 in the order of the list: by kind, then id
- *   per plane:  | count | word | word | ...           bit r % 64 of word r / 64 is row r's
+ *   per plane:  | count | word | word | ...           bit r % 64 of word r / 64 belongs to row r
  *
- * Invariants (checked by quern_world_validate): the count is the number of bits that are set; the bits of
- * raw rows, and of rows that are not there, are not set.
+ * Invariants (checked by quern_world_validate): the count is the number of set bits; the bits of raw rows, and those
+ * beyond the chunk's row count, are clear.
  *
- * A bit follows its row: whoever moves the row carries the bits of planes that both archetypes have, and
- * leaves none behind. All planes of one archetype have the same place in every slot; the planes of
- * components come first and are there from the archetype's beginning, so their place never changes.
+ * A bit moves with its row: code that moves a row also moves its bits in the planes that both archetypes have, and
+ * clears all bits of the old row. A plane has the same position in every slot of its archetype. The planes of
+ * components are first in the list and exist since the archetype was created, so their positions never change.
  *
- * Threads. Where rows are shared out among threads, each changes the bits of its own rows, and several may
- * do so in one word, and add to one count: hence the atomic operations. Relaxed: nobody reads a bit of
- * another thread's row, and who reads counts and words later has waited for the threads. Meanwhile a count
- * is never less than the bits that a thread's own rows had before: bits are counted after they were set,
- * and no longer after they were cleared. So who finds the count 0 has nothing to clear. */
+ * Threads: when rows are divided among threads, each thread changes the bits of its own rows. Several threads may change
+ * one word and one count at the same time; the operations are therefore atomic. They are relaxed: no thread reads a bit
+ * of another thread's row, and later readers of counts and words wait for the threads first. Meanwhile a count is never
+ * less than the number of bits that a thread's own rows had before: a bit is added to the count after it was set, and
+ * subtracted after it was cleared. Therefore a thread that reads a count of 0 has no bits to clear. */
 
 #include "core/storage/chunk.h"
 #include "core/storage/column_flags.h"
 
-/* What a bit says of a row. The first kinds are those of components, one for each row flag (column_flags.h), such as
- * QUERN__PLANE_CAN_DISABLE: the component, whose index is the id, is disabled. */
+/* The meaning of a plane's bits. The first kinds belong to components, one for each row flag (column_flags.h). Example:
+ * in QUERN__PLANE_CAN_DISABLE a set bit means that the component, whose index is the plane's id, is disabled. */
 #define QUERN__PLANE_OF_FLAG(flag, ...) QUERN__PLANE_##flag,
 typedef enum quern__plane_kind {
     QUERN__ROW_FLAGS(QUERN__PLANE_OF_FLAG)
-        QUERN__PLANE_ADDED, /* the entity has come to what a reaction matches; id: the reaction's index */
-    QUERN__PLANE_SET        /* values that a reaction looks at were given to the entity; id: as above */
+        QUERN__PLANE_ADDED, /* the entity now matches a reaction; id: the reaction's index */
+    QUERN__PLANE_SET        /* values that a reaction observes were set; id: the reaction's index */
 } quern__plane_kind;
 
 typedef struct quern__plane {
@@ -43,12 +43,12 @@ typedef struct quern__plane {
 typedef struct quern__planes {
     quern__plane *list; /* by kind, then id */
     uint64_t *words;    /* slot_capacity * slot_words */
-    uint32_t count;     /* of planes */
+    uint32_t count;     /* number of planes */
     uint32_t row_capacity;
-    uint32_t plane_words; /* the count's and the bits' */
+    uint32_t plane_words; /* words per plane and slot: 1 for the count, the rest for bits */
     uint32_t slot_words;  /* plane_words * count */
     uint32_t slot_capacity;
-    size_t bytes; /* of the allocation that all this is */
+    size_t bytes; /* size of the allocation that holds this structure, list and words */
 } quern__planes;
 
 enum { QUERN__PLANE_ROW_WORDS = 32, QUERN__PLANE_MAX_ROWS = 64 * QUERN__PLANE_ROW_WORDS };
@@ -60,28 +60,27 @@ _Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_e
 
 /* ------------------------------------------------------------------------------------ which planes */
 
-/* Whether the id of a plane is the index of a component. */
+/* Returns whether the ids of planes of this kind are component indices. */
 static inline bool quern__plane_is_of_component(quern__plane_kind kind)
 {
     return kind < QUERN__PLANE_ADDED;
 }
 
-/* Adds a plane without bits, which must not be there yet; the first one brings *planes into being. The
- * others keep their bits. False, with nothing changed, when there is no memory. */
+/* Adds a plane with all bits clear. The plane must not exist yet. Other planes keep their bits. Allocates *planes if it
+ * is NULL. Returns false and changes nothing if out of memory. */
 bool quern__planes_add(quern__planes **planes, const quern_allocator *allocator, quern__plane plane,
                        uint32_t row_capacity, uint32_t slot_capacity);
 
-/* Takes a plane out, which must be there; the others keep their bits. *planes is NULL after the last one.
- */
+/* Removes a plane, which must exist. Other planes keep their bits. Sets *planes to NULL after the last plane. */
 void quern__planes_remove(quern__planes **planes, const quern_allocator *allocator, quern__plane plane);
 
-/* Room for more slots, if there are planes. False, with nothing changed, when there is no memory. */
+/* Reserves `slot_capacity` slots. Does nothing if *planes is NULL. Returns false and changes nothing if out of memory. */
 bool quern__planes_grow(quern__planes **planes, const quern_allocator *allocator, uint32_t slot_capacity);
 
-/* NULL is allowed. */
+/* Frees all planes and sets *planes to NULL. *planes may be NULL. */
 void quern__planes_release(quern__planes **planes, const quern_allocator *allocator);
 
-/* The place in the list, or QUERN__NO_PLANE. planes may be NULL. */
+/* Returns a plane's index in the list, or QUERN__NO_PLANE. `planes` may be NULL. */
 static inline uint32_t quern__planes_find(const quern__planes *planes, quern__plane_kind kind, uint32_t id)
 {
     for (uint32_t i = 0; planes != NULL && i < planes->count; i++)
@@ -91,19 +90,21 @@ static inline uint32_t quern__planes_find(const quern__planes *planes, quern__pl
 
 /* ------------------------------------------------------------------------------------ one plane */
 
-/* The bits of a plane in a slot, with the count before them. index: in the list. */
+/* Returns the bits of a plane in a slot; the word before them is the count. `index`: the plane's index in the list. */
 static inline uint64_t *quern__plane_words(const quern__planes *planes, uint32_t index, uint32_t slot)
 {
     return planes->words + (size_t)slot * planes->slot_words + (size_t)index * planes->plane_words + 1;
 }
 
-/* How many rows of the slot have the bit. Relaxed: see above. */
+/* Returns the number of set bits of a plane in a slot. The load is relaxed: later readers have waited for the writing
+ * threads (see the head of this file). */
 static inline uint32_t quern__plane_count(const quern__planes *planes, uint32_t index, uint32_t slot)
 {
     return (uint32_t)__atomic_load_n(quern__plane_words(planes, index, slot) - 1, __ATOMIC_RELAXED);
 }
 
-/* Relaxed: see above. */
+/* Returns the bit of the row at a location. The load is relaxed: no thread reads a bit of another thread's row while
+ * threads change bits (see the head of this file). */
 static inline bool quern__plane_test(const quern__planes *planes, uint32_t index, uintptr_t location)
 {
     const uint32_t row = quern__location_row(location);
@@ -111,8 +112,8 @@ static inline bool quern__plane_test(const quern__planes *planes, uint32_t index
     return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
 }
 
-/* Sets or clears the bit of one row, for who has all rows of the chunk to itself. words: of the plane in
- * the slot. Returns 1, or 0 where the bit was so. */
+/* Sets or clears the bit of one row without atomic operations: the caller must own all rows of the chunk. `words`: the
+ * bits of the plane in the slot. Returns 1 if the bit changed, otherwise 0. */
 static inline uint64_t quern__plane_put_row(uint64_t *words, uint32_t row, bool bit)
 {
     const uint64_t word = words[row / 64], mask = UINT64_C(1) << row % 64;
@@ -122,7 +123,8 @@ static inline uint64_t quern__plane_put_row(uint64_t *words, uint32_t row, bool 
     return change;
 }
 
-/* The same, of the row at a location. */
+/* Sets or clears the bit of the row at a location without atomic operations: the caller must own all rows of the
+ * chunk. */
 static inline void quern__plane_put(const quern__planes *planes, uint32_t index, uintptr_t location,
                                     bool bit)
 {
@@ -130,21 +132,22 @@ static inline void quern__plane_put(const quern__planes *planes, uint32_t index,
     quern__plane_put_row(words, quern__location_row(location), bit);
 }
 
-/* Sets the bit of each of these rows of one chunk, whether it was set or not. */
+/* Set and clear the bits of `count` rows of one chunk from location `first` on, whatever their state. Thread-safe while
+ * no other thread changes the same rows. */
 void quern__plane_set_run(const quern__planes *planes, uint32_t index, uintptr_t first, uint32_t count);
 void quern__plane_clear_run(const quern__planes *planes, uint32_t index, uintptr_t first, uint32_t count);
 
-/* Clears the bits of all rows of a slot. */
+/* Clears the bits of all rows of a slot in one plane. Not atomic: the caller must own all rows of the chunk. */
 void quern__plane_clear_slot(const quern__planes *planes, uint32_t index, uint32_t slot);
 
 /* ------------------------------------------------------------------------------------ all planes */
 
-/* Rows have left: clears their bits in every plane. */
+/* Clears the bits of removed rows in every plane. */
 void quern__planes_clear_rows(const quern__planes *planes, uintptr_t first, uint32_t count);
 
-/* Rows move, from one archetype to another or within one: carries the bits of planes that both have to rows
- * whose bits are clear, and clears all that were at `from`. target: NULL when the archetype there has no
- * planes. */
+/* Moves the bits of rows that move from one archetype to another or within one, for the planes that both archetypes
+ * have. Clears all bits of the rows at `from`. Precondition: the bits of the rows at `to` are clear. `target` is NULL if
+ * that archetype has no planes. */
 void quern__planes_move_rows(const quern__planes *target, uintptr_t to, const quern__planes *source,
                              uintptr_t from, uint32_t count);
 

@@ -3,21 +3,23 @@
 #ifndef QUERN_CORE_HISTORY_KEPT_H
 #define QUERN_CORE_HISTORY_KEPT_H
 
-/* Commands that wait to be applied, in a snapshot: those of the world, and those that schedules keep.
+/* Saves and restores the recorded commands that are not applied yet: those of the world and those of schedules.
  *
- * Their streams are in a page, item by item as bytes. Values whose types have hooks are copied by these
- * into pages of their own, which stand in a list in the same order. Operations belong to their
- * recorder, which has them as long as it lives; so each stream goes back to the recorder that it came from.
+ * The streams are stored in one page, item by item as bytes. Values whose types have hooks are copied by those
+ * hooks into pages of their own, which a list names in the order of the items. An operation belongs to its
+ * recorder and lives as long as the recorder. So each stream is restored into the recorder that it was saved from.
  *
- * Restoring builds the streams anew in recorders beside those of the world, which may fail, and lets them
- * change places then. */
+ * Restoring rebuilds the streams in separate recorders, which may fail. Then it swaps these streams with those of
+ * the world's recorders, which cannot fail. */
 
 #include "core/history/history_internal.h"
 
-/* Errors: INVALID_ARGUMENT (what cannot be kept twice waits), OUT_OF_MEMORY. */
+/* Saves the waiting commands into the snapshot. Errors: INVALID_ARGUMENT (a waiting command or value cannot be
+ * copied), OUT_OF_MEMORY. */
 quern_result quern__build_kept(quern__history *history, quern__snapshot *snapshot);
 
-/* Errors: OUT_OF_MEMORY; what was made is there until it is undone or put back. */
+/* Rebuilds the streams of the snapshot. Errors: OUT_OF_MEMORY. The rebuilt streams exist, also after an error,
+ * until quern__undo_kept or quern__put_back_kept is called. */
 quern_result quern__prepare_kept(quern__history *history, const quern__snapshot *snapshot);
 void quern__undo_kept(quern__history *history);
 void quern__put_back_kept(quern__history *history);

@@ -14,7 +14,7 @@ void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allo
     *cascade = (quern__cascade){0};
 }
 
-/* ------------------------------------------------------------------------------------------ who ends */
+/* ---------------------------------------------------------------------- collecting destroyed entities */
 
 static quern_result fail_memory(const quern__cascade *cascade)
 {
@@ -34,7 +34,7 @@ quern_result quern__cascade_begin(quern__cascade *cascade, const quern__storage 
     return QUERN_OK;
 }
 
-/* False when there is no memory. */
+/* Appends the slot unless the cascade has it. Returns false if out of memory. */
 static inline bool append(quern__cascade *cascade, const quern_allocator *allocator, uint32_t slot)
 {
     if (quern__cascade_has(cascade, slot)) return true;
@@ -104,7 +104,8 @@ quern_result quern__cascade_list_loosened(quern__cascade *cascade, const quern__
     return QUERN_OK;
 }
 
-/* What becomes of the children of one that ends, where they do not end with it. */
+/* Applies the relation's policy to the surviving children of a destroyed entity: lists them as loosened, or fails
+ * with TARGET_IN_USE. */
 static quern_result settle_children(quern__cascade *cascade, const quern__storage *storage,
                                     quern__relation *relation, uint32_t slot)
 {
@@ -132,7 +133,7 @@ quern_result quern__cascade_close(quern__cascade *cascade, const quern__storage 
     return result;
 }
 
-/* ------------------------------------------------------------------------------------- the end of links */
+/* ------------------------------------------------------------------------------------- removing links */
 
 quern_result quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)
 {
@@ -150,7 +151,7 @@ quern_result quern__cascade_loosen(const quern__cascade *cascade, quern__storage
     return quern__relate_rows(storage, result);
 }
 
-/* Takes one that ends from its target, unless that ends, too. */
+/* Clears the links of a destroyed entity. Unlinks it from its target first, unless the target is destroyed, too. */
 static void unlink_one(const quern__cascade *cascade, const quern__links *links, uint32_t slot)
 {
     if (!quern__links_has_page(links, slot)) return;

@@ -3,16 +3,18 @@
 #ifndef QUERN_CORE_RELATIONS_CASCADE_H
 #define QUERN_CORE_RELATIONS_CASCADE_H
 
-/* Who ends with whom. A cascade begins empty, gets the entities that are to end by their slots, and is
- * closed: then it has all that end, and those that live on without the target they had.
+/* The set of entities that are destroyed together. A cascade begins empty. The caller names the slots of the
+ * entities to destroy and closes the cascade. A closed cascade lists all entities to destroy, and the surviving
+ * entities that lose their target.
  *
- *   slots[0 .. named_count)   those that were named, once each, in their order
- *   slots[named_count .. )    those that follow, as a walk from the named ones comes to them: entity by
- *                             entity, relation by relation, child by child, each appended when it is seen
- *                             first. Cycles end there, and no call calls itself, however deep a tree is
- *   loosened                  sources of relations that unrelate, whose target is in slots and they are not
+ *   slots[0 .. named_count)   the named entities, once each, in the order of naming
+ *   slots[named_count .. )    the entities destroyed because their target is. A breadth-first search from the
+ *                             named entities appends them: entity by entity, relation by relation, child by
+ *                             child, each when it is first seen. The search ends on cycles, and it does not
+ *                             recurse, so the depth of a tree is not limited by the call stack
+ *   loosened                  surviving sources, whose target is in slots and whose relation unrelates them
  *
- * Up to there links are only looked at. */
+ * Naming and closing only read links. */
 
 #include "core/base/array.h"
 
@@ -30,27 +32,29 @@ typedef struct quern__cascade {
     QUERN__ARRAY(uint32_t) slots;
     uint32_t named_count;
     QUERN__ARRAY(quern__loosened) loosened;
-    QUERN__ARRAY(uint64_t) marks; /* a bit for each slot: it is in slots. All zero between cascades */
+    QUERN__ARRAY(uint64_t) marks; /* one bit per slot, set if it is in slots; all zero between cascades */
 } quern__cascade;
 
 void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allocator);
 
-/* Makes the cascade fit for all slots there are. Errors: OUT_OF_MEMORY. */
+/* Reserves a mark for every slot of the storage. Errors: OUT_OF_MEMORY. */
 quern_result quern__cascade_begin(quern__cascade *cascade, const struct quern__storage *storage);
 
-/* Names an entity; again, without effect. Errors: OUT_OF_MEMORY; then the cascade is to be ended. */
+/* Names an entity to destroy. Naming it again has no effect. Errors: OUT_OF_MEMORY; the caller then ends the
+ * cascade. */
 quern_result quern__cascade_name(quern__cascade *cascade, const struct quern__storage *storage,
                                  uint32_t slot);
 
-/* Errors: TARGET_IN_USE, OUT_OF_MEMORY; then the cascade is to be ended. */
+/* Adds all entities that are destroyed with the named ones, and lists the loosened sources. Errors:
+ * TARGET_IN_USE, OUT_OF_MEMORY; the caller then ends the cascade. */
 quern_result quern__cascade_close(quern__cascade *cascade, const struct quern__storage *storage);
 
-/* Empties it. */
+/* Empties the cascade and clears its marks. */
 void quern__cascade_end(quern__cascade *cascade);
 
-/* Lists a source that is to live on without its target. For cascades that end nobody: where all sources that
- * lose their target are named, too, each settles those below it that are not named. Errors:
- * OUT_OF_MEMORY; then the cascade is to be ended. */
+/* Lists a source that survives and loses its target. Callers outside of cascade.c use it for cascades that destroy
+ * no entity. If they also name all sources that lose their target, each of these sources updates the entities below
+ * it that are not named. Errors: OUT_OF_MEMORY; the caller then ends the cascade. */
 quern_result quern__cascade_list_loosened(quern__cascade *cascade, const struct quern__storage *storage,
                                           struct quern__relation *relation, uint32_t source);
 
@@ -59,12 +63,13 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
     return (cascade->marks.items[slot / 64] >> slot % 64 & 1) != 0;
 }
 
-/* Takes the target from all loosened sources of a closed cascade and moves their rows, and those of all entities below
- * them whose level changes. The caller has begun the change (quern__leaving_begin). On failure nothing has changed.
- * Errors: NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_archetype. */
+/* Removes the target of every loosened source of a closed cascade. Moves the rows of these sources and of all
+ * entities below them whose level changes. Precondition: the caller has begun the change (quern__leaving_begin).
+ * On failure nothing has changed. Errors: NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_archetype. */
 quern_result quern__cascade_loosen(const quern__cascade *cascade, struct quern__storage *storage);
 
-/* Takes links and names from all entities that end, once quern__cascade_loosen is done. Their rows are left to remove. */
+/* Removes the links and names of all entities in `slots`. Precondition: quern__cascade_loosen has succeeded. The
+ * caller removes the rows. */
 void quern__cascade_unlink(const quern__cascade *cascade, struct quern__storage *storage);
 
 #endif

@@ -4,24 +4,26 @@
 #define QUERN_CORE_RELATIONS_LINK_LOG_H
 
 /* Transactions over the links and the names of a storage, with one undo log: storage->relations->log, empty between
- * transactions. The calls below change links and names at once and log their state before. When a call fails, or
- * something else does, quern__link_log_take_back reverts all changes. quern__link_log_clear ends every transaction.
+ * transactions. The calls below change links and names at once and log their previous state. If one of them or a
+ * later step of the transaction fails, quern__link_log_take_back reverts all changes. Every transaction ends with
+ * quern__link_log_clear, also after a failure.
  *
  * Rows do not change here. An immediate call then moves the rows of all entities in the log (relate.h). A sync point keeps
  * its transaction open until its commands are applied, and turns the log into commands on rows (core/playback/relating.h).
  *
- * A link whose target changes has an entry with its whole state before. Each entity below it whose level follows has an
- * entry of its own, in breadth-first order right after it. A slot may have several entries; the first one of a relation
- * has the state that the row still shows. */
+ * A link whose target changes has an entry with its complete previous state. Each entity below it whose level changes
+ * as a result has its own entry; these entries directly follow in breadth-first order. A slot may have several entries.
+ * Its first entry for a relation holds the state that the row still has. */
 
 #include "core/relations/naming.h"
 
 void quern__link_log_release(quern__link_log *log, const quern_allocator *allocator);
 
-/* OUT_OF_MEMORY, with a message. */
+/* Returns OUT_OF_MEMORY, with a message. */
 quern_result quern__link_log_fail(const quern__storage *storage);
 
-/* Writes an entry field by field: a copy of a whole one would wait for its fields to reach the cache. */
+/* Writes an entry field by field. Copying a whole structure would stall until the stores to its fields reach the
+ * cache. */
 static inline void quern__link_change_fill(quern__link_change *entry, quern__relation *relation,
                                            uint32_t slot, const quern__kin *kin,
                                            quern__link_change_kind kind)
@@ -33,7 +35,7 @@ static inline void quern__link_change_fill(quern__link_change *entry, quern__rel
     entry->kind = kind;
 }
 
-/* Logs a link whose target is about to change. NULL: no memory. */
+/* Logs a link whose target is about to change. Returns NULL if out of memory. */
 static inline quern__link_change *quern__link_log_add(quern__storage *storage, quern__relation *relation,
                                                       uint32_t slot, const quern__kin *kin)
 {
@@ -49,10 +51,10 @@ static inline quern__link_change *quern__link_log_add(quern__storage *storage, q
 quern_result quern__link_log_set_levels_below(quern__storage *storage, quern__relation *relation,
                                               uint32_t first, const quern__cascade *ending);
 
-/* Gives the source the target instead of the one that it has (QUERN__SLOT_NONE: none), moves its name to the new
- * parent, and sets the levels of all entities below it. `ending` may be NULL: the walk leaves out the entities of that
- * cascade and all below them. Preconditions: source and target have pages of links; the name is free there; the change
- * makes no cycle. Errors: OUT_OF_MEMORY; then the transaction must be taken back. */
+/* Replaces the target of the source (QUERN__SLOT_NONE: no target), moves its name to the new parent, and sets the
+ * levels of all entities below it. `ending` is a cascade or NULL: entities in the cascade, and all below them, keep
+ * their levels. Preconditions: source and target have pages of links; the name is free under the new parent; the change
+ * makes no cycle. Errors: OUT_OF_MEMORY; the caller then takes the transaction back. */
 QUERN__ALWAYS_INLINE quern_result quern__link_log_set_target(quern__storage *storage,
                                                              quern__relation *relation, uint32_t source,
                                                              uint32_t target, const quern__cascade *ending)
@@ -71,18 +73,19 @@ QUERN__ALWAYS_INLINE quern_result quern__link_log_set_target(quern__storage *sto
     return quern__link_log_set_levels_below(storage, relation, first, ending);
 }
 
-/* Takes the target from a source that ends: its name and all levels stay. Errors: as above. */
+/* Removes the target of a source that is destroyed. Its name and all levels stay. Errors: OUT_OF_MEMORY; the caller
+ * then takes the transaction back. */
 quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *relation, uint32_t source);
 
-/* Gives the slot a name instead of the one that it has. The text must not be the old name's. Precondition: no other
- * child of the parent has the name. Errors: as above. */
+/* Sets the name of the slot and drops its old name. Preconditions: `text` does not point into the old name; no other
+ * child of the parent has the name. Errors: OUT_OF_MEMORY; the caller then takes the transaction back. */
 quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, uint32_t parent,
                                       const char *text, uint32_t text_bytes);
 
-/* Drops the name of the slot, if it has one. Errors: as above. */
+/* Drops the name of the slot, if it has one. Errors: OUT_OF_MEMORY; the caller then takes the transaction back. */
 quern_result quern__link_log_drop_name(quern__storage *storage, uint32_t slot);
 
-/* Reverts all changes of the transaction, the last one first. The entries stay in the log. */
+/* Reverts all changes of the transaction, the last one first. The entries remain in the log. */
 void quern__link_log_take_back(quern__storage *storage);
 
 /* Ends a transaction. */

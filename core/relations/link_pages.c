@@ -13,7 +13,8 @@ void quern__link_pages_release(quern__link_pages *pages, const quern_allocator *
     *pages = (quern__link_pages){0};
 }
 
-/* The first entry that has a free page, or else the first unused one, or else the next. */
+/* Returns the index of the first entry with a free page, otherwise of the first unused entry, otherwise the index
+ * after the last entry. */
 static uint32_t find_entry(const quern__link_pages *pages)
 {
     uint32_t unused = pages->blocks.count;
@@ -55,7 +56,7 @@ void *quern__link_pages_take(quern__link_pages *pages, const quern_allocator *al
 
 void quern__link_pages_give(quern__link_pages *pages, const quern_allocator *allocator, void *page)
 {
-    /* blocks are aligned to their size */
+    /* blocks are aligned to their size, so masking finds the start of the block */
     char *memory = (char *)((uintptr_t)page & ~(uintptr_t)(QUERN__LINK_BLOCK_BYTES - 1));
     quern__link_block *block = pages->blocks.items;
     while (block->memory != memory)

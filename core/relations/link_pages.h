@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_RELATIONS_LINK_PAGES_H
 #define QUERN_CORE_RELATIONS_LINK_PAGES_H
 
-/* Memory for the pages of links (links.h) of all relations of a world. Pages of 128 KiB are cut from blocks
- * of 2 MiB, advised to be huge pages: the first one only when a quarter of it is in use, for the sake of
- * small worlds. A block whose pages are all free goes back at once. */
+/* Memory for the pages of links (links.h) of all relations of a world. Pages of 128 KiB are cut from blocks of
+ * 2 MiB. Blocks are advised to be huge pages; the first block only once a quarter of it is in use, to save memory
+ * in small worlds. A block is released as soon as all of its pages are free. */
 
 #include "core/base/array.h"
 
@@ -26,12 +26,13 @@ typedef struct quern__link_pages {
     uint32_t block_count; /* entries in use */
 } quern__link_pages;
 
-/* All pages have been given back. */
+/* Releases the list of blocks. Precondition: all pages have been given back. */
 void quern__link_pages_release(quern__link_pages *pages, const quern_allocator *allocator);
 
-/* Raw memory for a page, or NULL when there is none. */
+/* Returns uninitialised memory for a page, or NULL if out of memory. */
 void *quern__link_pages_take(quern__link_pages *pages, const quern_allocator *allocator);
 
+/* Gives a page back. Releases its block if no other page of it is in use. */
 void quern__link_pages_give(quern__link_pages *pages, const quern_allocator *allocator, void *page);
 
 static inline uint64_t quern__link_pages_held_bytes(const quern__link_pages *pages)

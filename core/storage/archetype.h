@@ -80,10 +80,8 @@ typedef struct quern__archetype {
     uint32_t chunk_count;
     uint32_t row_capacity; /* rows per chunk */
     uint32_t entities_offset_bytes;
-    uint32_t
-        number; /* number used by entity records; reused for another archetype after this one is removed */
-    uint32_t
-        column_of_count; /* length of column_of and places; component indices from here on are absent */
+    uint32_t number;          /* archetype number in entity records; reused after removal */
+    uint32_t column_of_count; /* length of column_of, places; later components: absent */
     uint32_t column_count;
     uint32_t held_count;
     uint32_t reserved_count; /* rows reserved for later appends; 0 between structural changes */
@@ -98,11 +96,9 @@ typedef struct quern__archetype {
     bool is_watched;  /* verbs have to notify versions, move counts, row bits or listeners */
     bool has_handles; /* some component whose values users set has entity fields */
     quern__versions versions;
-    quern__row_versions
-        *row_versions; /* NULL if no component has row_changes; otherwise versions exist too */
-    quern__departures
-        *departures; /* the storage's move counts while a reader counts moves of a component; else NULL */
-    quern__planes *planes; /* row bits; NULL if the archetype has none */
+    quern__row_versions *row_versions; /* NULL if no component has row_changes; needs versions */
+    quern__departures *departures;     /* the storage's, if a reader counts moves; else NULL */
+    quern__planes *planes;             /* row bits; NULL if the archetype has none */
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* including tags; ascending */
@@ -112,14 +108,13 @@ typedef struct quern__archetype {
     quern__map plans; /* to other archetypes: see storage.h */
     uint64_t set_hash;
     uint32_t index; /* position in the order of archetypes; changes when earlier archetypes are removed */
-    uint32_t
-        made_index; /* determines the layout of chunks: the index at creation, so never below index; a history or an archive may set that of an archetype of another world */
-    uint64_t
-        identity; /* unique over all present and past archetypes of the world; a history may restore it */
-    uint64_t
-        empty_since; /* first sync point that found the archetype without rows; 0 if none: see core/calls/reclaim.c */
-    struct quern__move_plan
-        *incoming; /* list of plans of other archetypes whose target is this archetype */
+    /* Determines the layout of chunks: the index at creation, so never below index. A history or an archive may set
+     * that of an archetype of another world. */
+    uint32_t made_index;
+    /* Unique among all present and past archetypes of the world; a history may restore it. */
+    uint64_t identity;
+    uint64_t empty_since; /* first sync point that saw it without rows, or 0: see core/calls/reclaim.c */
+    struct quern__move_plan *incoming;   /* plans of other archetypes with this target */
     quern__row_listener *first_listener; /* listeners of rooms above storage; NULL if none */
     struct quern__archetype *next_same_hash;
     quern__place places[]; /* by component index, like column_of */

@@ -40,10 +40,9 @@ typedef struct quern__storage {
     /* Archetypes by number. A number stays constant when an archetype's index in the order changes, so that records
      * need no update. */
     QUERN__ARRAY(quern__archetype *) numbered;
-    QUERN__ARRAY(uint32_t) free_numbers; /* a stack: the last one is reused first */
-    quern__map archetype_by_set;         /* hash of the set -> first archetype with it */
-    quern__archetype *
-        spares[QUERN__SPARE_ARCHETYPES]; /* ring of the archetypes with is_spare; unused entries are NULL */
+    QUERN__ARRAY(uint32_t) free_numbers;               /* a stack: the last one is reused first */
+    quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
+    quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* ring of those with is_spare; unused: NULL */
     uint32_t next_spare;
 
     /* State of rooms above storage for this world. Storage holds these pointers but never dereferences them; it
@@ -55,18 +54,18 @@ typedef struct quern__storage {
     struct quern__combines *combines;
     struct quern_query *first_query; /* list of all queries, including those of systems; may be NULL */
     quern__archetype_listener *first_archetype_listener;
-    bool
-        has_attachments; /* entities may have links or names, which must be removed when an entity is destroyed */
-    uint64_t
-        change_number; /* number of the last change that reserved room for rows that leave: quern__leaving_begin */
+    /* Entities may have links or names, which must be removed when an entity is destroyed. */
+    bool has_attachments;
+    /* Number of the last change that reserved room for rows that leave: quern__leaving_begin. */
+    uint64_t change_number;
 
     quern__place_table *first_place_table;
     uint64_t structure_version;  /* changes whenever rows are added, removed or moved */
     uint64_t archetypes_version; /* changes whenever archetypes are created or removed */
     uint64_t last_identity;      /* last identity assigned to an archetype */
     uint64_t clock;              /* clock of change versions, from 1: see version.h */
-    uint32_t
-        disabled_index; /* index of the component that excludes entities from queries, or QUERN__NO_COMPONENT */
+    /* Index of the component that excludes entities from queries, or QUERN__NO_COMPONENT. */
+    uint32_t disabled_index;
     bool is_crowded; /* the warning that archetypes run out was logged */
     /* In builds with QUERN_CHECKS: the schedule that ran the last frame, and the number of checks by schedules of
      * accesses outside their systems. */
@@ -160,7 +159,7 @@ quern_result quern__storage_filter(quern__storage *storage, uint32_t component_i
 void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
 
 /* Notes, in builds with QUERN_CHECKS, that a pointer for writing values of the component was given out; the pointer
- * is valid until the structure changes. Relaxed, pairs with no acquire: only one thread at a time modifies a world,
+ * is valid until the structure changes. Relaxed: only one thread at a time modifies a world,
  * and that thread's next synchronisation provides the ordering. */
 static inline void quern__storage_note_lent(const quern__storage *storage, uint32_t component_index)
 {

@@ -13,7 +13,7 @@
  * A version moves with its row. A component that is added to a row has the current time as its version.
  *
  * Invariant (checked by quern_world_validate): the version of a row is no later than the later of its chunk's component
- * version and row version. Therefore a reader that finds no new version in the chunk can skip its rows.
+ * version and structural version. Therefore a reader that finds no new version in the chunk can skip its rows.
  *
  * Threads: the thread that may write a row's value, or moves the row, writes its version. No other thread reads or
  * writes that version meanwhile. Versions of raw rows are meaningless. */

@@ -15,7 +15,7 @@
  *                                 the columns in their order, then the tags
  *                                 (quern__archetype_version_index)
  *
- * The row version, items[slot * stride], is written where rows change (core/storage/change.h): by the thread that owns
+ * The structural version of a chunk, items[slot * stride], is written where rows change (core/storage/change.h): by the thread that owns
  * the world, or at a sync point. There several threads may add rows to one chunk and all store the same value; the
  * store is therefore atomic. Component versions are also written by systems, each for the columns that it may write in
  * the chunk that its job owns. Getters of several threads may write different rows of one chunk; they all store the
@@ -30,7 +30,7 @@ typedef struct quern__versions {
 } quern__versions;
 
 /* Starts to keep versions for `slot_capacity` slots, all set to the current time. `stride`: versions per slot,
- * including the row version. Returns false if out of memory. */
+ * including the structural version. Returns false if out of memory. */
 bool quern__versions_start(quern__versions *versions, const quern_allocator *allocator,
                            uint32_t slot_capacity, uint32_t stride);
 

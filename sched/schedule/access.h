@@ -63,8 +63,8 @@ typedef struct quern__conflict {
     uint16_t index;   /* index of the resource or component */
 } quern__conflict;
 
-/* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT. */
+/* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count);
 

@@ -3,25 +3,27 @@
 #ifndef QUERN_SCHED_SCHEDULE_COMPILE_H
 #define QUERN_SCHED_SCHEDULE_COMPILE_H
 
-/* From systems to segments.
+/* Compiles the systems of a schedule into segments.
  *
- *   order      by phase, then before/after, then registration (order.h)
- *   conflicts  for each pair of one phase: must they keep their order, and why? (conflict.h)
- *   segments      each phase is cut at its exclusive systems; every cut and end of a phase is a sync point
- *   passes     what lies between two cuts: systems that go over the chunks together (fuse.h)
- *   graphs     of passes, whose edges are the conflicts that do not follow from others
+ *   order      The systems are ordered by phase, then before/after, then registration (order.h).
+ *   conflicts  For each pair of systems of one phase: must they keep their order, and why? (conflict.h)
+ *   segments   Each phase is split at its exclusive systems. Every split and the end of the phase is a sync point.
+ *   passes     The systems between two sync points are grouped into passes: the systems of a pass iterate the chunks
+ *              together (fuse.h).
+ *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply.
  *
- * The graph of a pass is begin -> run -> end, with the parts it does not have left out. Run is a node for
- * each of its stages, one after another. */
+ * Each pass contributes the nodes begin -> run -> end; nodes that the pass does not need are omitted. Run is a chain of
+ * nodes, one per stage of the pass. */
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Compiles whatever is not compiled: everything after systems were added, else the conflicts that new
- * archetypes bring. Costs nothing when nothing is new. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
- * OUT_OF_MEMORY; the schedule is then not compiled, and the next call tries again. */
+/* Compiles the schedule: completely if it is not compiled (systems were added), otherwise only the conflicts and tables
+ * of new archetypes. O(1) if nothing changed. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY; after an error
+ * the schedule is not compiled, and the next call tries again. */
 quern_result quern__compile(quern__plan *plan);
 
-/* Gives the nodes of a RUN their counts, when its passes are prepared. Errors: OUT_OF_MEMORY. */
+/* Sets the item counts of the graph nodes of a RUN segment. Precondition: its passes are prepared. Errors:
+ * OUT_OF_MEMORY. */
 quern_result quern__compile_prepare(const quern__plan *plan, const quern__segment *segment);
 
 void quern__compile_release(quern__plan *plan);

@@ -3,22 +3,23 @@
 #ifndef QUERN_SCHED_SCHEDULE_EVENT_USE_H
 #define QUERN_SCHED_SCHEDULE_EVENT_USE_H
 
-/* The events that a system emits and reads. Neither makes systems wait for each other: what is emitted can
- * be read from the next sync point on. */
+/* The events that a system emits and reads. Events create no conflicts between systems: an emitted event is readable
+ * only from the next sync point on. */
 
 #include "core/events/event_internal.h"
 
 #include <quern/schedule.h>
 
 typedef struct quern__event_use {
-    QUERN__ARRAY(quern__channel *) emits;       /* as declared */
-    QUERN__ARRAY(quern_event_reader *) readers; /* as declared in reads_events; behind them that of items */
-    quern_event_reader *items;             /* of the event whose runs are the system's views; or NULL */
-    uint64_t prepared_begin, prepared_end; /* the runs for which its views were counted */
+    QUERN__ARRAY(quern__channel *) emits; /* channels of the declared emits, in their order */
+    QUERN__ARRAY(quern_event_reader *)
+    readers;                   /* of reads_events in their order, then `items` if not NULL */
+    quern_event_reader *items; /* reader of the event whose runs are the system's views; or NULL */
+    uint64_t prepared_begin, prepared_end; /* runs that were counted as the system's views */
 } quern__event_use;
 
-/* Checks what the definition declares, and makes the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT,
- * OUT_OF_MEMORY; what was made is then there to be released. */
+/* Checks the declared events and creates the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT, NULL_ARGUMENT,
+ * OUT_OF_MEMORY; after an error, `use` must still be released. */
 quern_result quern__event_use_init(quern__event_use *use, const quern_world *world,
                                    const quern_system_def *def, uint32_t term_count);
 
@@ -31,7 +32,7 @@ static inline bool quern__event_use_emits(const quern__event_use *use, const que
     return false;
 }
 
-/* NULL: the system does not declare that it reads the event. */
+/* Returns the system's reader of the event, or NULL if the system does not declare that it reads the event. */
 static inline quern_event_reader *quern__event_use_reader(const quern__event_use *use,
                                                           const quern__channel *channel)
 {
@@ -40,14 +41,14 @@ static inline quern_event_reader *quern__event_use_reader(const quern__event_use
     return NULL;
 }
 
-/* Whether the views were counted for other events than those that wait now. */
+/* Returns whether the waiting runs of `items` differ from those for which the views were counted. */
 static inline bool quern__event_use_is_new(const quern__event_use *use)
 {
     return use->items != NULL && (use->prepared_begin != use->items->cursor ||
                                   use->prepared_end != quern__channel_end(use->items->channel));
 }
 
-/* What is declared, for messages: "'hit', 'spark'", or "none". */
+/* Write the declared events into `text`, for messages: "'hit', 'spark'", or "none". */
 void quern__event_use_list_emits(const quern__event_use *use, char *text, size_t text_bytes);
 void quern__event_use_list_reads(const quern__event_use *use, char *text, size_t text_bytes);
 

@@ -3,32 +3,32 @@
 #ifndef QUERN_SCHED_SCHEDULE_FUSE_H
 #define QUERN_SCHED_SCHEDULE_FUSE_H
 
-/* Which systems share a pass.
+/* Groups systems into passes.
  *
  * A system may join a pass when
- *   - it and all systems of the pass go over chunks in parallel (not serial, not without terms),
- *   - it does not go by the levels of one relation and the pass by those of another,
- *   - its conflicts with them are local, so that the order within each chunk is all that matters,
- *   - every system before it in the order, with which it conflicts, is in that pass or an earlier one: then
- *     edges lead from earlier passes to later ones, and there is no cycle.
- * Systems are taken in their order. Of the passes that one may join it joins the one that it shares the
- * most components with, the last of equals; if there is none, it starts a new one. */
+ *   - the system and all systems of the pass iterate chunks in parallel (none is serial, none lacks terms),
+ *   - the system and the pass do not run level by level over different relations,
+ *   - the system's conflicts with the systems of the pass are local, so only the order within each chunk matters,
+ *   - every earlier system that conflicts with the system is in that pass or in an earlier one. So all edges lead from
+ *     earlier to later passes, and the graph has no cycle.
+ * Systems are assigned in the order of execution. A system joins the eligible pass with which it shares the most
+ * components, the last such pass on a tie. If no pass is eligible, the system starts a new pass. */
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Groups the systems of a RUN or EXCLUSIVE segment, whose conflicts are known, into new passes; those of
- * before are destroyed. Their order respects all edges. Errors: OUT_OF_MEMORY; the segment may then have no
- * passes or some. */
+/* Groups the systems of a RUN or EXCLUSIVE segment into new passes, and destroys the segment's previous passes. The
+ * order of the passes respects all edges. Precondition: the conflicts of the systems are known. Errors: OUT_OF_MEMORY;
+ * the segment may then have no passes or only some of them. */
 quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
 
-/* Why the systems of two passes of a segment must keep their order, the later one having the greater index;
- * the strongest conflict there is. */
+/* Returns the strongest conflict between the systems of two passes of a segment. `later` is the pass with the greater
+ * index. */
 quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later);
 
-/* Whether the pass may go by the levels that the system goes by, or the other way round. */
+/* Returns whether the pass and the system run by the levels of the same relation, or at least one of them by none. */
 bool quern__fuse_agrees(const quern__pass *pass, const quern__system *system);
 
-/* Whether a system may share a pass with others at all. */
+/* Returns whether a system may share a pass: it has terms and is not serial. */
 bool quern__fuse_allows(const quern__system *system);
 
 #endif

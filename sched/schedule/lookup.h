@@ -3,7 +3,7 @@
 #ifndef QUERN_SCHED_SCHEDULE_LOOKUP_H
 #define QUERN_SCHED_SCHEDULE_LOOKUP_H
 
-/* What a system declares to look up, of entities that need not be in its views. */
+/* The components that a system declares to look up on entities that need not be in its views. */
 
 #include "core/base/bitset.h"
 #include "core/storage/limit.h"
@@ -13,28 +13,30 @@
 enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
 
 typedef struct quern__lookup {
-    uint16_t index; /* of the component */
+    uint16_t index; /* component index */
     quern__limit limit;
     bool writes;
 } quern__lookup;
 
 typedef struct quern__lookups {
-    uint64_t unlimited[QUERN__COMPONENT_WORDS]; /* of any entity; also those that it may write */
-    uint64_t limited[QUERN__COMPONENT_WORDS];
-    uint64_t written[QUERN__COMPONENT_WORDS]; /* limited or not */
-    quern__lookup list[2 * QUERN_MAX_ACCESS]; /* those that it reads, then those that it writes */
+    uint64_t unlimited[QUERN__COMPONENT_WORDS]; /* components looked up on any entity, read or written */
+    uint64_t
+        limited[QUERN__COMPONENT_WORDS]; /* components looked up only within a limit, read or written */
+    uint64_t written[QUERN__COMPONENT_WORDS]; /* components written by a lookup, limited or not */
+    quern__lookup list[2 * QUERN_MAX_ACCESS]; /* read-only lookups, then lookups that write */
     uint32_t count;
 } quern__lookups;
 
-/* Reads the lookups out of a definition. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
+/* Initialises the lookups from a definition. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
  * DUPLICATE_COMPONENT. */
 quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
                                  const quern_system_def *def);
 
-/* The lookup of the component, or NULL. */
+/* Returns the lookup of the component, or NULL. */
 const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index);
 
-/* Whether entities of the archetype, which has the component, may be looked up. archetype NULL: of some. */
+/* Returns whether the component may be looked up on entities of `archetype`. Precondition: the archetype has the
+ * component. `archetype` is NULL to test for any archetype. */
 static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t component_index,
                                         const quern__archetype *archetype)
 {
@@ -44,8 +46,8 @@ static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t 
            quern__limit_holds(quern__lookups_find(lookups, component_index)->limit, archetype);
 }
 
-/* A component that one of them writes and the other looks up, too, where limits do not exclude that it
- * is of the same entity; the first one from `first` on, or QUERN_MAX_COMPONENTS. */
+/* Returns the first component from index `first` on that both systems look up and at least one of them writes, unless
+ * the limits of the two lookups exclude a common entity. Returns QUERN_MAX_COMPONENTS if there is none. */
 uint32_t quern__lookups_meet(const quern__lookups *a, const quern__lookups *b, uint32_t first);
 
 /* What they are, for messages: "'position', 'velocity' (with 'turret')", or "none". */

@@ -8,8 +8,9 @@
  * later step of the transaction fails, quern__link_log_take_back reverts all changes. Every transaction ends with
  * quern__link_log_clear, also after a failure.
  *
- * Rows do not change here. An immediate call then moves the rows of all entities in the log (relate.h). A sync point keeps
- * its transaction open until its commands are applied, and turns the log into commands on rows (core/playback/relating.h).
+ * Rows do not change here. An immediate call then moves the rows of all entities in the log (relate.h). A sync
+ * point keeps its transaction open until its commands are applied, and converts the log to commands on rows
+ * (core/playback/relating.h).
  *
  * A link whose target changes has an entry with its complete previous state. Each entity below it whose level changes
  * as a result has its own entry; these entries directly follow in breadth-first order. A slot may have several entries.

@@ -26,7 +26,7 @@ static bool reserve_touched(quern__links *links, const quern_allocator *allocato
     return true;
 }
 
-/* For a page at least, so that there are items. */
+/* Reserves at least one word, since `touched.items` must not be NULL while marking is on. */
 bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator)
 {
     return reserve_touched(links, allocator, links->pages.count > 0 ? links->pages.count : 1);
@@ -57,7 +57,7 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
     return true;
 }
 
-/* Whether the entities are in slots one after the other. */
+/* Whether the entities have consecutive slots. */
 static bool are_neighbours(const quern_entity *entities, uint32_t count)
 {
     const uint32_t first = quern_entity_index(entities[0]);
@@ -68,8 +68,8 @@ static bool are_neighbours(const quern_entity *entities, uint32_t count)
 
 _Static_assert(sizeof(quern__kin) == 4 * sizeof(uint64_t), "links are words in pairs");
 
-/* Slots of neighbours are numbers and the first of the slots, which is added to two words at a time: what
- * comes out fits a word, so nothing is carried over. */
+/* Writes the links of a tree with consecutive slots. A slot is the number of its entity in the tree plus the first
+ * slot. Each 64-bit addition adds to two members at once; every sum fits in 32 bits, so no carry crosses over. */
 static inline void put_neighbours(quern__kin *restrict links, const quern__kin *restrict kin,
                                   const quern__kin *restrict bases, uint32_t count, uint32_t first)
 {
@@ -132,7 +132,7 @@ bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t be
     const uint32_t level = quern__links_level(links, slot);
     while (below != slot && below != QUERN__SLOT_NONE) {
         const quern__kin *kin = quern__links_find(links, below);
-        /* the last level has several depths */
+        /* the maximal level covers several depths */
         if (kin == NULL || (kin->level <= level && kin->level < QUERN_MAX_RELATION_LEVEL)) return false;
         below = kin->target;
     }

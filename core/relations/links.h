@@ -3,19 +3,19 @@
 #ifndef QUERN_CORE_RELATIONS_LINKS_H
 #define QUERN_CORE_RELATIONS_LINKS_H
 
-/* The links of one relation: who is whose child, and in which order. They know slots and nothing else:
- * whether an entity lives, and in which archetype its row is, is the matter of their users (relate.h).
+/* The links of one relation: the target of each source and the ordered list of children of each target. Links refer
+ * to slots only. Their users (relate.h) handle liveness of entities and the archetypes of their rows.
  *
- * Links lie by slot, in pages that exist where they were ever needed; a slot without a page has no links.
+ * Links are indexed by slot, in pages that are allocated on first use. A slot without a page has no links.
  *
- *   target = t            exactly when the slot stands once in the list of t: first, next, next, ... none
- *   count                 how many stand in that list
- *   last                  the last of them, and next->previous is the slot itself: the list is the
- *                         same from behind
- *   level                 min(depth, QUERN_MAX_RELATION_LEVEL), kept by the users of relations with
- *                         levels; 0 for slots without target, and without levels
+ *   target = t            if and only if the slot is once in the child list of t: first, next, next, ... none
+ *   count                 number of children in the slot's own list
+ *   last                  last child of the list. The list is doubly linked: the previous sibling of a slot's
+ *                         next sibling is the slot itself
+ *   level                 min(depth, QUERN_MAX_RELATION_LEVEL), set by the users of relations with levels;
+ *                         0 for slots without a target, and in relations without levels
  *
- * Only quern__links_reserve can fail; the verbs need the pages of the slots that they name. */
+ * Only quern__links_reserve can fail. The functions that change links require pages for all slots they are given. */
 
 #include "core/relations/link_pages.h"
 #include "core/storage/entity.h"
@@ -26,18 +26,18 @@
 
 enum { QUERN__LINK_PAGE_LOG2 = 12, QUERN__LINK_PAGE_SLOTS = 1 << QUERN__LINK_PAGE_LOG2 };
 
-/* Half a cache line, so that none lies in two. */
+/* The links of one slot. Half a cache line in size and aligned to it, so that no node spans two cache lines. */
 typedef struct quern__kin {
-    _Alignas(32) uint32_t target; /* QUERN__SLOT_NONE, as the next four: none */
+    _Alignas(32) uint32_t target; /* slot; QUERN__SLOT_NONE in this and the next four members: none */
     uint32_t first, last;         /* children */
     uint32_t next, previous;      /* siblings */
-    uint32_t count;               /* of children */
+    uint32_t count;               /* number of children */
     uint32_t level;
 } quern__kin;
 
 _Static_assert(QUERN__LINK_PAGE_SLOTS * sizeof(quern__kin) == QUERN__LINK_PAGE_BYTES, "a page is full");
 
-/* A slot without links. */
+/* The links of a slot that has none. */
 static const quern__kin quern__no_kin = {.target = QUERN__SLOT_NONE,
                                          .first = QUERN__SLOT_NONE,
                                          .last = QUERN__SLOT_NONE,
@@ -46,11 +46,11 @@ static const quern__kin quern__no_kin = {.target = QUERN__SLOT_NONE,
 
 typedef struct quern__links {
     QUERN__ARRAY(quern__kin *) pages; /* NULL: no slot of the page has links */
-    quern__link_pages *memory;        /* where pages come from: of all relations of the world */
+    quern__link_pages *memory;        /* page allocator, shared by all relations of the world */
     uint32_t held_count;              /* pages that exist */
-    uint64_t version;                 /* changes whenever a slot gets a target */
-    /* By page, a bit for each group of slots: some have other links than when somebody looked. Without
-     * items: nobody asks. Otherwise there is room for all pages. */
+    uint64_t version;                 /* incremented whenever slots are given a target */
+    /* One word per page, one bit per group of slots: set if links of the group may have changed since the bit was
+     * cleared. Without items, marking is off; otherwise there is a word for every page. */
     QUERN__ARRAY(uint64_t) touched;
 } quern__links;
 
@@ -58,11 +58,11 @@ enum { QUERN__LINK_GROUP_LOG2 = 6, QUERN__LINK_GROUP = 1 << QUERN__LINK_GROUP_LO
 
 _Static_assert(QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP == 64, "a page's groups are a word");
 
-/* Begins to mark, with all slots touched. False when there is no memory. */
+/* Starts marking changed groups; all groups begin as touched. Returns false if out of memory. */
 bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator);
 void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator);
 
-/* For who changes the links of a slot. */
+/* Marks the group of the slot as touched, if marking is on. Code that changes the links of a slot calls it. */
 static inline void quern__links_touch(const quern__links *links, uint32_t slot)
 {
     if (QUERN__UNLIKELY(links->touched.items != NULL) && slot != QUERN__SLOT_NONE)
@@ -72,7 +72,7 @@ static inline void quern__links_touch(const quern__links *links, uint32_t slot)
 
 void quern__links_release(quern__links *links, const quern_allocator *allocator);
 
-/* The part of quern__links_reserve that needs a page. */
+/* Adds the page of the slot: the slow path of quern__links_reserve. Returns false if out of memory. */
 bool quern__links_add_page(quern__links *links, const quern_allocator *allocator, uint32_t slot);
 
 static inline bool quern__links_has_page(const quern__links *links, uint32_t slot)
@@ -81,7 +81,7 @@ static inline bool quern__links_has_page(const quern__links *links, uint32_t slo
     return page < links->pages.count && links->pages.items[page] != NULL;
 }
 
-/* The slot gets a page, if it has none. False when there is no memory. */
+/* Adds a page for the slot unless there is one. Returns false if out of memory. */
 static inline bool quern__links_reserve(quern__links *links, const quern_allocator *allocator,
                                         uint32_t slot)
 {
@@ -89,7 +89,7 @@ static inline bool quern__links_reserve(quern__links *links, const quern_allocat
            quern__links_add_page(links, allocator, slot);
 }
 
-/* The links of a slot that has a page. */
+/* Returns the links of a slot. Precondition: the slot has a page. */
 static inline quern__kin *quern__links_at(const quern__links *links, uint32_t slot)
 {
     return &links->pages.items[slot >> QUERN__LINK_PAGE_LOG2][slot & (QUERN__LINK_PAGE_SLOTS - 1)];
@@ -101,14 +101,14 @@ static inline void quern__links_set_level(const quern__links *links, uint32_t sl
     quern__links_touch(links, slot);
 }
 
-/* The slot has no links any more; nobody's lead to it. */
+/* Clears the links of the slot. The caller ensures that no remaining link refers to it. */
 static inline void quern__links_clear(const quern__links *links, uint32_t slot)
 {
     *quern__links_at(links, slot) = quern__no_kin;
     quern__links_touch(links, slot);
 }
 
-/* The links of any slot, to read; NULL: it has none. */
+/* Returns the links of any slot for reading, or NULL if the slot has no page. */
 static inline const quern__kin *quern__links_find(const quern__links *links, uint32_t slot)
 {
     return quern__links_has_page(links, slot) ? quern__links_at(links, slot) : NULL;
@@ -132,10 +132,11 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
     return link != NULL ? link->level : 0;
 }
 
-/* What leads to a slot in the list of a target's children, from one of its sides: a member of the sibling
- * there, or, where there is none, of the target. The members' offsets are constants. Arithmetic instead of a
- * branch, which the processor could not foresee: it would wait for links that come from memory, and begin
- * nothing else meanwhile. Compilers make a branch of a conditional expression here. */
+/* Returns the address of the member that refers to a slot from one side in the child list of its target: a member of
+ * the sibling on that side, or of the target at an end of the list. The members' offsets are constants.
+ * Arithmetic replaces a branch that the processor could not predict: a misprediction would be found only after the
+ * links are loaded from memory, and no other work would start meanwhile. Compilers turn a conditional expression
+ * into a branch here. */
 QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint32_t target,
                                                  uint32_t sibling, size_t sibling_offset,
                                                  size_t target_offset)
@@ -146,6 +147,8 @@ QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint
     return (uint32_t *)(void *)((char *)quern__links_at(links, slot) + offset);
 }
 
+/* Stores `to_next` in the link after `previous` and `to_previous` in the link before `next`, in the child list of the
+ * target. QUERN__SLOT_NONE as a sibling means that end of the list. */
 static inline void quern__links_set_sides(const quern__links *links, uint32_t target, uint32_t previous,
                                           uint32_t next, uint32_t to_next, uint32_t to_previous)
 {
@@ -159,8 +162,8 @@ static inline void quern__links_set_sides(const quern__links *links, uint32_t ta
     quern__links_touch(links, next);
 }
 
-/* The source, which has no target, becomes a child of the target: before one of its children, or the last
- * where that is QUERN__SLOT_NONE. Its level stays. */
+/* Inserts the source into the children of the target: before the child `before`, or at the end if `before` is
+ * QUERN__SLOT_NONE. The source's level does not change. Precondition: the source has no target. */
 static inline void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before)
 {
     quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
@@ -176,7 +179,8 @@ static inline void quern__links_link(quern__links *links, uint32_t source, uint3
     quern__links_set_sides(links, target, previous, before, source, source);
 }
 
-/* The same for a source without links that becomes the last, on its level. */
+/* Appends a source to the children of the target and sets the source's level. Precondition: the source has no
+ * links. */
 static inline void quern__links_append(quern__links *links, uint32_t source, uint32_t target,
                                        uint32_t level)
 {
@@ -199,13 +203,15 @@ static inline void quern__links_append(quern__links *links, uint32_t source, uin
     quern__links_touch(links, previous);
 }
 
-/* Where a new child goes, for quern__links_link: to the end, or in links without order to the front. */
+/* Returns the argument `before` of quern__links_link for a new child. Ordered links insert it at the end, unordered
+ * links at the front. */
 static inline uint32_t quern__links_new_place(const quern__links *links, uint32_t target, bool is_ordered)
 {
     return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
 }
 
-/* What the first slot is added to when whole trees are linked: all ones for a number in kin, else zero. */
+/* Returns the masks for quern__links_put_trees: a member is all ones if the tree's first slot is added to it, that is
+ * if `kin` holds a number there, and zero otherwise. */
 static inline quern__kin quern__kin_bases(const quern__kin *kin)
 {
     return (quern__kin){.target = kin->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
@@ -215,13 +221,14 @@ static inline quern__kin quern__kin_bases(const quern__kin *kin)
                         .previous = kin->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
 }
 
-/* Links trees that are alike: kin[i] are the links of the i-th entity of each, in which numbers stand for
- * slots, and bases[i] is quern__kin_bases of that. They have no links yet. Slots one after the other, as
- * new ones are, take least. */
+/* Links the entities of `tree_count` trees of identical shape. kin[i] holds the links of the i-th entity of every
+ * tree, with numbers of entities within the tree instead of slots; bases[i] is quern__kin_bases of kin[i].
+ * `entities` lists the entities tree by tree. Precondition: they have no links, and their slots have pages.
+ * Consecutive slots, as new entities usually have, are the fastest case. */
 void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
                             uint32_t kin_count, const quern_entity *entities, uint32_t tree_count);
 
-/* The source leaves its target. Its level stays. */
+/* Removes the source from its target. The source's level does not change. */
 static inline void quern__links_unlink(const quern__links *links, uint32_t source)
 {
     quern__kin *child = quern__links_at(links, source);
@@ -232,14 +239,16 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
     child->target = child->next = child->previous = QUERN__SLOT_NONE;
 }
 
-/* The source takes another place among its siblings; before is one of them, or QUERN__SLOT_NONE. */
+/* Moves the source before its sibling `before`, or to the end if `before` is QUERN__SLOT_NONE. No effect if `before` is
+ * the source. */
 void quern__links_place(quern__links *links, uint32_t source, uint32_t before);
 
-/* Whether `below` is the slot itself, or one of its targets is, or one of theirs. In links of a relation
- * with levels: where they are not higher than the slot's, nobody is above it who is below the slot. */
+/* Returns whether `below` is the slot itself or one of its descendants. Walks up the targets of `below`. In relations
+ * with levels the walk stops at a slot whose level is not greater than that of `slot`, as no such slot is a descendant.
+ * The maximal level is the exception: it covers several depths. */
 bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t below);
 
-/* Gives back pages without links. */
+/* Gives back all pages without links. */
 void quern__links_trim(quern__links *links, const quern_allocator *allocator);
 
 #endif

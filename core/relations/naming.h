@@ -8,21 +8,22 @@
 #include "core/relations/relate.h"
 #include "core/storage/storage.h"
 
-/* The slot of the parent, or QUERN__SLOT_NONE. */
+/* Returns the slot of the parent, or QUERN__SLOT_NONE. */
 static inline uint32_t quern__parent_slot(const quern__storage *storage, uint32_t slot)
 {
     const quern__relation *parent = storage->relations->parent;
     return parent != NULL ? quern__links_target(&parent->links, slot) : QUERN__SLOT_NONE;
 }
 
-/* Whether a text may be a name. Errors: INVALID_ARGUMENT. */
+/* Checks that a text is valid as a name. Errors: INVALID_ARGUMENT. */
 quern_result quern__entity_check_name(const char *name);
 
-/* A living entity gets a name, or loses it where that is NULL or empty. Errors: INVALID_ARGUMENT,
- * NAME_TAKEN, OUT_OF_MEMORY. */
+/* Sets the name of a living entity, or removes it if `name` is NULL or empty. Errors: INVALID_ARGUMENT, NAME_TAKEN,
+ * OUT_OF_MEMORY. */
 quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity, const char *name);
 
-/* For who relates: whether the name of a source allows another target, or none (QUERN__SLOT_NONE). */
+/* Whether the source could become a child of `target` without a name collision. QUERN__SLOT_NONE: could lose its
+ * target. Always true for relations other than the built-in hierarchy. */
 static inline bool quern__naming_is_free(const quern__storage *storage, const quern__relation *relation,
                                          uint32_t source, uint32_t target)
 {
@@ -34,10 +35,10 @@ static inline bool quern__naming_is_free(const quern__storage *storage, const qu
     return owner == QUERN__SLOT_NONE || owner == source;
 }
 
-/* NAME_TAKEN, of a name that does not. */
+/* Returns NAME_TAKEN with a message: the name of the source collides under the target. */
 quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entity source, uint32_t target);
 
-/* Both. Errors: NAME_TAKEN. */
+/* Checks that the source could become a child of `target` without a name collision. Errors: NAME_TAKEN. */
 static inline quern_result quern__naming_check(const quern__storage *storage,
                                                const quern__relation *relation, quern_entity source,
                                                uint32_t target)
@@ -46,7 +47,8 @@ static inline quern_result quern__naming_check(const quern__storage *storage,
     return quern__naming_fail_taken(storage, source, target);
 }
 
-/* The same when it is done. */
+/* Moves the name of the source to its new parent, after a change of target in the built-in hierarchy. No effect for
+ * other relations. */
 static inline void quern__naming_follow(quern__storage *storage, const quern__relation *relation,
                                         uint32_t source, uint32_t target)
 {
@@ -54,8 +56,8 @@ static inline void quern__naming_follow(quern__storage *storage, const quern__re
     quern__names_move(storage->names, source, target);
 }
 
-/* Gives the source this target instead of the one that it has (QUERN__SLOT_NONE: none), in the place of a new child,
- * and moves its name to the new parent. Its level stays. */
+/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source like a new child, and moves its
+ * name to the new parent. The source's level does not change. */
 QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation *relation, uint32_t source,
                                         uint32_t target)
 {

@@ -149,8 +149,8 @@ static quern_query *query_touched(const quern_columns *scene, quern_access acces
 {
     quern_query_def def = {0};
     for (uint32_t i = 0; i < scene->layout.touched_count; i++)
-        def.terms[i] = access == QUERN_WRITE ? quern_term_write(scene->components[i])
-                                             : quern_term_read(scene->components[i]);
+        def.terms[i] = access == QUERN_ACCESS_WRITE ? quern_term_write(scene->components[i])
+                                                    : quern_term_read(scene->components[i]);
     quern_query *query;
     REQUIRE(quern_query_create(scene->world, &def, &query));
     return query;
@@ -160,7 +160,7 @@ static void create_rows(quern_columns *scene, uint32_t row_count)
 {
     REQUIRE(quern_entity_create_many(scene->world, scene->components, NULL, column_count(&scene->layout),
                                      row_count, NULL));
-    quern_query *query = query_touched(scene, QUERN_WRITE);
+    quern_query *query = query_touched(scene, QUERN_ACCESS_WRITE);
     size_t first_row = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
@@ -196,7 +196,7 @@ void *columns_open_quern(const columns_layout *layout, const bench_case *scene, 
     create_rows(columns, scene->entity_count);
     columns->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
     const quern_schedule_def def = {
-        .no_fuse = way.no_fuse, .prefetch = way.prefetch, .trace = quern_bench_trace()};
+        .disable_fusing = way.disable_fusing, .prefetch = way.prefetch, .trace = quern_bench_trace()};
     REQUIRE(quern_schedule_create(columns->world, &def, &columns->schedule));
     quern_bench_set_schedule(columns->schedule);
     add_systems(columns);
@@ -219,7 +219,7 @@ void columns_run_quern(void *state, uint32_t pass_count)
 uint64_t columns_checksum_quern(void *state)
 {
     const quern_columns *columns = state;
-    quern_query *query = query_touched(columns, QUERN_READ);
+    quern_query *query = query_touched(columns, QUERN_ACCESS_READ);
     uint64_t sum = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it))

@@ -36,7 +36,7 @@ typedef struct columns_layout {
 
 /* What differs between the schedules. */
 typedef struct columns_way {
-    bool no_fuse;
+    bool disable_fusing;
     quern_prefetch prefetch;
 } columns_way;
 

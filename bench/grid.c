@@ -166,16 +166,16 @@ static void *open_quern(const grid_shape *shape, grid_mode mode, const bench_cas
         return open_quern(&name_of_case##_shape, mode, scene, (columns_way){__VA_ARGS__}); \
     }
 
-#define CASE(name_of_case, mode, no_fuse, columns, bytes, percent)                               \
+#define CASE(name_of_case, mode, disable_fusing, columns, bytes, percent)                        \
     static const grid_shape name_of_case##_shape = {columns, bytes, percent};                    \
     static void *name_of_case##_raw(const bench_case *scene)                                     \
     {                                                                                            \
         return open_raw(&name_of_case##_shape, mode, scene);                                     \
     }                                                                                            \
-    OPENED_BY(name_of_case, quern, mode, no_fuse, QUERN_PREFETCH_AUTOMATIC)                      \
-    OPENED_BY(name_of_case, nothing, mode, no_fuse, QUERN_PREFETCH_NOTHING)                      \
-    OPENED_BY(name_of_case, heads, mode, no_fuse, QUERN_PREFETCH_HEADS)                          \
-    OPENED_BY(name_of_case, chunks, mode, no_fuse, QUERN_PREFETCH_CHUNKS)                        \
+    OPENED_BY(name_of_case, quern, mode, disable_fusing, QUERN_PREFETCH_AUTOMATIC)               \
+    OPENED_BY(name_of_case, nothing, mode, disable_fusing, QUERN_PREFETCH_NOTHING)               \
+    OPENED_BY(name_of_case, heads, mode, disable_fusing, QUERN_PREFETCH_HEADS)                   \
+    OPENED_BY(name_of_case, chunks, mode, disable_fusing, QUERN_PREFETCH_CHUNKS)                 \
     static const bench_workload name_of_case = {                                                 \
         .name = #name_of_case,                                                                   \
         .summary = #columns " columns of " #bytes " bytes, " #percent " % of a row",             \

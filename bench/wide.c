@@ -220,7 +220,7 @@ static void open_schedule(quern_frame *frame, const bench_case *scene, wide_way 
     if (way == WIDE_TRACED) open_trace(frame, scene->thread_count);
     quern_trace *trace = frame->trace != NULL ? frame->trace : quern_bench_trace();
     frame->jobs = bench_jobs_create_with(scene->thread_count, trace);
-    quern_schedule_def def = {.no_fuse = way == WIDE_UNFUSED, .trace = trace};
+    quern_schedule_def def = {.disable_fusing = way == WIDE_UNFUSED, .trace = trace};
     REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
     quern_bench_set_schedule(frame->schedule);
     REQUIRE(quern_schedule_set_profiling(frame->schedule, way == WIDE_PROFILED));
@@ -288,7 +288,7 @@ void wide_run_rollback_every(void *state, uint32_t pass_count)
     }
 }
 
-quern_result wide_capture_quern(void *state, struct quern_capture *capture)
+quern_result wide_capture_quern(void *state, struct quern_frame_capture *capture)
 {
     const quern_frame *frame = state;
     return quern_schedule_run_captured(frame->schedule, frame->jobs, (double)STEP_SECONDS, capture);

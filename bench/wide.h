@@ -62,7 +62,7 @@ enum { WIDE_ROLLBACK = 8 };
 void wide_run_eight(void *state, uint32_t pass_count);          /* these, and nothing else */
 void wide_run_rollback(void *state, uint32_t pass_count);       /* goes back, and saves the first of them */
 void wide_run_rollback_every(void *state, uint32_t pass_count); /* saves each of them */
-quern_result wide_capture_quern(void *state, struct quern_capture *capture);
+quern_result wide_capture_quern(void *state, struct quern_frame_capture *capture);
 uint64_t wide_checksum_quern(void *state);
 void wide_close_quern(void *state);
 

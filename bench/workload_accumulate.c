@@ -159,7 +159,7 @@ static void run_quern(void *state, uint32_t frame_count)
         REQUIRE(quern_schedule_run(scene->schedule, scene->jobs, (double)STEP_SECONDS));
 }
 
-static quern_result capture_frame(void *state, struct quern_capture *capture)
+static quern_result capture_frame(void *state, struct quern_frame_capture *capture)
 {
     const accumulate_scene *scene = state;
     return quern_schedule_run_captured(scene->schedule, scene->jobs, (double)STEP_SECONDS, capture);

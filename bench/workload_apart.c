@@ -105,7 +105,7 @@ static void *open_quern(const bench_case *scene)
 
 static void *open_unfused(const bench_case *scene)
 {
-    return columns_open_quern(&layout, scene, (columns_way){.no_fuse = true});
+    return columns_open_quern(&layout, scene, (columns_way){.disable_fusing = true});
 }
 
 const bench_workload workload_systems_apart = {

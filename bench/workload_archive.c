@@ -103,7 +103,7 @@ enum { MOST_KEPT = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
 typedef struct archive_scene {
     quern_world *world;
     quern_component parts[PARTS];
-    quern_memory archive;
+    quern_byte_buffer archive;
     kept_block kept[MOST_KEPT];
     uint32_t kept_count;
 } archive_scene;
@@ -160,13 +160,13 @@ static void create_entity(const archive_scene *it, uint32_t i)
 static void save(archive_scene *it)
 {
     it->archive.size_bytes = 0;
-    REQUIRE(quern_world_save(it->world, quern_sink_memory(&it->archive), NULL));
+    REQUIRE(quern_world_save(it->world, quern_sink_bytes(&it->archive), NULL));
 }
 
 static void load(const archive_scene *it)
 {
-    REQUIRE(quern_world_load(it->world, quern_source_memory(it->archive.bytes, it->archive.size_bytes),
-                             NULL, NULL));
+    REQUIRE(quern_world_load(it->world, quern_source_bytes(it->archive.bytes, it->archive.size_bytes), NULL,
+                             NULL));
 }
 
 static void *open_saved(const bench_case *scene)
@@ -239,7 +239,7 @@ static void close_quern(void *state)
     archive_scene *it = state;
     const quern_allocator system = quern_allocator_default();
     if (it->world != NULL) quern_world_destroy(it->world);
-    quern_memory_release(&it->archive);
+    quern_byte_buffer_release(&it->archive);
     while (it->kept_count > 0) {
         const kept_block block = it->kept[--it->kept_count];
         system.release(system.user_data, block.memory, block.size_bytes, SLAB_BYTES);

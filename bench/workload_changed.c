@@ -173,8 +173,8 @@ static void add_up(quern_context *context, const quern_view *view)
     change_scene *quern = quern_context_user_data(context);
     const Brain *brains = quern_view_read(view, 0);
     uint64_t sum = 0;
-    quern_run run = {0};
-    while (quern_view_next_run(view, &run))
+    quern_row_range run = {0};
+    while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)
             sum += brains[i].state;
     quern->sum += sum;
@@ -190,7 +190,7 @@ static void *open_changed(const bench_case *scene)
                                      .user_data = quern};
     const quern_system_def adds_up = {.name = "add up",
                                       .run = add_up,
-                                      .flags = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_RUNS,
+                                      .flags = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_WHOLE_CHUNKS,
                                       .terms = {quern_term_changed(quern_term_read(quern->mind))},
                                       .user_data = quern};
     REQUIRE(quern_schedule_add_system(quern->schedule, &thinks, NULL));
@@ -224,7 +224,7 @@ static void *open_written(const bench_case *scene, bool by_row)
     quern_system handle;
     bench_add_writer(quern->schedule, "move", move, quern->place, quern->bench.velocity);
     REQUIRE(quern_schedule_add_system(quern->schedule, &looks, &handle));
-    REQUIRE(quern_schedule_set_enabled(quern->schedule, handle, false));
+    REQUIRE(quern_schedule_set_system_enabled(quern->schedule, handle, false));
     return quern;
 }
 

@@ -143,7 +143,7 @@ static void open_schedule(command_scene *scene)
     quern_bench_set_schedule(scene->schedule);
 }
 
-static quern_system_def system_def(const char *name, quern_kernel *run, quern_term term,
+static quern_system_def system_def(const char *name, quern_view_callback *run, quern_term term,
                                    command_scene *scene)
 {
     return (quern_system_def){.name = name, .run = run, .terms = {term}, .user_data = scene};
@@ -164,7 +164,7 @@ static void run_frames(void *state, uint32_t frame_count)
     }
 }
 
-static quern_result capture_frame(void *state, struct quern_capture *capture)
+static quern_result capture_frame(void *state, struct quern_frame_capture *capture)
 {
     command_scene *scene = state;
     quern_result result =
@@ -299,7 +299,7 @@ static void *open_react(const bench_case *size)
 {
     command_scene *scene = open_add_remove(size);
     quern_system_def def = system_def("sum", sum_points, quern_term_read(scene->bench.health), scene);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     def.partial_bytes = sizeof(uint64_t);
     def.end = add_partials;
     scene->entity_count = size->entity_count;

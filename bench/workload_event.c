@@ -208,7 +208,7 @@ static void read_end(quern_context *context)
         scene->sum += *(const uint64_t *)quern_context_partial_at(context, i);
 }
 
-static void *open_scene(const bench_case *of, quern_kernel *emit)
+static void *open_scene(const bench_case *of, quern_view_callback *emit)
 {
     quern_scene *scene = bench_allocate(1, sizeof *scene);
     bench_world_open(&scene->bench);

@@ -110,7 +110,7 @@ static void *open_kept(const bench_case *scene, uint32_t stride, kept_pass pass)
     kept->stride = stride;
     kept->pass = pass;
     REQUIRE(quern_world_create(NULL, &kept->world));
-    quern_query_def def = {.by_runs = false};
+    quern_query_def def = {.whole_chunks = false};
     for (uint32_t i = 0; i < PARTS; i++) {
         const quern_component_def part = {
             .name = names[i], .size_bytes = part_bytes[i], .alignment_bytes = 4};

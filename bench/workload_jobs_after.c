@@ -94,7 +94,7 @@ static void run_batches(void *argument, uint32_t worker_index)
         submit_batch(scene, &all);
         for (uint32_t i = 0; i < BATCH_JOBS; i++)
             for (uint32_t k = 0; k < AFTER_COUNT; k++)
-                REQUIRE(quern_jobs_release(scene->jobs, &scene->counters[i][k]));
+                REQUIRE(quern_counter_release(scene->jobs, &scene->counters[i][k]));
         REQUIRE(quern_jobs_wait(scene->jobs, &all));
     }
 }

@@ -90,7 +90,7 @@ static void *open_raw(const bench_case *bench)
 
 static void *open_quern(const bench_case *bench)
 {
-    const quern_jobs_def def = {.thread_count = bench->thread_count, .guest_count = GUEST_COUNT};
+    const quern_jobs_def def = {.thread_count = bench->thread_count, .external_thread_count = GUEST_COUNT};
     quern_jobs *jobs;
     REQUIRE(quern_jobs_create(&def, &jobs));
     return open_scene(jobs);

@@ -193,7 +193,7 @@ static void run_chain(void *state, uint32_t pass_count)
 {
     job_scene *scene = state;
     (void)pass_count;
-    REQUIRE(quern_jobs_release(scene->jobs, &scene->chain[0]));
+    REQUIRE(quern_counter_release(scene->jobs, &scene->chain[0]));
     REQUIRE(quern_jobs_wait(scene->jobs, &scene->chain[CHAIN_STEPS]));
 }
 

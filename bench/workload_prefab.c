@@ -311,7 +311,7 @@ static uint64_t checksum_quern(void *state)
     const quern_component parent = quern_relation_component(quern_world_parent(bench->world));
     const quern_term terms[] = {quern_term_read(bench->position), quern_term_read(bench->velocity),
                                 quern_term_read(bench->rotation), quern_term_read(bench->health),
-                                quern_term_optional(parent, QUERN_READ)};
+                                quern_term_optional(parent, QUERN_ACCESS_READ)};
     quern_query *query = bench_world_query(bench, terms, 5);
     uint64_t sum = 0;
     quern_query_iterator it = quern_query_iterate(query);

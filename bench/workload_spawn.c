@@ -228,7 +228,7 @@ static void run_quern(void *state, uint32_t frame_count)
         REQUIRE(quern_schedule_run(spawn->schedule, spawn->jobs, (double)STEP_SECONDS));
 }
 
-static quern_result capture_quern(void *state, struct quern_capture *capture)
+static quern_result capture_quern(void *state, struct quern_frame_capture *capture)
 {
     const spawn_scene *spawn = state;
     return quern_schedule_run_captured(spawn->schedule, spawn->jobs, (double)STEP_SECONDS, capture);

@@ -142,15 +142,17 @@ typedef struct toggle_scene {
 static void toggle_all(const toggle_scene *scene, bool disables)
 {
     for (uint32_t i = 0; i < scene->entity_count / TENTH; i++)
-        REQUIRE(quern_entity_enable(scene->bench.world, scene->toggled[i], scene->place, !disables));
+        REQUIRE(quern_entity_set_component_enabled(scene->bench.world, scene->toggled[i], scene->place,
+                                                   !disables));
 }
 
 static void run_toggle_many(void *state, uint32_t pass_count)
 {
     toggle_scene *quern = state;
     for (uint32_t pass = 0; pass < pass_count; pass++, quern->disables = !quern->disables)
-        REQUIRE(quern_entity_enable_many(quern->bench.world, quern->toggled, quern->entity_count / TENTH,
-                                         quern->place, !quern->disables));
+        REQUIRE(quern_entity_set_component_enabled_many(quern->bench.world, quern->toggled,
+                                                        quern->entity_count / TENTH, quern->place,
+                                                        !quern->disables));
 }
 
 static void create_all(toggle_scene *quern)
@@ -180,7 +182,8 @@ static void *open_quern(const bench_case *scene)
     quern->toggled = bench_allocate(scene->entity_count / TENTH + 1, sizeof *quern->toggled);
     create_all(quern);
     const quern_query_def query = {
-        .terms = {quern_term_write(quern->place), quern_term_read(quern->bench.velocity)}, .by_runs = true};
+        .terms = {quern_term_write(quern->place), quern_term_read(quern->bench.velocity)},
+        .whole_chunks = true};
     REQUIRE(quern_query_create(quern->bench.world, &query, &quern->query));
     return quern;
 }
@@ -207,8 +210,8 @@ static void run_walk(void *state, uint32_t pass_count)
         while (quern_query_next(&it)) {
             Position *positions = quern_view_write(&it.view, 0);
             const Velocity *velocities = quern_view_read(&it.view, 1);
-            quern_run run = {0};
-            while (quern_view_next_run(&it.view, &run))
+            quern_row_range run = {0};
+            while (quern_view_next_range(&it.view, &run))
                 kernel_move(positions + run.first, velocities + run.first, run.count);
         }
         REQUIRE(it.result);
@@ -220,7 +223,7 @@ static uint64_t checksum_toggle(void *state)
     const toggle_scene *quern = state;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < quern->entity_count / TENTH; i++)
-        if (!quern_entity_is_enabled(quern->bench.world, quern->toggled[i], quern->place))
+        if (!quern_entity_is_component_enabled(quern->bench.world, quern->toggled[i], quern->place))
             sum += quern->rows[i] + 1;
     return sum;
 }

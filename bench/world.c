@@ -63,7 +63,7 @@ uint64_t bench_world_checksum_moving(bench_world *bench)
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-void bench_add_writer(quern_schedule *schedule, const char *name, quern_kernel *run,
+void bench_add_writer(quern_schedule *schedule, const char *name, quern_view_callback *run,
                       quern_component written, quern_component read)
 {
     quern_system_def def = {.name = name, .run = run, .terms = {quern_term_write(written)}};

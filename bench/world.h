@@ -55,7 +55,7 @@ quern_query *bench_world_query(bench_world *bench, const quern_term *terms, uint
 
 /* Adds a system that writes the first component and reads the second, or only writes the first when the
  * second is null. */
-void bench_add_writer(quern_schedule *schedule, const char *name, quern_kernel *run,
+void bench_add_writer(quern_schedule *schedule, const char *name, quern_view_callback *run,
                       quern_component written, quern_component read);
 
 /* The system of workloads that move: writes Position by reading Velocity. */

@@ -34,9 +34,9 @@ static void burn(quern_context *context, const quern_view *view)
 static void draw(quern_context *context, const quern_view *view)
 {
     const Fuel *fuels = QUERN_COLUMN(view, 0, const Fuel);
-    quern_run run = {0};
+    quern_row_range run = {0};
     (void)context;
-    while (quern_view_next_run(view, &run))
+    while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)
             printf("  tree %u: %d\n", quern_entity_index(view->entities[i]), fuels[i].left);
 }
@@ -48,7 +48,7 @@ static void add_systems(quern_schedule *schedule, quern_component fuel)
     def = (quern_system_def){.name = "draw",
                              .run = draw,
                              .terms = {quern_term_changed(quern_term_read(fuel))},
-                             .flags = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_RUNS};
+                             .flags = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_WHOLE_CHUNKS};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -83,8 +83,8 @@ static Types register_types(quern_world *world)
     return types;
 }
 
-static void add_system(quern_schedule *schedule, const char *name, quern_kernel *run, quern_term term,
-                       Types *types)
+static void add_system(quern_schedule *schedule, const char *name, quern_view_callback *run,
+                       quern_term term, Types *types)
 {
     const quern_system_def def = {.name = name, .run = run, .terms = {term}, .user_data = types};
     check(quern_schedule_add_system(schedule, &def, NULL));
@@ -92,9 +92,9 @@ static void add_system(quern_schedule *schedule, const char *name, quern_kernel 
 
 static void report_drops(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
-        quern_drop dropped;
-        check(quern_schedule_get_drop(schedule, i, &dropped));
+    for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
+        quern_dropped_command dropped;
+        check(quern_schedule_get_dropped_command(schedule, i, &dropped));
         printf("  %s: %llu dropped, %s\n", dropped.system_name, (unsigned long long)dropped.count,
                quern_drop_reason_string(dropped.reason));
     }

@@ -42,7 +42,7 @@ static void send_delta(const quern_world *world, quern_history *history, uint64_
 {
     quern_delta *delta;
     uint32_t count, sent_bytes = 0;
-    check(quern_history_delta(history, acknowledged, frame, &delta));
+    check(quern_delta_create(history, acknowledged, frame, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     printf("frame %u, for who has frame %u:\n", (unsigned)frame, (unsigned)acknowledged);
     for (uint32_t i = 0; i < count; i++)

@@ -72,7 +72,7 @@ int main(int argument_count, char **arguments)
         {.name = "count",
          .run = nothing,
          .terms = {quern_term_read(health)},
-         .resources = {{score, QUERN_WRITE}}},
+         .resources = {{score, QUERN_ACCESS_WRITE}}},
     };
     for (uint32_t i = 0; i < sizeof systems / sizeof systems[0]; i++)
         check(quern_schedule_add_system(schedule, &systems[i], NULL));

@@ -57,7 +57,8 @@ static void print_fields(const quern_world *world, quern_entity entity, const qu
 static void print_entity(const quern_world *world, quern_entity entity)
 {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
-    const uint32_t count = quern_entity_components(world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
+    const uint32_t count =
+        quern_entity_list_components(world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
     check(quern_entity_get_path(world, entity, quern_sink_file(stdout)));
     printf(":\n");
     for (uint32_t i = 0; i < count; i++) {

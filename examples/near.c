@@ -94,7 +94,7 @@ static void add_systems(quern_schedule *schedule, Meadow *meadow)
                                    .run = look_out,
                                    .user_data = meadow,
                                    .terms = {quern_term_read(meadow->place), quern_term_write(meadow->bee)},
-                                   .resources = {{meadow->flowers, QUERN_READ}}};
+                                   .resources = {{meadow->flowers, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &look, NULL));
     /* Bees are no flowers: so one may look up where flowers are while others fly. */
     const quern_system_def flight = {.name = "fly",

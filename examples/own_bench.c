@@ -134,7 +134,7 @@ static void run_schedule(void *state, uint32_t pass_count)
 }
 
 /* One pass, for --forecast. */
-static quern_result capture_schedule(void *state, quern_capture *capture)
+static quern_result capture_schedule(void *state, quern_frame_capture *capture)
 {
     const item_scene *scene = state;
     return quern_schedule_run_captured(scene->schedule, scene->jobs, 1.0 / 60, capture);

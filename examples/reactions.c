@@ -91,20 +91,20 @@ static void add_systems(quern_schedule *schedule, Types *types)
     def = (quern_system_def){.name = "hurt",
                              .run = hurt,
                              .terms = {quern_term_read(types->damage), quern_term_write(types->health)},
-                             .reacts_to = QUERN_ON_ADDED | QUERN_ON_SET,
+                             .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET,
                              .user_data = types};
     check(quern_schedule_add_system(schedule, &def, NULL));
     def = (quern_system_def){.name = "bury",
                              .run = bury,
                              .terms = {quern_term_with(types->dead)},
-                             .reacts_to = QUERN_ON_ADDED,
+                             .reacts_to = QUERN_REACT_ADDED,
                              .user_data = types};
     check(quern_schedule_add_system(schedule, &def, NULL));
     def = (quern_system_def){.name = "reward",
                              .run = reward,
                              .terms = {quern_term_read(types->bounty)},
-                             .resources = {{types->score, QUERN_WRITE}},
-                             .reacts_to = QUERN_ON_REMOVED,
+                             .resources = {{types->score, QUERN_ACCESS_WRITE}},
+                             .reacts_to = QUERN_REACT_REMOVED,
                              .user_data = types};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }

@@ -64,10 +64,10 @@ static quern_world *open_world(Types *types)
     return world;
 }
 
-static void load_old_world(quern_world *world, const quern_memory *archive)
+static void load_old_world(quern_world *world, const quern_byte_buffer *archive)
 {
     quern_load_report report;
-    check(quern_world_load(world, quern_source_memory(archive->bytes, archive->size_bytes), NULL, &report));
+    check(quern_world_load(world, quern_source_bytes(archive->bytes, archive->size_bytes), NULL, &report));
     printf("loaded %u entities, %u component converted\n", report.entity_count, report.converted_count);
 }
 
@@ -91,7 +91,7 @@ static void spawn_more(quern_world *world)
     check(quern_prefab_capture(world, quern_entity_find(world, "tower"), &prefab));
     check(quern_prefab_spawn_many(world, prefab, 3, NULL, towers, NULL));
     printf("spawned %u children each\n",
-           quern_entity_child_count(world, towers[2], quern_world_parent(world)));
+           quern_entity_source_count(world, towers[2], quern_world_parent(world)));
     check(quern_entity_destroy_many(world, towers, 3));
     check(quern_prefab_destroy(world, prefab));
 }
@@ -100,32 +100,32 @@ static void spawn_more(quern_world *world)
 static void carry_tower(quern_world *from, quern_world *to)
 {
     quern_archive *list;
-    quern_memory archive = {0};
+    quern_byte_buffer archive = {0};
     check(quern_archive_create(from, &list));
     check(quern_archive_append_tree(list, quern_entity_find(from, "tower")));
-    check(quern_archive_save(list, quern_sink_memory(&archive), NULL));
+    check(quern_archive_save(list, quern_sink_bytes(&archive), NULL));
     quern_entity carried[2];
     const quern_load_def def = {.entities = carried, .entity_capacity = 2};
-    check(quern_world_load(to, quern_source_memory(archive.bytes, archive.size_bytes), &def, NULL));
+    check(quern_world_load(to, quern_source_bytes(archive.bytes, archive.size_bytes), &def, NULL));
     printf("carried %u entities; '%s' comes first\n", quern_archive_count(list),
            quern_entity_name(to, carried[0]));
     quern_archive_destroy(list);
-    quern_memory_release(&archive);
+    quern_byte_buffer_release(&archive);
 }
 
 int main(void)
 {
     quern_world *old;
-    quern_memory archive = {0};
+    quern_byte_buffer archive = {0};
     check(quern_world_create(NULL, &old));
     build_old_world(old);
-    check(quern_world_save(old, quern_sink_memory(&archive), NULL));
+    check(quern_world_save(old, quern_sink_bytes(&archive), NULL));
     quern_world_destroy(old);
 
     Types types, other_types;
     quern_world *world = open_world(&types);
     load_old_world(world, &archive);
-    quern_memory_release(&archive);
+    quern_byte_buffer_release(&archive);
     show(world, &types, "tower");
     show(world, &types, "tower/gun");
     spawn_more(world);

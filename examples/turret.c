@@ -67,7 +67,7 @@ static void add_systems(quern_schedule *schedule, Types *types)
     const quern_system_def deaths = {.name = "die",
                                      .run = die,
                                      .terms = {quern_term_read(types->health)},
-                                     .reacts_to = QUERN_ON_SET,
+                                     .reacts_to = QUERN_REACT_SET,
                                      .user_data = types};
     check(quern_schedule_add_system(schedule, &turrets, NULL));
     check(quern_schedule_add_system(schedule, &deaths, NULL));

@@ -102,7 +102,7 @@ static void list_terms(quern_grid *grid)
         grid->terms[count++] = quern_term_without(def->without[i]);
     grid->first_mark_term = count;
     for (uint32_t i = 0; i < QUERN_GRID_MAX_MARKS && def->marks[i].bits != 0; i++)
-        grid->terms[count++] = quern_term_optional(def->marks[i], QUERN_NO_ACCESS);
+        grid->terms[count++] = quern_term_optional(def->marks[i], QUERN_ACCESS_NONE);
     grid->mark_count = count - grid->first_mark_term;
 }
 
@@ -299,7 +299,7 @@ quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, 
                                 .run = note_view,
                                 .end = end_build,
                                 .after = {grid->watch_name},
-                                .resources = {{grid->resource, QUERN_WRITE}},
+                                .resources = {{grid->resource, QUERN_ACCESS_WRITE}},
                                 .user_data = grid};
     memcpy(watcher.terms, grid->terms, sizeof watcher.terms);
     memcpy(builder.terms, grid->terms, sizeof builder.terms);

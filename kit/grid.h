@@ -110,7 +110,7 @@ QUERN_API quern_result quern_grid_build(quern_grid *grid, quern_jobs *jobs);
  * quern_entity_get, which change filters do not notice. */
 QUERN_API void quern_grid_mark(quern_grid *grid);
 
-/** Returns the resource that systems declare, with QUERN_READ, to ask the grid. Threads: any. */
+/** Returns the resource that systems declare, with QUERN_ACCESS_READ, to ask the grid. Threads: any. */
 QUERN_API quern_resource quern_grid_resource(const quern_grid *grid);
 
 /** Returns the grid of a declared resource, for questions. NULL, refused, when it is not declared. */

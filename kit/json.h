@@ -76,15 +76,15 @@ QUERN_API quern_result quern_json_read_entity(quern_world *world, quern_entity e
 /** Writes a world: all entities with their names, components, disabled bits and children in their order,
  * and the resources with described fields. Each entity has a number, `id`, which handles in described
  * fields and children are written as; a handle of an entity that does not live is `null`. Who is disabled
- * because of its parent (<quern/active.h>) is written as disabled. Events and commands that wait, prefabs
+ * because of its parent (<quern/enabled.h>) is written as disabled. Events and commands that wait, prefabs
  * and handles themselves are not written. Further errors: as of quern_json_write_entity. */
 QUERN_API quern_result quern_json_write_world(const quern_world *world, quern_sink sink);
 
 /** Adds the entities of a world's JSON to a world, with handles of their own, and gives its resources the
  * values there. The components, relations and resources must be registered, by the same names;
- * quern_world_parent and quern_world_disabled are where they are needed. Roots must have names that no
+ * quern_world_parent and quern_world_disabled_tag are where they are needed. Roots must have names that no
  * root of the world has. options may be NULL. Further errors: WORLD_LOCKED, UNKNOWN_COMPONENT,
- * UNKNOWN_RESOURCE, CYCLE, NAME_TAKEN, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * UNKNOWN_RESOURCE, CYCLE, SIBLING_NAME_TAKEN, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_json_read_world(quern_world *world, const char *text, size_t bytes,
                                              const quern_json_options *options);
 

@@ -6,9 +6,9 @@
 
 #include "kit/json_internal.h"
 
-#include <quern/active.h>
 #include <quern/bulk.h>
 #include <quern/commands.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 
 #include <stdlib.h>
@@ -359,12 +359,12 @@ static quern_result check_names(loader *from)
     if (count > 0) qsort(from->names, count, sizeof *from->names, compare_names);
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0 && compare_names(&from->names[i - 1], &from->names[i]) == 0)
-            return quern__json_fail(QUERN_ERROR_NAME_TAKEN, "two siblings in the JSON are named '%.63s'",
-                                    from->names[i].name);
+            return quern__json_fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
+                                    "two siblings in the JSON are named '%.63s'", from->names[i].name);
         if (from->names[i].parent == NO_TARGET &&
             !quern_entity_is_null(quern_entity_find(from->reader.world, from->names[i].name)))
-            return quern__json_fail(QUERN_ERROR_NAME_TAKEN, "a root of the world is named '%.63s' already",
-                                    from->names[i].name);
+            return quern__json_fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
+                                    "a root of the world is named '%.63s' already", from->names[i].name);
     }
     return QUERN_OK;
 }
@@ -513,7 +513,7 @@ static quern_result register_own(loader *from)
                             !quern_relation_is_null(quern_world_parent(world));
     const bool has_disabled = !needs_disabled ||
                               !quern_component_is_null(quern_component_find(world, "disabled")) ||
-                              !quern_component_is_null(quern_world_disabled(world));
+                              !quern_component_is_null(quern_world_disabled_tag(world));
     return has_parent && has_disabled ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
 }
 

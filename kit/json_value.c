@@ -65,7 +65,7 @@ quern_result quern__json_unknown(const quern__json_reader *reader, quern_result 
     const int bytes = snprintf(line, sizeof line, "%s '%.63s'%s%.63s\n", what, name,
                                owner != NULL ? " of " : "", owner != NULL ? owner : "");
     if (bytes > 0 && sink->write(sink->user_data, line, (size_t)bytes)) return QUERN_OK;
-    return quern__json_fail(QUERN_ERROR_FILE, "the sink could not write what is left out");
+    return quern__json_fail(QUERN_ERROR_IO, "the sink could not write what is left out");
 }
 
 bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,

@@ -79,7 +79,7 @@ static quern_result close_writer(writer *to, const char *function)
     flush(to);
     if (!to->has_failed) to->has_failed = !to->sink.write(to->sink.user_data, "", 0);
     return to->has_failed
-               ? quern__json_fail(QUERN_ERROR_FILE, "%s: the sink could not write the JSON", function)
+               ? quern__json_fail(QUERN_ERROR_IO, "%s: the sink could not write the JSON", function)
                : QUERN_OK;
 }
 
@@ -89,9 +89,8 @@ static quern_result close_writer(writer *to, const char *function)
 static size_t text_of(const writer *to, const quern_type_info *type, const void *value, const char *path,
                       char text[FIELD_TEXT_BYTES])
 {
-    quern_buffer buffer = {text, FIELD_TEXT_BYTES, 0};
-    if (quern_value_get_text(to->world, type, value, path, quern_sink_buffer(&buffer)) != QUERN_OK)
-        return 0;
+    quern_text_buffer buffer = {text, FIELD_TEXT_BYTES, 0};
+    if (quern_value_get_text(to->world, type, value, path, quern_sink_text(&buffer)) != QUERN_OK) return 0;
     return buffer.length_bytes < FIELD_TEXT_BYTES ? buffer.length_bytes : FIELD_TEXT_BYTES - 1;
 }
 
@@ -317,7 +316,7 @@ static void print_children(writer *to, quern_entity target)
     bool has_relations = false;
     for (uint32_t i = 0; i < quern_relation_count(to->world); i++) {
         const quern_relation relation = quern_relation_at(to->world, i);
-        quern_entity child = quern_entity_first_child(to->world, target, relation);
+        quern_entity child = quern_entity_first_source(to->world, target, relation);
         if (quern_entity_is_null(child)) continue;
         if (!has_relations) print(to, ", \"children\": {");
         const char *name = quern_component_name(to->world, quern_relation_component(relation));
@@ -337,7 +336,7 @@ static quern_result print_entity(writer *to, quern_entity entity)
 {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
     const uint32_t count =
-        quern_entity_components(to->world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
+        quern_entity_list_components(to->world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
     const char *name = quern_entity_name(to->world, entity);
     bool has_items = false;
     if (name != NULL) {
@@ -501,13 +500,13 @@ quern_result quern_json_write_world(const quern_world *world, quern_sink sink)
     quern_result result = check_sink(world, sink, function);
     if (result != QUERN_OK) return result;
     const quern_allocator allocator = quern_allocator_default();
-    const uint32_t count = quern_world_entities(world, NULL, 0);
+    const uint32_t count = quern_world_list_entities(world, NULL, 0);
     const size_t bytes = (count + (size_t)1) * sizeof(quern_entity);
     quern_entity *entities = allocator.allocate(allocator.user_data, bytes, _Alignof(max_align_t));
     if (entities == NULL)
         return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a list of %u entities",
                                 function, count);
-    to.ids = (quern__json_ids){entities, quern_world_entities(world, entities, count)};
+    to.ids = (quern__json_ids){entities, quern_world_list_entities(world, entities, count)};
     result = print_world(&to);
     allocator.release(allocator.user_data, entities, bytes, _Alignof(max_align_t));
     return result == QUERN_OK ? close_writer(&to, function) : result;

@@ -93,14 +93,14 @@ static const quern__transform_kind planar = {
 static quern_result make_queries(quern_transform *transform)
 {
     const quern_term any_state =
-        quern_term_optional(quern_world_disabled(transform->owner), QUERN_NO_ACCESS);
+        quern_term_optional(quern_world_disabled_tag(transform->owner), QUERN_ACCESS_NONE);
     const quern_component parent = quern_relation_component(transform->parent);
     const quern_component local = transform->local, world = transform->world;
     const quern_query_def nodes = {.terms = {quern_term_with(local), quern_term_with(world), any_state}};
     const quern_query_def changed = {
         .terms = {quern_term_changed(quern_term_read(local)), quern_term_read(world),
                   quern_term_up_optional(world, transform->parent),
-                  quern_term_changed(quern_term_optional(parent, QUERN_READ)), any_state}};
+                  quern_term_changed(quern_term_optional(parent, QUERN_ACCESS_READ)), any_state}};
     const quern_query_def alone = {.terms = {quern_term_with(world), quern_term_without(local), any_state}};
     const quern_query_def bare = {
         .terms = {quern_term_changed(quern_term_read(local)), quern_term_without(world), any_state}};
@@ -124,7 +124,7 @@ static quern_result make_getters(quern_transform *transform)
 /* The tag says no result when it cannot be had: only its name can be in the way, or memory. */
 static quern_result find_disabled(quern_world *world)
 {
-    if (!quern_component_is_null(quern_world_disabled(world))) return QUERN_OK;
+    if (!quern_component_is_null(quern_world_disabled_tag(world))) return QUERN_OK;
     const bool is_taken = !quern_component_is_null(quern_component_find(world, "disabled"));
     return is_taken ? QUERN_ERROR_DUPLICATE_NAME : QUERN_ERROR_OUT_OF_MEMORY;
 }
@@ -218,7 +218,7 @@ quern_result quern_transform_add_systems(quern_transform *transform, quern_sched
     if (transform == NULL) return quern__transform_null(function, "transform");
     if (schedule == NULL) return quern__transform_null(function, "schedule");
     const quern__transform_kind *kind = transform->kind;
-    const quern_component disabled = quern_world_disabled(transform->owner);
+    const quern_component disabled = quern_world_disabled_tag(transform->owner);
     const quern_system_def walk = {.name = kind->walk_name,
                                    .phase = phase,
                                    .run = quern__transform_walk,
@@ -231,7 +231,7 @@ quern_result quern_transform_add_systems(quern_transform *transform, quern_sched
                                     .terms = {quern_term_write(transform->world),
                                               quern_term_read(transform->local),
                                               quern_term_up_optional(transform->world, transform->parent),
-                                              quern_term_optional(disabled, QUERN_NO_ACCESS)},
+                                              quern_term_optional(disabled, QUERN_ACCESS_NONE)},
                                     .levels = transform->parent,
                                     .after = {kind->walk_name},
                                     .user_data = transform};

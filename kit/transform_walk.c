@@ -159,7 +159,7 @@ static bool test_children(quern_transform *transform, quern_query *query)
     while (quern_query_next(&it))
         for (uint32_t i = 0; i < it.view.count; i++) {
             quern_world *owner = transform->owner;
-            quern_entity child = quern_entity_first_child(owner, it.view.entities[i], transform->parent);
+            quern_entity child = quern_entity_first_source(owner, it.view.entities[i], transform->parent);
             for (; !quern_entity_is_null(child);
                  child = quern_entity_next_sibling(owner, child, transform->parent)) {
                 if (++transform->stats.changed_count > transform->limit) return false;
@@ -178,7 +178,7 @@ static bool watch_fixed(quern_transform *transform)
         .terms = {
             quern_term_changed(quern_term_read(transform->world)),
             quern_term_without(transform->local),
-            quern_term_optional(quern_world_disabled(transform->owner), QUERN_NO_ACCESS),
+            quern_term_optional(quern_world_disabled_tag(transform->owner), QUERN_ACCESS_NONE),
         }};
     return quern_query_create(transform->owner, &def, &transform->fixed) == QUERN_OK;
 }
@@ -420,7 +420,7 @@ static bool place_children(const quern_transform *transform, quern__transform_li
         {.getter = transform->locals, .values = list->locals + list->count},
         {.getter = transform->worlds, .values = list->worlds + list->count, .writes = true}};
     const uint64_t child_count =
-        quern_getter_get_children_many(columns, 2, list->entities + first, count, transform->parent,
+        quern_getter_list_sources_many(columns, 2, list->entities + first, count, transform->parent,
                                        list->entities + list->count, room, counts);
     if (child_count > room) {
         if (child_count > transform->limit) return false;

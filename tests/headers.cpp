@@ -148,8 +148,8 @@ static bool adds_hits(quern_schedule *schedule, quern_component health, quern_co
         quern_context_lookup_write(context, quern_entity_null(), {0});
     };
     return quern_schedule_add_system(schedule, &def, nullptr) == QUERN_OK &&
-           quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "hit"), false) ==
-               QUERN_OK;
+           quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "hit"),
+                                             false) == QUERN_OK;
 }
 
 /* One entity belongs to another, and reads its position. */
@@ -202,7 +202,7 @@ static quern_system_def define_move(const Types &types)
             .run = move,
             .terms = {quern_term_write(types.position), quern_term_read(types.agent),
                       quern_term_read(types.cell), quern_term_with(types.prey)},
-            .resources = {{types.score, QUERN_READ}}};
+            .resources = {{types.score, QUERN_ACCESS_READ}}};
 #else
     quern_system_def def = {};
     def.name = "move";
@@ -211,7 +211,7 @@ static quern_system_def define_move(const Types &types)
     def.terms[1] = quern_term_read(types.agent);
     def.terms[2] = quern_term_read(types.cell);
     def.terms[3] = quern_term_with(types.prey);
-    def.resources[0] = {types.score, QUERN_READ};
+    def.resources[0] = {types.score, QUERN_ACCESS_READ};
     return def;
 #endif
 }

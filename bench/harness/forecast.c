@@ -42,8 +42,9 @@ void quern__bench_forecasts_capture(quern__bench_forecasts *forecasts, const que
     if (is_known(forecasts, like)) return;
     quern__bench_captured *captured = find_or_add(forecasts, like);
     if (captured->capture_count == QUERN__BENCH_CAPTURES) return;
-    quern_capture **capture = &captured->captures[captured->capture_count++];
-    if (quern_capture_create(NULL, capture) != QUERN_OK || subject->capture(state, *capture) != QUERN_OK)
+    quern_frame_capture **capture = &captured->captures[captured->capture_count++];
+    if (quern_frame_capture_create(NULL, capture) != QUERN_OK ||
+        subject->capture(state, *capture) != QUERN_OK)
         quern_bench_die("%s cannot be captured: %s", like->workload, quern_error_message());
 }
 
@@ -51,7 +52,7 @@ void quern__bench_forecasts_close(quern__bench_forecasts *forecasts)
 {
     for (size_t i = 0; i < forecasts->count; i++)
         for (uint32_t k = 0; k < QUERN__BENCH_CAPTURES; k++)
-            quern_capture_destroy(forecasts->items[i].captures[k]);
+            quern_frame_capture_destroy(forecasts->items[i].captures[k]);
     free(forecasts->items);
     *forecasts = (quern__bench_forecasts){0};
 }
@@ -70,7 +71,8 @@ static bool forecast_median(const quern__bench_captured *captured, const quern_f
 {
     quern_forecast forecasts[QUERN__BENCH_CAPTURES];
     for (uint32_t i = 0; i < captured->capture_count; i++)
-        if (quern_capture_forecast(captured->captures[i], costs, thread_count, &forecasts[i]) != QUERN_OK) {
+        if (quern_frame_capture_forecast(captured->captures[i], costs, thread_count, &forecasts[i]) !=
+            QUERN_OK) {
             quern__bench_note("%s", quern_error_message());
             return false;
         }
@@ -102,9 +104,9 @@ static void write_line(FILE *file, const quern_forecast *forecast, double measur
     else
         fprintf(file, " %12s %9s", "-", "-");
     fprintf(file, " %9.2f %12.1f  %s", forecast->speedup, forecast->critical_path_ns / 1000,
-            quern_forecast_limit_string(forecast->limit));
-    if (forecast->limit_system != NULL) fprintf(file, ": %s", forecast->limit_system);
-    if (forecast->limit != QUERN_FORECAST_NONE)
+            quern_forecast_bottleneck_string(forecast->bottleneck));
+    if (forecast->bottleneck_system != NULL) fprintf(file, ": %s", forecast->bottleneck_system);
+    if (forecast->bottleneck != QUERN_FORECAST_NONE)
         fprintf(file, " (without: %.1f us)", forecast->without_limit_ns / 1000);
     fputc('\n', file);
 }
@@ -135,7 +137,7 @@ static bool measure_costs(quern_forecast_costs *costs)
     quern_jobs *jobs;
     quern_result result = quern_jobs_create(NULL, &jobs);
     if (result == QUERN_OK) {
-        result = quern_forecast_costs_measure(jobs, costs);
+        result = quern_forecast_measure_costs(jobs, costs);
         quern_jobs_destroy(jobs);
     }
     if (result != QUERN_OK) quern__bench_note("%s", quern_error_message());

@@ -19,7 +19,7 @@ typedef struct quern__bench_captured {
     uint32_t thread_count;
     double operations; /* of a frame */
     uint32_t capture_count;
-    struct quern_capture *captures[QUERN__BENCH_CAPTURES];
+    struct quern_frame_capture *captures[QUERN__BENCH_CAPTURES];
 } quern__bench_captured;
 
 typedef struct quern__bench_forecasts {

@@ -93,7 +93,7 @@ static quern_result drop_name(const quern__image *image, const char *name, const
 {
     if (!image->def->drop_taken_names)
         return quern__fail(
-            QUERN_ERROR_NAME_TAKEN,
+            QUERN_ERROR_SIBLING_NAME_TAKEN,
             "a root of the archive is named '%s', and so is another root of %s: rename one of them "
             "before, or set drop_taken_names",
             name, other);

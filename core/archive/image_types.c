@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Components and resources of an archive: what they were, and what the world has under their names. */
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 
 #include "core/archive/image.h"
 
@@ -232,7 +232,7 @@ static quern_result settle_level(const quern__image *image, quern__archived_type
 static quern_result settle_disabled(const quern__image *image, quern__archived_type *type)
 {
     if (type->type.size_bytes != 0) return quern__image_fail("a tag of it is none");
-    const quern_component disabled = quern_world_disabled(image->world);
+    const quern_component disabled = quern_world_disabled_tag(image->world);
     if (disabled.bits == 0) return QUERN_ERROR_LAYOUT_MISMATCH; /* with the message of that call */
     type->component_index =
         quern__component_index(disabled) + (type->role == QUERN__ROLE_OFF_BY_PARENT ? 1 : 0);
@@ -286,7 +286,7 @@ static quern_result settle_resource(const quern__image *image, quern__archived_r
 {
     quern__resources *resources = &image->world->resources;
     const quern_resource found = quern__resources_find(resources, resource->type.name);
-    if (image->def->no_resources) return QUERN_OK;
+    if (image->def->skip_resources) return QUERN_OK;
     if (found.bits == 0) {
         note_missing(image, resource->type.name);
         return QUERN_OK;
@@ -296,7 +296,7 @@ static quern_result settle_resource(const quern__image *image, quern__archived_r
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "resource '%s' has hooks and no described fields in this world, and the archive has "
-            "its fields: describe fields, or set no_resources",
+            "its fields: describe fields, or set skip_resources",
             known->type.name);
     const quern_result result =
         quern__conversion_find(&resource->conversion, &resource->type, &known->type);

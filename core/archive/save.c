@@ -474,7 +474,7 @@ static quern_result save_world(quern__saving *saving)
     if (result != QUERN_OK) return result;
     const quern__world_section section = describe_world(world);
     quern__saving_begin(saving, &section);
-    if (!saving->def->no_resources) result = save_resources(saving);
+    if (!saving->def->skip_resources) result = save_resources(saving);
     if (result != QUERN_OK) return result;
     save_links(saving);
     save_archetypes(saving);

@@ -25,7 +25,7 @@ quern_sink quern_sink_file(FILE *file)
 
 static bool write_to_buffer(void *user_data, const char *text, size_t bytes)
 {
-    quern_buffer *buffer = user_data;
+    quern_text_buffer *buffer = user_data;
     const size_t capacity_bytes = buffer->text != NULL ? buffer->capacity_bytes : 0;
     if (buffer->length_bytes < capacity_bytes) {
         const size_t room_bytes = capacity_bytes - buffer->length_bytes - 1;
@@ -37,7 +37,7 @@ static bool write_to_buffer(void *user_data, const char *text, size_t bytes)
     return true;
 }
 
-quern_sink quern_sink_buffer(quern_buffer *buffer)
+quern_sink quern_sink_text(quern_text_buffer *buffer)
 {
     if (buffer == NULL) return (quern_sink){0};
     buffer->length_bytes = 0;
@@ -45,17 +45,17 @@ quern_sink quern_sink_buffer(quern_buffer *buffer)
     return (quern_sink){.write = write_to_buffer, .user_data = buffer};
 }
 
-static bool grow_memory(quern_memory *memory, size_t wanted_bytes)
+static bool grow_memory(quern_byte_buffer *memory, size_t wanted_bytes)
 {
     quern_allocator allocator;
-    return quern__choose_allocator(&memory->allocator, "quern_sink_memory", &allocator) == QUERN_OK &&
+    return quern__choose_allocator(&memory->allocator, "quern_sink_bytes", &allocator) == QUERN_OK &&
            quern__bytes_grow(&allocator, &memory->bytes, &memory->capacity_bytes, memory->size_bytes,
                              wanted_bytes, LEAST_MEMORY_BYTES);
 }
 
 static bool write_to_memory(void *user_data, const char *text, size_t bytes)
 {
-    quern_memory *memory = user_data;
+    quern_byte_buffer *memory = user_data;
     if (bytes == 0) return true;
     if (bytes > SIZE_MAX / 4 - memory->size_bytes) return false;
     const size_t end_bytes = memory->size_bytes + bytes;
@@ -68,16 +68,17 @@ static bool write_to_memory(void *user_data, const char *text, size_t bytes)
     return true;
 }
 
-quern_sink quern_sink_memory(quern_memory *memory)
+quern_sink quern_sink_bytes(quern_byte_buffer *memory)
 {
     return memory != NULL ? (quern_sink){.write = write_to_memory, .user_data = memory} : (quern_sink){0};
 }
 
-void quern_memory_release(quern_memory *memory)
+void quern_byte_buffer_release(quern_byte_buffer *memory)
 {
     quern_allocator allocator;
     if (memory == NULL || memory->bytes == NULL) return;
-    if (quern__choose_allocator(&memory->allocator, "quern_memory_release", &allocator) != QUERN_OK) return;
+    if (quern__choose_allocator(&memory->allocator, "quern_byte_buffer_release", &allocator) != QUERN_OK)
+        return;
     quern__release(&allocator, memory->bytes, memory->capacity_bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
     memory->bytes = NULL;
     memory->size_bytes = memory->capacity_bytes = 0;
@@ -97,7 +98,7 @@ void quern__sink_write(quern__sink_writer *writer, const void *bytes, size_t cou
 quern_result quern__sink_check(const quern__sink_writer *writer, const char *what)
 {
     if (!writer->has_failed) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "the sink could not write %s: %s", what,
+    return quern__fail(QUERN_ERROR_IO, "the sink could not write %s: %s", what,
                        writer->error != 0 ? strerror(writer->error) : "it gave no reason");
 }
 

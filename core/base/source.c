@@ -14,7 +14,7 @@ quern_source quern_source_file(FILE *file)
     return file != NULL ? (quern_source){.read = read_from_file, .user_data = file} : (quern_source){0};
 }
 
-quern_source quern_source_memory(const void *bytes, size_t size_bytes)
+quern_source quern_source_bytes(const void *bytes, size_t size_bytes)
 {
     return (quern_source){.memory = bytes, .memory_bytes = size_bytes};
 }

@@ -26,7 +26,7 @@ typedef struct bulk_create {
     const quern_component *components;
     const void *const *columns; /* or NULL */
     uint32_t component_count;
-    quern_kernel *fill; /* or NULL */
+    quern_view_callback *fill; /* or NULL */
     void *user_data;
     const quern_view_column *view_columns; /* for fill */
     quern__accessor *accessor;             /* for fill */
@@ -43,7 +43,7 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
         .thread = quern__this_thread()};
     quern_view view = {
         .count = rows->count,
-        .first = rows->number,
+        .fill_index = rows->number,
         .context = (quern_context *)&context,
         .entities = quern__archetype_entities(rows->archetype, chunk) + row,
         .first_row = row,
@@ -132,14 +132,14 @@ static void list_view_columns(const quern__archetype *archetype, const quern_com
         quern__place place = archetype->places[quern__component_index(components[i])];
         out_columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
                                              .size_bytes = place.size_bytes,
-                                             .access = QUERN_WRITE,
+                                             .access = QUERN_ACCESS_WRITE,
                                              .present = true,
                                              .is_checked = QUERN_CHECKS};
     }
 }
 
 static quern_result create_filled(quern_world *world, const quern_component *components,
-                                  uint32_t component_count, uint32_t count, quern_kernel *fill,
+                                  uint32_t component_count, uint32_t count, quern_view_callback *fill,
                                   void *user_data, quern_entity *out_entities)
 {
     quern_result result = check_create(world, components, component_count, "quern_entity_create_filled");
@@ -167,7 +167,7 @@ static quern_result create_filled(quern_world *world, const quern_component *com
 }
 
 quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
-                                        uint32_t component_count, uint32_t count, quern_kernel *fill,
+                                        uint32_t component_count, uint32_t count, quern_view_callback *fill,
                                         void *user_data, quern_entity *out_entities)
 {
     if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;

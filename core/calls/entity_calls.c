@@ -121,9 +121,9 @@ static uint32_t life_of(const quern_world *world, quern_entity entity, const cha
     return 0;
 }
 
-uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
+uint32_t quern_entity_use_count(const quern_world *world, quern_entity entity)
 {
-    return life_of(world, entity, "quern_entity_life");
+    return life_of(world, entity, "quern_entity_use_count");
 }
 
 uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
@@ -444,7 +444,7 @@ quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, 
 static QUERN__SLOW_PATH quern_result fail_to_enable(const quern_world *world, quern_entity entity,
                                                     quern_component component)
 {
-    static const char function[] = "quern_entity_enable";
+    static const char function[] = "quern_entity_set_component_enabled";
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result == QUERN_OK)
@@ -468,18 +468,19 @@ static quern_result enable(quern_world *world, quern_entity entity, quern_compon
     return QUERN_OK;
 }
 
-quern_result quern_entity_enable(quern_world *world, quern_entity entity, quern_component component,
-                                 bool enabled)
+quern_result quern_entity_set_component_enabled(quern_world *world, quern_entity entity,
+                                                quern_component component, bool enabled)
 {
-    if (!quern__world_enter(world, "quern_entity_enable")) return QUERN_ERROR_WORLD_LOCKED;
+    if (!quern__world_enter(world, "quern_entity_set_component_enabled")) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, enable(world, entity, component, enabled));
 }
 
-bool quern_entity_is_enabled(const quern_world *world, quern_entity entity, quern_component component)
+bool quern_entity_is_component_enabled(const quern_world *world, quern_entity entity,
+                                       quern_component component)
 {
     quern__record *record;
-    if (check_entity_and_component(world, entity, component, "quern_entity_is_enabled", &record) !=
-        QUERN_OK)
+    if (check_entity_and_component(world, entity, component, "quern_entity_is_component_enabled",
+                                   &record) != QUERN_OK)
         return false;
     return quern__row_is_enabled(quern__storage_archetype_of(&world->storage, record), record->location,
                                  quern__component_index(component));

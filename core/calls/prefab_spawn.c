@@ -188,7 +188,7 @@ static void call_fill(const spawn *it)
         const quern__place place = archetype->places[quern__component_index(def->fill_components[i])];
         columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
                                          .size_bytes = place.size_bytes,
-                                         .access = QUERN_WRITE,
+                                         .access = QUERN_ACCESS_WRITE,
                                          .present = true,
                                          .is_checked = QUERN_CHECKS};
     }
@@ -200,11 +200,11 @@ static void call_fill(const spawn *it)
         .thread = quern__this_thread()};
     quern_view view = {
         .context = (quern_context *)&context, .term_count = it->fill_term_count, .columns = columns};
-    for (; view.first < it->instances.count; view.first += view.count) {
-        const uintptr_t first = location_of(it, view.first);
+    for (; view.fill_index < it->instances.count; view.fill_index += view.count) {
+        const uintptr_t first = location_of(it, view.fill_index);
         view.count = 1;
-        while (view.first + view.count < it->instances.count &&
-               location_of(it, view.first + view.count) == first + view.count)
+        while (view.fill_index + view.count < it->instances.count &&
+               location_of(it, view.fill_index + view.count) == first + view.count)
             view.count++;
         fill_run(it, &view, first);
         quern__scope_reset(&context.scope);

@@ -214,19 +214,19 @@ static quern_result place(quern_world *world, quern_entity source, quern_relatio
                           quern_entity before)
 {
     quern__relation *known;
-    quern_result result = check(world, source, relation, "quern_entity_place", &known);
+    quern_result result = check(world, source, relation, "quern_entity_move_before", &known);
     if (result != QUERN_OK) return result;
     result = check_place(world, known, source, before);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_place");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_move_before");
     quern__links_place(&known->links, quern_entity_index(source),
                        quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
     return QUERN_OK;
 }
 
-quern_result quern_entity_place(quern_world *world, quern_entity source, quern_relation relation,
-                                quern_entity before)
+quern_result quern_entity_move_before(quern_world *world, quern_entity source, quern_relation relation,
+                                      quern_entity before)
 {
-    if (!quern__world_enter(world, "quern_entity_place")) return QUERN_ERROR_WORLD_LOCKED;
+    if (!quern__world_enter(world, "quern_entity_move_before")) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, place(world, source, relation, before));
 }
 
@@ -247,10 +247,10 @@ quern_entity quern_entity_target(const quern_world *world, quern_entity source, 
     return link != NULL ? quern__entity_of_link(&world->storage, link->target) : (quern_entity){0};
 }
 
-quern_entity quern_entity_first_child(const quern_world *world, quern_entity target,
-                                      quern_relation relation)
+quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
+                                       quern_relation relation)
 {
-    const quern__kin *link = find_link(world, target, relation, "quern_entity_first_child");
+    const quern__kin *link = find_link(world, target, relation, "quern_entity_first_source");
     return link != NULL ? quern__entity_of_link(&world->storage, link->first) : (quern_entity){0};
 }
 
@@ -268,26 +268,26 @@ quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entit
     return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
 }
 
-uint32_t quern_entity_child_count(const quern_world *world, quern_entity target, quern_relation relation)
+uint32_t quern_entity_source_count(const quern_world *world, quern_entity target, quern_relation relation)
 {
-    const quern__kin *link = find_link(world, target, relation, "quern_entity_child_count");
+    const quern__kin *link = find_link(world, target, relation, "quern_entity_source_count");
     return link != NULL ? link->count : 0;
 }
 
-uint32_t quern_entity_get_children(const quern_world *world, quern_entity target, quern_relation relation,
-                                   quern_entity *out_children, uint32_t capacity)
+uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target, quern_relation relation,
+                                   quern_entity *out_sources, uint32_t capacity)
 {
-    static const char function[] = "quern_entity_get_children";
+    static const char function[] = "quern_entity_list_sources";
     const quern__kin *link = find_link(world, target, relation, function);
     if (link == NULL) return 0;
-    if (capacity > 0 && out_children == NULL) {
-        quern__fail_null(function, "out_children");
+    if (capacity > 0 && out_sources == NULL) {
+        quern__fail_null(function, "out_sources");
         return 0;
     }
     const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
     uint32_t child = link->first;
     for (uint32_t i = 0; i < capacity && child != QUERN__SLOT_NONE; i++) {
-        out_children[i] = quern__entity_of_slot(&world->storage, child);
+        out_sources[i] = quern__entity_of_slot(&world->storage, child);
         child = quern__links_at(links, child)->next;
     }
     return link->count;

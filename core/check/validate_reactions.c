@@ -33,11 +33,11 @@ static quern_result validate_subscription(const quern__subscription *subscriptio
     const uint32_t kinds = subscription->reaction->kinds, number = subscription->reaction->number;
     const uint32_t added = quern__planes_find(archetype->planes, QUERN__PLANE_ADDED, number);
     const uint32_t set = quern__planes_find(archetype->planes, QUERN__PLANE_SET, number);
-    REQUIRE((added != QUERN__NO_PLANE) == ((kinds & QUERN_ON_ADDED) != 0) &&
-                (set != QUERN__NO_PLANE) == ((kinds & QUERN_ON_SET) != 0),
+    REQUIRE((added != QUERN__NO_PLANE) == ((kinds & QUERN_REACT_ADDED) != 0) &&
+                (set != QUERN__NO_PLANE) == ((kinds & QUERN_REACT_SET) != 0),
             "reaction %u has planes in archetype %u for other kinds than it asks for", number,
             archetype->index);
-    REQUIRE(archetype->is_watched && !(archetype->is_quick && (kinds & QUERN_ON_REMOVED) != 0),
+    REQUIRE(archetype->is_watched && !(archetype->is_quick && (kinds & QUERN_REACT_REMOVED) != 0),
             "rows may leave archetype %u without a call of reaction %u", archetype->index, number);
     REQUIRE(removed->count <= (uint64_t)removed->blocks.count * removed->block_rows,
             "reaction %u has %u copies of rows of archetype %u, more than its %u blocks hold", number,

@@ -79,13 +79,14 @@ quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t 
     return QUERN_OK;
 }
 
-uint32_t quern_world_archetype_components(const quern_world *world, uint32_t index,
-                                          quern_component *components, uint32_t capacity)
+uint32_t quern_world_list_archetype_components(const quern_world *world, uint32_t index,
+                                               quern_component *components, uint32_t capacity)
 {
-    const quern__archetype *archetype = find_archetype(world, index, "quern_world_archetype_components");
+    const quern__archetype *archetype =
+        find_archetype(world, index, "quern_world_list_archetype_components");
     if (archetype == NULL) return 0;
     if (capacity > 0 && components == NULL) {
-        quern__fail_null("quern_world_archetype_components", "components");
+        quern__fail_null("quern_world_list_archetype_components", "components");
         return 0;
     }
     for (uint32_t i = 0; i < archetype->component_count && i < capacity; i++)

@@ -61,8 +61,9 @@ static int find_hindrance(const quern__play_walk *it, const quern__relation *rel
     if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
         return QUERN_DROP_TARGET_DEAD;
     if (would_be_cycle(relation, source, target)) return QUERN_DROP_CYCLE;
-    return quern__naming_is_free(it->relating->storage, relation, source, target) ? -1
-                                                                                  : QUERN_DROP_NAME_TAKEN;
+    return quern__naming_is_free(it->relating->storage, relation, source, target)
+               ? -1
+               : QUERN_DROP_SIBLING_NAME_TAKEN;
 }
 
 /* The i-th item of the run relates: to the target that is the value of this operand. */
@@ -123,7 +124,7 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
     quern__relation *relation = storage->components.list.items[index]->managed.relation;
     if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
     if (!quern__naming_is_free(storage, relation, slot, QUERN__SLOT_NONE))
-        quern__play_drop(it, item, i, QUERN_DROP_NAME_TAKEN, it->run->operation->command_count);
+        quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, it->run->operation->command_count);
     else
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
 }

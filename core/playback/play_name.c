@@ -14,7 +14,7 @@ static void name_item(const quern__play_walk *it, quern__item *item, uint32_t i)
     if (entity != NULL && (entity->has_ended || entity->is_refused))
         quern__play_drop(it, item, i, entity->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, 1);
     else if (quern__relating_set_name(it->relating, slot, (const char *)(item + 1), &is_taken) && is_taken)
-        quern__play_drop(it, item, i, QUERN_DROP_NAME_TAKEN, 1);
+        quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, 1);
 }
 
 void quern__play_names(const quern__play_walk *walk)

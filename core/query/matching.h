@@ -28,7 +28,7 @@ static inline quern_result quern__query_prepare(quern_query *query, const char *
                            "entities in a loop over the query, or use quern_term_either",
                            function, query->row_terms[0],
                            quern_component_name(query->world, query->terms[query->row_terms[0]].component),
-                           query->terms[query->row_terms[0]].enabled == QUERN_IF_DISABLED ? "en" : "dis");
+                           query->terms[query->row_terms[0]].enabled == QUERN_TERM_DISABLED ? "en" : "dis");
     return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
 }
 

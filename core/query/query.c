@@ -14,8 +14,8 @@ static bool is_end_of_terms(const void *list, uint32_t i)
 {
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
-           term->access == QUERN_NO_ACCESS && !term->changed && term->enabled == QUERN_IF_ENABLED &&
-           term->reach == QUERN_REACH_ROW && term->relation.bits == 0 && !term->by_target;
+           term->access == QUERN_ACCESS_NONE && !term->changed && term->enabled == QUERN_TERM_ENABLED &&
+           term->reach == QUERN_PATH_ROW && term->relation.bits == 0 && !term->by_target;
 }
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
@@ -34,18 +34,18 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
 {
     const uint32_t index = quern__component_index(term->component);
     const char *name = quern__components_type(&storage->components, index)->name;
-    if ((unsigned)term->enabled > QUERN_IF_EITHER)
+    if ((unsigned)term->enabled > QUERN_TERM_EITHER)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u ('%s') has enabled %d, which is none of quern_term_enabled", i, name,
                            (int)term->enabled);
-    if (term->enabled != QUERN_IF_DISABLED) return QUERN_OK;
+    if (term->enabled != QUERN_TERM_DISABLED) return QUERN_OK;
     if (!quern__components_has_flag(&storage->components, index, QUERN__FLAG_CAN_DISABLE))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "term %u selects rows with '%s' disabled, but it cannot be disabled: register it with "
             "can_disable",
             i, name);
-    if (term->reach == QUERN_REACH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
+    if (term->reach == QUERN_PATH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
@@ -55,8 +55,8 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
 /* Returns whether the term selects single rows of an archetype that has the component. */
 static bool is_row_term(const quern__storage *storage, const quern_term *term)
 {
-    return term->match == QUERN_MATCH_ALL && term->reach == QUERN_REACH_ROW &&
-           term->enabled != QUERN_IF_EITHER &&
+    return term->match == QUERN_MATCH_ALL && term->reach == QUERN_PATH_ROW &&
+           term->enabled != QUERN_TERM_EITHER &&
            quern__components_has_flag(&storage->components, quern__component_index(term->component),
                                       QUERN__FLAG_CAN_DISABLE);
 }
@@ -82,21 +82,21 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u ('%s') has match %d, which is none of quern_match", i, name,
                            (int)term->match);
-    if ((unsigned)term->access > QUERN_WRITE)
+    if ((unsigned)term->access > QUERN_ACCESS_WRITE)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u ('%s') has access %d; for components there are QUERN_NO_ACCESS, "
-                           "QUERN_READ and QUERN_WRITE",
+                           "term %u ('%s') has access %d; for components there are QUERN_ACCESS_NONE, "
+                           "QUERN_ACCESS_READ and QUERN_ACCESS_WRITE",
                            i, name, (int)term->access);
-    if (term->access == QUERN_WRITE &&
+    if (term->access == QUERN_ACCESS_WRITE &&
         quern__components_is_managed(&storage->components, quern__component_index(term->component)))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "term %u writes '%s', a relation, which only the library writes: read it, and change "
             "it by quern_commands_relate or quern_entity_relate",
             i, name);
-    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
+    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_ACCESS_NONE)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u excludes '%s' and declares an access to it: use QUERN_NO_ACCESS", i,
+                           "term %u excludes '%s' and declares an access to it: use QUERN_ACCESS_NONE", i,
                            name);
     if (term->match == QUERN_MATCH_NONE && term->changed)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -108,7 +108,7 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
                                "'%s' is in term %u and again in term %u: keep one of them", name, k, i);
     if (term->by_target) return quern__target_check(storage, terms, i);
-    if (term->reach != QUERN_REACH_ROW) return quern__up_check(storage, term, i);
+    if (term->reach != QUERN_PATH_ROW) return quern__up_check(storage, term, i);
     if (term->relation.bits == 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "term %u ('%s') names a relation but is no up-term: set its reach (quern_term_up)",
@@ -175,7 +175,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     for (uint32_t i = 0; i < term_count; i++) {
         query->terms[i] = terms[i];
         query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
-        query->up_count += terms[i].reach != QUERN_REACH_ROW;
+        query->up_count += terms[i].reach != QUERN_PATH_ROW;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
         if (is_row_filter(storage, &terms[i])) query->row_filters |= UINT64_C(1) << i;
         if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
@@ -277,9 +277,9 @@ static quern_view_column view_column(const quern__query *query, const quern__arc
     quern_view_column view = {.access = (uint8_t)term->access,
                               .present = column != QUERN__COLUMN_NONE,
                               .is_checked = QUERN_CHECKS};
-    if (term->reach != QUERN_REACH_ROW) {
+    if (term->reach != QUERN_PATH_ROW) {
         const uint32_t index = quern__component_index(term->component);
-        view.access = QUERN_NO_ACCESS;
+        view.access = QUERN_ACCESS_NONE;
         view.size_bytes = (uint16_t)quern__components_type(&query->storage->components, index)->size_bytes;
         view.version_index = (uint8_t)up_index;
         return view;
@@ -317,7 +317,7 @@ static quern_result append_match(quern__query *query, quern__archetype *archetyp
     quern_view_column *columns = columns_at(query, count);
     for (uint32_t i = 0, up_index = 0; i < query->term_count; i++) {
         columns[i] = view_column(query, archetype, &query->terms[i], up_index);
-        up_index += query->terms[i].reach != QUERN_REACH_ROW;
+        up_index += query->terms[i].reach != QUERN_PATH_ROW;
     }
     query->matches.items[query->matches.count++] =
         (quern__query_match){.archetype = archetype, .columns = columns};
@@ -362,7 +362,7 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
     result = quern__query_init(query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK) {
         query->world = world;
-        query->by_runs = def->by_runs;
+        query->whole_chunks = def->whole_chunks;
         result = quern__query_refresh(query);
         if (result == QUERN_OK) {
             world->user_count++;

@@ -34,9 +34,10 @@ struct quern_query {
     uint64_t row_filters;               /* change filters that select single rows: bit i for term i */
     bool
         selects_rows; /* whether row terms, row filters or up-terms can leave out single rows; see rows.h */
-    bool by_runs;     /* whether views cover whole chunks, and view.rows marks the selected rows */
-    bool names_disabled; /* whether a term names quern_world_disabled; if not, no disabled entity matches */
-    uint32_t up_count;   /* number of up-terms */
+    bool whole_chunks; /* whether views cover whole chunks, and view.rows marks the selected rows */
+    bool
+        names_disabled; /* whether a term names quern_world_disabled_tag; if not, no disabled entity matches */
+    uint32_t up_count;            /* number of up-terms */
     struct quern__ups *ups;       /* state of the up-terms, see up.h; NULL if the query has none */
     struct quern__target *target; /* state of the target term, see target.h; NULL if the query has none */
     uint64_t seen_version;        /* version up to which iterations have seen changes; only with filters */
@@ -96,12 +97,12 @@ static inline quern__scope *quern__scope_of(const quern_view *view)
  * this is the component of its relation. */
 static inline uint32_t quern__term_index(const quern_term *term)
 {
-    return quern__component_index(
-        term->reach == QUERN_REACH_ROW ? term->component : quern_relation_component(term->relation));
+    return quern__component_index(term->reach == QUERN_PATH_ROW ? term->component
+                                                                : quern_relation_component(term->relation));
 }
 
 /* Checks and copies the terms, and links the query into the storage's list. To its change filters, every
- * chunk is new. The caller sets by_runs. Fails like quern_query_create; after a failure, the query must not
+ * chunk is new. The caller sets whole_chunks. Fails like quern_query_create; after a failure, the query must not
  * be released. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
@@ -201,7 +202,7 @@ static inline void quern__query_prefetch_columns(const quern__query *query,
                                                  const quern__chunk *chunk, uint32_t row_count)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
-        if (columns[i].access != QUERN_NO_ACCESS)
+        if (columns[i].access != QUERN_ACCESS_NONE)
             quern__chunk_fetch_head(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
 }
 

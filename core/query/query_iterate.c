@@ -32,7 +32,7 @@ static uint32_t touched_bytes(const quern__query *query, const quern__query_matc
 {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < query->term_count; i++)
-        if (match->columns[i].access != QUERN_NO_ACCESS) bytes += match->columns[i].size_bytes;
+        if (match->columns[i].access != QUERN_ACCESS_NONE) bytes += match->columns[i].size_bytes;
     return bytes;
 }
 
@@ -150,7 +150,7 @@ static void use_entries(quern__query *query, quern_query_iterator *iterator)
 static void note_lent(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
-        if (query->terms[i].access == QUERN_WRITE)
+        if (query->terms[i].access == QUERN_ACCESS_WRITE)
             quern__storage_note_lent(query->storage, quern__component_index(query->terms[i].component));
 }
 
@@ -196,7 +196,7 @@ static void prefetch_ahead(const quern__query *query, uint32_t match_index)
     if (match->archetype->chunk_count == 0) return;
     const char *chunk = (const char *)match->archetype->slots[0].chunk;
     for (uint32_t i = 0; i < query->term_count; i++)
-        if (match->columns[i].access != QUERN_NO_ACCESS)
+        if (match->columns[i].access != QUERN_ACCESS_NONE)
             __builtin_prefetch(chunk + match->columns[i].offset_bytes);
 }
 
@@ -281,13 +281,14 @@ static bool advance_up(quern_query_iterator *iterator)
     quern__up_walk *walk = iterator->up_walk;
     quern__ups_use_walk(iterator);
     walk->iterator = iterator;
-    while (query->by_runs || !quern__up_next(query, &walk->rows, &iterator->view)) {
+    while (query->whole_chunks || !quern__up_next(query, &walk->rows, &iterator->view)) {
         if (!advance_rows(iterator)) {
             end_up_walk(iterator);
             return false;
         }
         walk->rows = quern__up_find(query, walk->addresses, &iterator->view);
-        if (query->by_runs && quern__rows_apply_ups(query, &walk->rows, &iterator->view, &iterator->mask))
+        if (query->whole_chunks &&
+            quern__rows_apply_ups(query, &walk->rows, &iterator->view, &iterator->mask))
             return true;
     }
     return true;
@@ -310,7 +311,7 @@ static bool check_valid(quern_query_iterator *iterator)
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_query_next: a later iteration has reused the addresses of this one: a query with "
             "up-terms supports %d unfinished iterations; end those that are left early by "
-            "quern_query_end, or create another query",
+            "quern_query_iterator_end, or create another query",
             QUERN__UP_WALKS);
     return iterator->result == QUERN_OK;
 }
@@ -327,7 +328,7 @@ bool quern__query_next(quern_query_iterator *iterator)
     return iterator->up_walk == NULL ? advance_rows(iterator) : advance_up(iterator);
 }
 
-void quern_query_end(quern_query_iterator *iterator)
+void quern_query_iterator_end(quern_query_iterator *iterator)
 {
     if (iterator == NULL) return;
     if (iterator->up_walk != NULL) end_up_walk(iterator);

@@ -91,7 +91,7 @@ quern__selection quern__rows_select(const quern__query *query, const quern_view 
         const uint32_t term = query->row_terms[i];
         const quern_view_column *column = &view->columns[term];
         const uint64_t *plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
-        const bool wants_disabled = query->terms[term].enabled == QUERN_IF_DISABLED;
+        const bool wants_disabled = query->terms[term].enabled == QUERN_TERM_DISABLED;
         if (*plane == 0 && wants_disabled) return QUERN__SELECT_NONE;
         if (*plane == 0) continue;
         if (!leaves_some_out) begin_mask(view, out_mask);
@@ -115,7 +115,7 @@ bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, ui
                       quern_view *view)
 {
     uint32_t first, count;
-    if (query->by_runs) {
+    if (query->whole_chunks) {
         if (*next == UINT32_MAX) return false;
         *next = UINT32_MAX;
         set_mask(view, mask);
@@ -146,7 +146,7 @@ bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quer
 /* ------------------------------------------------------------------------------------------- calls */
 
 /* Calls the callback for the rows of a view that the up-terms select. */
-static void call_rows(const quern_view *rows_view, const void **addresses, quern_kernel *callback)
+static void call_rows(const quern_view *rows_view, const void **addresses, quern_view_callback *callback)
 {
     const quern__query *query = rows_view->query;
     quern_view view = *rows_view;
@@ -156,7 +156,7 @@ static void call_rows(const quern_view *rows_view, const void **addresses, quern
         return;
     }
     quern__up_rows rows = quern__up_find(query, addresses, &view);
-    if (query->by_runs) {
+    if (query->whole_chunks) {
         if (quern__rows_apply_ups(query, &rows, &view, &mask)) callback(view.context, &view);
         return;
     }
@@ -165,7 +165,7 @@ static void call_rows(const quern_view *rows_view, const void **addresses, quern
 }
 
 void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
-                      quern_kernel *callback)
+                      quern_view_callback *callback)
 {
     const quern__query *query = chunk_view->query;
     quern__row_mask mask;

@@ -30,20 +30,20 @@ quern__selection quern__rows_select(const quern__query *query, const quern_view 
                                     uint64_t seen_version, quern__row_mask *out_mask);
 
 /* Points the view at the next range of the mask from row *next on, and advances *next. If the query has
- * by_runs, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
+ * whole_chunks, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
  * there is no further range. */
 bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
                       quern_view *view);
 
 /* Removes the rows that up-terms leave out from the selection of a view. The result is written to *mask, to
- * which the view then refers. Returns false if no row remains. Precondition: the query has by_runs. */
+ * which the view then refers. Returns false if no row remains. Precondition: the query has whole_chunks. */
 bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
                            quern__row_mask *mask);
 
 /* Calls a callback for each range of rows that the query selects in a view. Precondition: selects_rows of the
  * query. addresses: memory for the addresses of up-terms; may be NULL without up-terms. */
 void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
-                      quern_kernel *callback);
+                      quern_view_callback *callback);
 
 /* Returns the number of selected rows in all matches. Change filters are not applied. */
 uint64_t quern__rows_count(const quern__query *query);

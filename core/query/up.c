@@ -11,9 +11,9 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
 {
     const quern__type *type =
         quern__components_type(&storage->components, quern__component_index(term->component));
-    if ((unsigned)term->reach > QUERN_REACH_NEAREST)
+    if ((unsigned)term->reach > QUERN_PATH_NEAREST)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u ('%s') has reach %d, which is none of quern_reach", i, type->name,
+                           "term %u ('%s') has reach %d, which is none of quern_term_path", i, type->name,
                            (int)term->reach);
     quern__relation *relation;
     if (quern_relation_is_null(term->relation))
@@ -27,9 +27,9 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
             QUERN_ERROR_INVALID_ARGUMENT,
             "term %u reads '%s' upward, but a tag has no value: use a term on the row itself", i,
             type->name);
-    if (term->access != QUERN_READ)
+    if (term->access != QUERN_ACCESS_READ)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u is an up-term, so '%s' can only be read: use QUERN_READ", i,
+                           "term %u is an up-term, so '%s' can only be read: use QUERN_ACCESS_READ", i,
                            type->name);
     if (term->changed)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -46,10 +46,10 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
 uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels)
 {
     for (uint32_t i = 0; i < query->term_count; i++) {
-        if (query->terms[i].reach == QUERN_REACH_ROW) continue;
+        if (query->terms[i].reach == QUERN_PATH_ROW) continue;
         if (quern_relation_equal(query->terms[i].relation, levels)) continue;
         for (uint32_t k = 0; k < query->term_count; k++)
-            if (query->terms[k].access == QUERN_WRITE &&
+            if (query->terms[k].access == QUERN_ACCESS_WRITE &&
                 quern_component_equal(query->terms[k].component, query->terms[i].component))
                 return i;
     }
@@ -69,7 +69,7 @@ static quern_result add_up(quern__storage *storage, quern__ups *ups, const quern
     quern__up *up = &ups->items[ups->count];
     *up = (quern__up){.relation_index = quern__term_index(term),
                       .is_optional = term->match == QUERN_MATCH_OPTIONAL,
-                      .is_nearest = term->reach == QUERN_REACH_NEAREST};
+                      .is_nearest = term->reach == QUERN_PATH_NEAREST};
     quern_result result =
         quern__storage_keep_places(storage, quern__component_index(term->component), &up->values);
     if (result != QUERN_OK) return result;
@@ -93,7 +93,7 @@ quern_result quern__ups_create(quern__query *query)
     memset(query->ups, 0, ups_bytes(up_count));
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < query->term_count && result == QUERN_OK; i++)
-        if (query->terms[i].reach != QUERN_REACH_ROW)
+        if (query->terms[i].reach != QUERN_PATH_ROW)
             result = add_up(query->storage, query->ups, &query->terms[i]);
     if (result != QUERN_OK) quern__ups_destroy(query);
     return result;

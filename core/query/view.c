@@ -16,7 +16,7 @@ void quern__query_describe(const quern__query *query, char *text, size_t text_by
             quern__components_type(&query->storage->components, quern__component_index(term->component));
         quern__append(text, text_bytes, "%s%s %s%s", i > 0 ? ", " : "",
                       term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name,
-                      term->reach != QUERN_REACH_ROW ? " upward" : "");
+                      term->reach != QUERN_PATH_ROW ? " upward" : "");
     }
 }
 
@@ -39,7 +39,7 @@ static const char *remedy_for(const quern_view *view, uint32_t term, quern_acces
 {
     if (quern__view_is_up(view, term))
         return "; it is an up-term: QUERN_UP has the addresses of its values";
-    if (access == QUERN_WRITE && view->columns[term].access == QUERN_READ)
+    if (access == QUERN_ACCESS_WRITE && view->columns[term].access == QUERN_ACCESS_READ)
         return "; declare the write, or ask for it to read (quern_view_read, const in QUERN_COLUMN)";
     return "; declare the access in the term";
 }
@@ -86,7 +86,7 @@ const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, 
             "its values",
             function, describe_caller(view, owner, sizeof owner), type_of(view, term)->name, term);
     else
-        report_access(view, term, QUERN_READ, function);
+        report_access(view, term, QUERN_ACCESS_READ, function);
     return quern__scratch_up(view, term, size_bytes);
 }
 
@@ -118,7 +118,7 @@ static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes,
 static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const char *function)
 {
     if (!has_term(view, term)) {
-        report_access(view, term, QUERN_READ, function);
+        report_access(view, term, QUERN_ACCESS_READ, function);
         return false;
     }
     if (row < view->count && !quern__view_is_up(view, term)) return true;
@@ -154,13 +154,13 @@ static bool refuse_component(const quern_view *view, uint32_t term, const char *
     return false;
 }
 
-bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
+bool quern__view_set_enabled(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
 {
-    static const char function[] = "quern_view_enable";
+    static const char function[] = "quern_view_set_enabled";
     if (!check_row(view, term, row, function)) return false;
     const quern_view_column *column = &view->columns[term];
-    if (column->access != QUERN_WRITE) {
-        report_access(view, term, QUERN_WRITE, function);
+    if (column->access != QUERN_ACCESS_WRITE) {
+        report_access(view, term, QUERN_ACCESS_WRITE, function);
         return false;
     }
     if (column->present >= 2 && view->planes != NULL) {
@@ -214,8 +214,8 @@ void quern__view_note_rows(const quern_view *view, const quern_view_column *colu
     const uint32_t offset = view->row_offsets[column->version_index];
     if (offset == QUERN__NO_LANE) return;
     uint64_t *versions = view->row_versions + offset + view->first_row;
-    quern_run run = {0};
-    while (quern_view_next_run(view, &run))
+    quern_row_range run = {0};
+    while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)
             versions[i] = version;
 }
@@ -232,8 +232,8 @@ bool quern__view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
 {
     static const char function[] = "quern_view_mark_row";
     if (!check_row(view, term, row, function)) return false;
-    if (view->columns[term].access != QUERN_WRITE) {
-        report_access(view, term, QUERN_WRITE, function);
+    if (view->columns[term].access != QUERN_ACCESS_WRITE) {
+        report_access(view, term, QUERN_ACCESS_WRITE, function);
         return false;
     }
     return refuse_component(view, term, function, "mark a row as changed in", lacking);

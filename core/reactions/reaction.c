@@ -28,7 +28,7 @@ static uint32_t find_plane(const quern__subscription *subscription, quern__plane
 /* Whether the term reads or writes a value of the row itself. */
 static bool has_access(const quern_term *term)
 {
-    return term->access != QUERN_NO_ACCESS && term->reach == QUERN_REACH_ROW && !term->by_target;
+    return term->access != QUERN_ACCESS_NONE && term->reach == QUERN_PATH_ROW && !term->by_target;
 }
 
 /* ------------------------------------------------------------------------------------------- subscriptions */
@@ -58,10 +58,10 @@ static void lay_out_copies(quern__subscription *subscription)
         const quern_term *term = &reaction->terms[i];
         const uint32_t index = quern__component_index(term->component);
         const uint32_t column = quern__archetype_column(archetype, index);
-        subscription->columns[i] =
-            (quern_view_column){.access = (uint8_t)(has_access(term) ? QUERN_READ : QUERN_NO_ACCESS),
-                                .present = column != QUERN__COLUMN_NONE,
-                                .is_checked = QUERN_CHECKS};
+        subscription->columns[i] = (quern_view_column){
+            .access = (uint8_t)(has_access(term) ? QUERN_ACCESS_READ : QUERN_ACCESS_NONE),
+            .present = column != QUERN__COLUMN_NONE,
+            .is_checked = QUERN_CHECKS};
         if (!has_access(term) || column >= QUERN__COLUMN_TAG) continue;
         const quern__type *type = archetype->columns[column].type;
         removed->columns[removed->column_count++] = (quern__removed_column){
@@ -92,7 +92,7 @@ static quern__subscription *subscription_create(quern__reaction *reaction, quern
         .listener = {.events = &quern__subscription_events,
                      .archetype = archetype,
                      .position = reaction->number,
-                     .needs_room = asks_for(reaction, QUERN_ON_REMOVED)},
+                     .needs_room = asks_for(reaction, QUERN_REACT_REMOVED)},
         .reaction = reaction,
         .archetype = archetype,
         .columns = (quern_view_column *)(void *)(memory + parts.columns_offset),
@@ -114,10 +114,10 @@ static void subscription_release(quern__subscription *subscription, const quern_
 static void remove_planes(const quern__subscription *subscription, uint32_t kinds,
                           const quern_allocator *allocator)
 {
-    if ((kinds & QUERN_ON_ADDED) != 0)
+    if ((kinds & QUERN_REACT_ADDED) != 0)
         quern__archetype_remove_plane(subscription->archetype, allocator,
                                       plane_of(subscription->reaction, QUERN__PLANE_ADDED));
-    if ((kinds & QUERN_ON_SET) != 0)
+    if ((kinds & QUERN_REACT_SET) != 0)
         quern__archetype_remove_plane(subscription->archetype, allocator,
                                       plane_of(subscription->reaction, QUERN__PLANE_SET));
 }
@@ -126,13 +126,13 @@ static quern_result add_planes(const quern__subscription *subscription, const qu
 {
     const quern__reaction *reaction = subscription->reaction;
     quern_result result = QUERN_OK;
-    if (asks_for(reaction, QUERN_ON_ADDED))
+    if (asks_for(reaction, QUERN_REACT_ADDED))
         result = quern__archetype_add_plane(subscription->archetype, allocator,
                                             plane_of(reaction, QUERN__PLANE_ADDED));
-    if (result != QUERN_OK || !asks_for(reaction, QUERN_ON_SET)) return result;
+    if (result != QUERN_OK || !asks_for(reaction, QUERN_REACT_SET)) return result;
     result = quern__archetype_add_plane(subscription->archetype, allocator,
                                         plane_of(reaction, QUERN__PLANE_SET));
-    if (result != QUERN_OK) remove_planes(subscription, reaction->kinds & QUERN_ON_ADDED, allocator);
+    if (result != QUERN_OK) remove_planes(subscription, reaction->kinds & QUERN_REACT_ADDED, allocator);
     return result;
 }
 
@@ -185,7 +185,7 @@ static size_t reaction_bytes(uint32_t term_count)
 /* Values of removed rows are shown after the rows have left, so types with hooks need a copy hook. */
 static quern_result check_copies(const quern__storage *storage, const quern__reaction_def *def)
 {
-    if ((def->kinds & QUERN_ON_REMOVED) == 0) return QUERN_OK;
+    if ((def->kinds & QUERN_REACT_REMOVED) == 0) return QUERN_OK;
     for (uint32_t i = 0; i < def->term_count; i++) {
         if (!has_access(&def->terms[i])) continue;
         const quern__type *type =
@@ -221,7 +221,7 @@ static quern__reaction *reaction_create(quern__reactions *registry, const quern_
     if (number == registry->list.count) registry->list.count++;
     registry->list.items[number] = reaction;
     registry->count++;
-    registry->removed_count += asks_for(reaction, QUERN_ON_REMOVED);
+    registry->removed_count += asks_for(reaction, QUERN_REACT_REMOVED);
     return reaction;
 }
 
@@ -277,7 +277,8 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
         quern__reaction_remove(storage, reaction);
         return result;
     }
-    if (asks_for(reaction, QUERN_ON_PRESENT) && asks_for(reaction, QUERN_ON_ADDED)) note_present(reaction);
+    if (asks_for(reaction, QUERN_REACT_PRESENT) && asks_for(reaction, QUERN_REACT_ADDED))
+        note_present(reaction);
     *out_reaction = reaction;
     return QUERN_OK;
 }
@@ -295,7 +296,7 @@ void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
     quern__array_release(allocator, &reaction->taken.removed);
     quern__array_release(allocator, &reaction->taken.rows);
     quern__array_release(allocator, &reaction->taken.words);
-    registry->removed_count -= asks_for(reaction, QUERN_ON_REMOVED);
+    registry->removed_count -= asks_for(reaction, QUERN_REACT_REMOVED);
     registry->list.items[reaction->number] = NULL;
     quern__release(allocator, reaction, reaction_bytes(reaction->term_count), REACTION_ALIGNMENT_BYTES);
     if (--registry->count == 0) {
@@ -424,20 +425,20 @@ static void mark_seen_rows(quern__subscription *subscription, uintptr_t first, u
 static void on_arrive(quern__row_listener *listener, uintptr_t first, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (asks_for(subscription->reaction, QUERN_ON_ADDED)) set_added(subscription, first, count);
+    if (asks_for(subscription->reaction, QUERN_REACT_ADDED)) set_added(subscription, first, count);
 }
 
 static void on_leave(quern__row_listener *listener, uintptr_t first, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (asks_for(subscription->reaction, QUERN_ON_REMOVED)) copy_seen_rows(subscription, first, count);
+    if (asks_for(subscription->reaction, QUERN_REACT_REMOVED)) copy_seen_rows(subscription, first, count);
 }
 
 static void on_move_out(quern__row_listener *listener, uintptr_t from, const quern__archetype *target,
                         uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (asks_for(subscription->reaction, QUERN_ON_REMOVED) &&
+    if (asks_for(subscription->reaction, QUERN_REACT_REMOVED) &&
         quern__find_subscription(target, subscription->reaction) == NULL)
         copy_seen_rows(subscription, from, count);
 }
@@ -462,12 +463,12 @@ static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern_
     const quern__reaction *reaction = subscription->reaction;
     const quern__subscription *other = quern__find_subscription(source, reaction);
     if (other == NULL) {
-        if (asks_for(reaction, QUERN_ON_ADDED)) set_added(subscription, to, count);
+        if (asks_for(reaction, QUERN_REACT_ADDED)) set_added(subscription, to, count);
         return;
     }
     if (is_raised(&other->is_pending))
         raise(&subscription->is_pending); /* bits may have moved with the rows */
-    if (asks_for(reaction, QUERN_ON_SET) && gains_value(reaction, subscription->archetype, source))
+    if (asks_for(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
         mark_seen_rows(subscription, to, count);
 }
 
@@ -476,7 +477,7 @@ static void on_written(quern__row_listener *listener, const quern__archetype *so
 {
     quern__subscription *subscription = (quern__subscription *)listener;
     const quern__reaction *reaction = subscription->reaction;
-    if (!asks_for(reaction, QUERN_ON_SET)) return;
+    if (!asks_for(reaction, QUERN_REACT_SET)) return;
     if (source != subscription->archetype && quern__find_subscription(source, reaction) == NULL)
         return; /* the rows are ADDED */
     for (uint32_t i = 0; i < reaction->term_count; i++)

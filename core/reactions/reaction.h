@@ -56,7 +56,7 @@ typedef struct quern__taken_rows {
     uint32_t slot;            /* index of the chunk in the archetype */
     uint32_t first_word;      /* in quern__taken.words: a bit per row that the chunk may have */
     uint32_t count;           /* number of set bits, at least 1 */
-    quern_reaction_kind kind; /* QUERN_ON_ADDED or QUERN_ON_SET */
+    quern_reaction_kind kind; /* QUERN_REACT_ADDED or QUERN_REACT_SET */
 } quern__taken_rows;
 
 /* Copies of rows that left one archetype. A view of them takes entities, columns and values from here; it has no

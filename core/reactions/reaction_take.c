@@ -7,7 +7,7 @@
 #include "core/storage/storage.h"
 
 static const quern__plane_kind plane_kinds[] = {QUERN__PLANE_ADDED, QUERN__PLANE_SET};
-static const quern_reaction_kind kinds[] = {QUERN_ON_ADDED, QUERN_ON_SET};
+static const quern_reaction_kind kinds[] = {QUERN_REACT_ADDED, QUERN_REACT_SET};
 enum { KIND_COUNT = QUERN__COUNT_OF(kinds) };
 
 /* Finds the indices of the planes of a subscription by kind; QUERN__NO_PLANE for a kind without a plane. */
@@ -175,7 +175,7 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
 {
     uint32_t planes[KIND_COUNT];
     find_planes(subscription, planes);
-    const uint32_t plane = planes[rows->kind == QUERN_ON_ADDED ? 0 : 1];
+    const uint32_t plane = planes[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
     const quern__chunk *chunk = rows->archetype->slots[rows->slot].chunk;
     const uint64_t *words = taken->words.items + rows->first_word;
     quern__bit_run run = {0};

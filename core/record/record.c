@@ -340,7 +340,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_TARGET_DEAD] = "target gone before the command's turn",
         [QUERN_DROP_CYCLE] = "target is the source, or below it, by then",
         [QUERN_DROP_TARGET_IN_USE] = "sources that go on refuse the end of their target",
-        [QUERN_DROP_NAME_TAKEN] = "a sibling has the name by then",
+        [QUERN_DROP_SIBLING_NAME_TAKEN] = "a sibling has the name by then",
         [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component by then",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
@@ -470,10 +470,10 @@ static quern_result set_nothing(quern_commands *commands, quern_entity entity, q
     return record(commands, QUERN__OPERATION_ADD, entity, component, NULL, "quern_commands_set");
 }
 
-quern_result quern_commands_enable(quern_commands *commands, quern_entity entity, quern_component component,
-                                   bool enabled)
+quern_result quern_commands_set_component_enabled(quern_commands *commands, quern_entity entity,
+                                                  quern_component component, bool enabled)
 {
-    static const char function[] = "quern_commands_enable";
+    static const char function[] = "quern_commands_set_component_enabled";
     if (commands == NULL) return quern__fail_null(function, "commands");
     return record(commands, enabled ? QUERN__OPERATION_ENABLE : QUERN__OPERATION_DISABLE, entity, component,
                   NULL, function);

@@ -179,9 +179,9 @@ static uint32_t list_page(const quern__entities *entities, uint32_t page, quern_
     return count;
 }
 
-uint32_t quern_world_entities(const quern_world *world, quern_entity *out_entities, uint32_t capacity)
+uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_entities, uint32_t capacity)
 {
-    static const char function[] = "quern_world_entities";
+    static const char function[] = "quern_world_list_entities";
     if (world == NULL || (out_entities == NULL && capacity > 0)) {
         quern__fail_null(function, world == NULL ? "world" : "out_entities");
         return 0;
@@ -216,8 +216,8 @@ uint32_t quern_entity_component_count(const quern_world *world, quern_entity ent
     return list_components(world, entity, NULL, 0, "quern_entity_component_count");
 }
 
-uint32_t quern_entity_components(const quern_world *world, quern_entity entity,
-                                 quern_component *out_components, uint32_t capacity)
+uint32_t quern_entity_list_components(const quern_world *world, quern_entity entity,
+                                      quern_component *out_components, uint32_t capacity)
 {
-    return list_components(world, entity, out_components, capacity, "quern_entity_components");
+    return list_components(world, entity, out_components, capacity, "quern_entity_list_components");
 }

@@ -44,7 +44,7 @@ static quern_result fail_taken(const quern__storage *storage, quern_entity entit
     if (parent != QUERN__SLOT_NONE)
         snprintf(siblings, sizeof siblings, "children of entity %u:%u", parent,
                  quern_entity_generation(quern__entity_of_slot(storage, parent)));
-    return quern__fail(QUERN_ERROR_NAME_TAKEN,
+    return quern__fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
                        "entity %u:%u cannot be '%s': among the %s, entity %u:%u has that name",
                        quern_entity_index(entity), quern_entity_generation(entity), text, siblings,
                        quern_entity_index(other), quern_entity_generation(other));

@@ -18,7 +18,7 @@ static inline uint32_t quern__parent_slot(const quern__storage *storage, uint32_
 /* Checks that a text is valid as a name. Errors: INVALID_ARGUMENT. */
 quern_result quern__entity_check_name(const char *name);
 
-/* Sets the name of a living entity, or removes it if `name` is NULL or empty. Errors: INVALID_ARGUMENT, NAME_TAKEN,
+/* Sets the name of a living entity, or removes it if `name` is NULL or empty. Errors: INVALID_ARGUMENT, SIBLING_NAME_TAKEN,
  * OUT_OF_MEMORY. */
 quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity, const char *name);
 
@@ -35,10 +35,10 @@ static inline bool quern__naming_is_free(const quern__storage *storage, const qu
     return owner == QUERN__SLOT_NONE || owner == source;
 }
 
-/* Returns NAME_TAKEN with a message: the name of the source collides under the target. */
+/* Returns SIBLING_NAME_TAKEN with a message: the name of the source collides under the target. */
 quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entity source, uint32_t target);
 
-/* Checks that the source could become a child of `target` without a name collision. Errors: NAME_TAKEN. */
+/* Checks that the source could become a child of `target` without a name collision. Errors: SIBLING_NAME_TAKEN. */
 static inline quern_result quern__naming_check(const quern__storage *storage,
                                                const quern__relation *relation, quern_entity source,
                                                uint32_t target)

@@ -10,7 +10,7 @@
 #include "core/relations/relation_internal.h"
 #include "core/storage/storage.h"
 
-/* Sets the target of the source. Precondition: both entities are alive and distinct. Errors: CYCLE, NAME_TAKEN,
+/* Sets the target of the source. Precondition: both entities are alive and distinct. Errors: CYCLE, SIBLING_NAME_TAKEN,
  * OUT_OF_MEMORY, and those of quern__storage_archetype. */
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target);

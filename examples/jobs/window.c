@@ -46,7 +46,7 @@ int main(void)
     window own = {0};
     window *address = &own;
     quern_counter uploaded = {0};
-    quern_jobs_def def = {.guest_count = 2}; /* the window's thread, and this one */
+    quern_jobs_def def = {.external_thread_count = 2}; /* the window's thread, and this one */
     check(quern_jobs_create(&def, &own.jobs));
     if (pthread_create(&thread, NULL, run_window, &own) != 0) return 1;
     while (atomic_load(&own.state) != OPEN) {

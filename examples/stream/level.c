@@ -135,7 +135,7 @@ quern_result level_ask(level *of, uint32_t number, piece *asked)
     const quern_result result =
         submit_after(of, &asked->head_read, open_piece, &(block_job){asked, 0}, &asked->ready);
     if (result != QUERN_OK) {
-        quern_jobs_release(of->jobs, &asked->head_read);
+        quern_counter_release(of->jobs, &asked->head_read);
         return result;
     }
     asked->head_request = (read_request){.path = asked->path,

@@ -70,7 +70,7 @@ static void *run(void *argument)
     for (read_request *request = take(of); request != NULL; request = take(of)) {
         quern_counter *arrived = request->arrived; /* with the hold off, the request is no longer ours */
         read_file(request);
-        if (quern_jobs_release(of->jobs, arrived) != QUERN_OK) abort(); /* the counter was not held */
+        if (quern_counter_release(of->jobs, arrived) != QUERN_OK) abort(); /* the counter was not held */
     }
     return NULL;
 }

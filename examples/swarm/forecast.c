@@ -36,7 +36,7 @@ typedef struct Forecast {
     uint32_t measured_count;
     quern_jobs *jobs;      /* of one thread */
     Simulation simulation; /* that is captured */
-    quern_capture *captures[TURNS_MAX];
+    quern_frame_capture *captures[TURNS_MAX];
 } Forecast;
 
 static quern_jobs *create_jobs(uint32_t thread_count)
@@ -66,7 +66,7 @@ static void open_worlds(Forecast *forecast, const Options *options, uint32_t thr
     forecast->jobs = create_jobs(1);
     simulation_create(&forecast->simulation, options->seed, options->entity_count, NULL);
     for (uint32_t i = 0; i < forecast->turn_count; i++)
-        check(quern_capture_create(NULL, &forecast->captures[i]));
+        check(quern_frame_capture_create(NULL, &forecast->captures[i]));
 }
 
 static void close_worlds(Forecast *forecast)
@@ -78,7 +78,7 @@ static void close_worlds(Forecast *forecast)
     simulation_destroy(&forecast->simulation);
     quern_jobs_destroy(forecast->jobs);
     for (uint32_t i = 0; i < forecast->turn_count; i++)
-        quern_capture_destroy(forecast->captures[i]);
+        quern_frame_capture_destroy(forecast->captures[i]);
 }
 
 /* ------------------------------------------------------------------------------------------- running */
@@ -124,7 +124,7 @@ static quern_forecast median_forecast(const Forecast *forecast, const quern_fore
 {
     quern_forecast all[TURNS_MAX];
     for (uint32_t i = 0; i < forecast->turn_count; i++)
-        check(quern_capture_forecast(forecast->captures[i], costs, thread_count, &all[i]));
+        check(quern_frame_capture_forecast(forecast->captures[i], costs, thread_count, &all[i]));
     qsort(all, forecast->turn_count, sizeof all[0], compare_forecasts);
     return all[middle(forecast)];
 }
@@ -167,9 +167,10 @@ static void print_line(const quern_forecast *line, double measured_ns)
     else
         printf(" %12s %9s", "-", "-");
     printf(" %9.2f %13.2f  %s", line->speedup, line->critical_path_ns / 1e6,
-           quern_forecast_limit_string(line->limit));
-    if (line->limit_system != NULL) printf(": %s", line->limit_system);
-    if (line->limit != QUERN_FORECAST_NONE) printf(" (without: %.2f ms)", line->without_limit_ns / 1e6);
+           quern_forecast_bottleneck_string(line->bottleneck));
+    if (line->bottleneck_system != NULL) printf(": %s", line->bottleneck_system);
+    if (line->bottleneck != QUERN_FORECAST_NONE)
+        printf(" (without: %.2f ms)", line->without_limit_ns / 1e6);
     printf("\n");
 }
 
@@ -197,7 +198,7 @@ static void print(Forecast *forecast, const Options *options)
     uint32_t count = list_counts(forecast, options, counts);
     quern_forecast_costs costs;
     quern_jobs *jobs = create_jobs(0); /* on all processors */
-    check(quern_forecast_costs_measure(jobs, &costs));
+    check(quern_forecast_measure_costs(jobs, &costs));
     quern_jobs_destroy(jobs);
     print_head(forecast, &costs);
     for (uint32_t i = 0; i < count; i++) {

@@ -99,7 +99,7 @@ void simulation_step(Simulation *simulation, quern_jobs *jobs)
     check(quern_schedule_run(simulation->schedule, jobs, simulation_frame_seconds));
 }
 
-void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_capture *capture)
+void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_frame_capture *capture)
 {
     check(quern_schedule_run_captured(simulation->schedule, jobs, simulation_frame_seconds, capture));
 }

@@ -25,7 +25,7 @@ extern const double simulation_frame_seconds;
 void simulation_step(Simulation *simulation, quern_jobs *jobs);
 
 /* The same with a pool of one thread, captured for forecasts. */
-void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_capture *capture);
+void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_frame_capture *capture);
 
 /* Between frames. */
 const Census *simulation_census(Simulation *simulation);

@@ -107,7 +107,7 @@ static void add_flock(quern_schedule *schedule, Types *types)
                                             [FLOCK_STEERING] = quern_term_write(types->steering),
                                             [FLOCK_CROWD] = quern_term_write(types->crowd),
                                             [FLOCK_PREY] = quern_term_with(types->prey)},
-                                  .resources = {{types->grid, QUERN_READ}}};
+                                  .resources = {{types->grid, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

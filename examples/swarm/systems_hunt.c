@@ -100,7 +100,7 @@ static void add_choose_target(quern_schedule *schedule, Types *types)
                                             [CHOOSE_CROWD] = quern_term_write(types->crowd),
                                             [CHOOSE_HUNTER] = quern_term_with(types->hunter)},
                                   .lookups = {{.component = types->position}},
-                                  .resources = {{types->grid, QUERN_READ}}};
+                                  .resources = {{types->grid, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -49,8 +49,8 @@ static void add_metabolise(quern_schedule *schedule, Types *types)
         .user_data = types,
         .terms = {[METABOLISE_CROWD] = quern_term_read(types->crowd),
                   [METABOLISE_ENERGY] = quern_term_write(types->energy),
-                  [METABOLISE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
-        .resources = {{types->rules, QUERN_READ}}};
+                  [METABOLISE_HUNTER] = quern_term_optional(types->hunter, QUERN_ACCESS_NONE)},
+        .resources = {{types->rules, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -150,7 +150,7 @@ static void add_breed(quern_schedule *schedule, Types *types)
                   [BREED_POSITION] = quern_term_read(types->position),
                   [BREED_VELOCITY] = quern_term_read(types->velocity),
                   [BREED_GENES] = quern_term_read(types->genes),
-                  [BREED_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+                  [BREED_HUNTER] = quern_term_optional(types->hunter, QUERN_ACCESS_NONE)},
         .lookups = {{.component = types->age}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
@@ -183,8 +183,8 @@ static void add_die(quern_schedule *schedule, Types *types)
         .terms = {[DIE_ENERGY] = quern_term_read(types->energy),
                   [DIE_AGE] = quern_term_read(types->age),
                   [DIE_GENES] = quern_term_read(types->genes),
-                  [DIE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
-        .resources = {{types->rules, QUERN_READ}}};
+                  [DIE_HUNTER] = quern_term_optional(types->hunter, QUERN_ACCESS_NONE)},
+        .resources = {{types->rules, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

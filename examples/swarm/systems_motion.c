@@ -47,8 +47,8 @@ static void add_steer(quern_schedule *schedule, Types *types)
         .user_data = types,
         .terms = {[STEER_STEERING] = quern_term_read(types->steering),
                   [STEER_VELOCITY] = quern_term_write(types->velocity),
-                  [STEER_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
-        .resources = {{types->rules, QUERN_READ}}};
+                  [STEER_HUNTER] = quern_term_optional(types->hunter, QUERN_ACCESS_NONE)},
+        .resources = {{types->rules, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -87,7 +87,7 @@ static void add_move(quern_schedule *schedule, Types *types)
                                   .user_data = types,
                                   .terms = {[MOVE_VELOCITY] = quern_term_write(types->velocity),
                                             [MOVE_POSITION] = quern_term_write(types->position)},
-                                  .resources = {{types->rules, QUERN_READ}}};
+                                  .resources = {{types->rules, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -41,11 +41,12 @@ static void immigrate(quern_context *context, const quern_view *view)
 
 static void add_immigrate(quern_schedule *schedule, Types *types)
 {
-    const quern_system_def def = {.name = "immigrate",
-                                  .phase = PHASE_LIFE,
-                                  .run = immigrate,
-                                  .user_data = types,
-                                  .resources = {{types->rules, QUERN_READ}, {types->census, QUERN_READ}}};
+    const quern_system_def def = {
+        .name = "immigrate",
+        .phase = PHASE_LIFE,
+        .run = immigrate,
+        .user_data = types,
+        .resources = {{types->rules, QUERN_ACCESS_READ}, {types->census, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -110,8 +111,8 @@ static void add_census(quern_schedule *schedule, Types *types)
         .partial_bytes = sizeof(Tallies),
         .user_data = types,
         .terms = {[CENSUS_ENERGY] = quern_term_read(types->energy),
-                  [CENSUS_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
-        .resources = {{types->census, QUERN_WRITE_CONCURRENT}}};
+                  [CENSUS_HUNTER] = quern_term_optional(types->hunter, QUERN_ACCESS_NONE)},
+        .resources = {{types->census, QUERN_ACCESS_WRITE_CONCURRENT}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

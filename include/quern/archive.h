@@ -57,8 +57,8 @@ extern "C" {
 typedef struct quern_save_def {
     /** Components to leave out of all entities, such as those with hooks. Relations cannot be left out. */
     quern_component leave_out[QUERN_MAX_LEFT_OUT] QUERN__ZERO;
-    bool no_resources QUERN__ZERO; /**< Whether to leave out all resources. */
-    bool compress QUERN__ZERO;     /**< Whether to compress the archive; needs a library built with zstd. */
+    bool skip_resources QUERN__ZERO; /**< Whether to leave out all resources. */
+    bool compress QUERN__ZERO; /**< Whether to compress the archive; needs a library built with zstd. */
 } quern_save_def;
 
 /** Saves a world. def may be NULL for the defaults.
@@ -148,7 +148,7 @@ typedef struct quern_load_def {
     /** Whether components, relations and resources that the world does not have are skipped. Otherwise they
      * are an error. */
     bool leave_out_missing QUERN__ZERO;
-    bool no_resources QUERN__ZERO; /**< Whether the world's resources remain unchanged. */
+    bool skip_resources QUERN__ZERO; /**< Whether the world's resources remain unchanged. */
     /** Whether a root is loaded without a name if a root of the world, or an earlier one of the archive,
      * has its name. Otherwise that is an error. */
     bool drop_taken_names QUERN__ZERO;
@@ -195,7 +195,7 @@ typedef struct quern_load_report {
  * Errors, with the world unchanged: NULL_ARGUMENT, WORLD_LOCKED, BAD_ARCHIVE, INVALID_ARGUMENT (a
  * migration; a number that does not fit), UNKNOWN_COMPONENT and UNKNOWN_RESOURCE (missing ones),
  * LAYOUT_MISMATCH (values cannot be converted; hooks, or a relation with another policy, levels or order,
- * without a migration), NAME_TAKEN, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE
+ * without a migration), SIBLING_NAME_TAKEN, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE
  * (compressed, without zstd), OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);

@@ -92,8 +92,8 @@ typedef enum quern_result {
     QUERN_ERROR_SCHEDULE_CONFLICT,
     QUERN_ERROR_POOL_BUSY, /**< Other threads are running work on the job pool. */
     /** The operating system refused to start a thread, or the threads belong to another process. */
-    QUERN_ERROR_THREAD,
-    QUERN_ERROR_FILE, /**< A file or a sink could not be written. */
+    QUERN_ERROR_THREAD_UNAVAILABLE,
+    QUERN_ERROR_IO, /**< A file or a sink could not be written. */
     /** The operating system or the library does not support or permit the operation. */
     QUERN_ERROR_UNAVAILABLE,
     QUERN_ERROR_CANCELLED, /**< The operation was cancelled, and was not completed. */
@@ -101,11 +101,11 @@ typedef enum quern_result {
     QUERN_ERROR_CYCLE,     /**< Relate, in a relation with levels: the target is below the source. */
     /** Destroy: the entity is the target in a relation that refuses its destruction. */
     QUERN_ERROR_TARGET_IN_USE,
-    QUERN_ERROR_UNKNOWN_PREFAB, /**< The prefab is null, was destroyed, or belongs to another world. */
-    QUERN_ERROR_NAME_TAKEN,     /**< Set a name, relate, unrelate: a sibling has the name. */
-    QUERN_ERROR_UNKNOWN_EVENT,  /**< The event is not registered in this world. */
-    QUERN_ERROR_BAD_ARCHIVE,    /**< An archive or a recording is damaged, truncated, or not one. */
-    QUERN_ERROR_PARTED          /**< A replay differs from its recording. */
+    QUERN_ERROR_UNKNOWN_PREFAB,     /**< The prefab is null, was destroyed, or belongs to another world. */
+    QUERN_ERROR_SIBLING_NAME_TAKEN, /**< Set a name, relate, unrelate: a sibling has the name. */
+    QUERN_ERROR_UNKNOWN_EVENT,      /**< The event is not registered in this world. */
+    QUERN_ERROR_BAD_ARCHIVE,        /**< An archive or a recording is damaged, truncated, or not one. */
+    QUERN_ERROR_DIVERGED            /**< A replay differs from its recording. */
 } quern_result;
 
 /** Returns the name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers.

@@ -47,7 +47,7 @@ typedef struct quern_bench_case {
     uint32_t thread_count; /**< Number of threads, at least 1. */
 } quern_bench_case;
 
-struct quern_capture;
+struct quern_frame_capture;
 
 /** One implementation of a workload. On failure, callbacks may end the program with quern_bench_die. */
 typedef struct quern_bench_subject {
@@ -63,7 +63,7 @@ typedef struct quern_bench_subject {
     void (*close)(void *state) QUERN__ZERO; /**< Frees the state. May be NULL. */
     /** For --forecast: runs a pass that consists of one frame, with quern_schedule_run_captured
      * (<quern/profile.h>). May be NULL. */
-    quern_result (*capture)(void *state, struct quern_capture *capture) QUERN__ZERO;
+    quern_result (*capture)(void *state, struct quern_frame_capture *capture) QUERN__ZERO;
 } quern_bench_subject;
 
 /** A workload. Zero is the default of every member that has one. Workloads are usually static tables. */

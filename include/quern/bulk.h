@@ -32,14 +32,14 @@ QUERN_API quern_result quern_entity_create_many(quern_world *world, const quern_
 /** Creates count entities like quern_entity_create_many, with values that the callback `fill` writes. fill
  * is called on this thread for one view after another, in order.
  *
- * The number of a view's first row within the call is view->first. Term i of the view is components[i], to
+ * The number of a view's first row within the call is view->fill_index. Term i of the view is components[i], to
  * write; its values are already constructed (zero bytes without a hook). The world is locked meanwhile,
  * and commands are not available: the context offers quern_context_user_data and quern_context_is_alive
  * only. component_count is at most QUERN_MAX_TERMS. Further errors: those of quern_entity_create_many, and
  * INVALID_ARGUMENT. */
 QUERN_API quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
                                                   uint32_t component_count, uint32_t count,
-                                                  quern_kernel *fill, void *user_data,
+                                                  quern_view_callback *fill, void *user_data,
                                                   quern_entity *out_entities);
 
 /** Destroys all entities of a list, in its order. An entity may be listed more than once. A count of 0
@@ -57,11 +57,12 @@ QUERN_API quern_result quern_entity_destroy_many(quern_world *world, const quern
 QUERN_API quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count);
 
 /** Enables or disables a component of all entities of a list. An entity may be listed more than once, and
- * the order has no effect. Faster than single calls of quern_entity_enable. A count of 0 does nothing.
+ * the order has no effect. Faster than single calls of quern_entity_set_component_enabled. A count of 0 does nothing.
  * Further errors, with nothing changed: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY, PROVISIONAL_ENTITY,
  * COMPONENT_ABSENT (for any entity of the list), INVALID_ARGUMENT (the component cannot be disabled). */
-QUERN_API quern_result quern_entity_enable_many(quern_world *world, const quern_entity *entities,
-                                                uint32_t count, quern_component component, bool enabled);
+QUERN_API quern_result quern_entity_set_component_enabled_many(quern_world *world,
+                                                               const quern_entity *entities, uint32_t count,
+                                                               quern_component component, bool enabled);
 
 /** Adds a component to every entity that matches a query and lacks it. value is copied to each entity;
  * with NULL, the component is constructed. Moves whole columns of chunks instead of rows. out_count, which
@@ -73,7 +74,7 @@ QUERN_API quern_result quern_entity_add_matching(quern_query *query, quern_compo
 
 /** Removes a component from every entity that matches a query and has it. out_count, which may be NULL,
  * receives the number of changed entities. Removing the component of a relation unrelates the entities,
- * one by one. Further errors: LIMIT, NAME_TAKEN (an entity would have the name of another root, in
+ * one by one. Further errors: LIMIT, SIBLING_NAME_TAKEN (an entity would have the name of another root, in
  * quern_world_parent). */
 QUERN_API quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
                                                     uint64_t *out_count);

@@ -33,7 +33,7 @@
  * Component hooks run on the thread that called quern_schedule_run, in the same order at every number of
  * threads (except copy; see quern_hooks).
  *
- * Commands on an entity that was destroyed are dropped; quern_schedule_get_drop returns which system
+ * Commands on an entity that was destroyed are dropped; quern_schedule_get_dropped_command returns which system
  * recorded them, how many, and why. An entity does not change if its commands add up to more components or
  * bytes than an entity can have. The same applies if the world has no archetype left for the resulting
  * component set. Its commands are dropped, too, a new entity is not created, and the frame returns an
@@ -83,8 +83,8 @@ typedef enum quern_drop_reason {
     /** Destroy: a relation with QUERN_TARGET_REFUSES has a source that would outlive its target. The target
      * is the entity or another one that would be destroyed with it. */
     QUERN_DROP_TARGET_IN_USE,
-    QUERN_DROP_NAME_TAKEN,  /**< Set a name, relate, unrelate: a sibling has the name. */
-    QUERN_DROP_NO_COMPONENT /**< Accumulate: the entity does not have the component. */
+    QUERN_DROP_SIBLING_NAME_TAKEN, /**< Set a name, relate, unrelate: a sibling has the name. */
+    QUERN_DROP_NO_COMPONENT        /**< Accumulate: the entity does not have the component. */
 } quern_drop_reason;
 
 /** Returns a short description, such as "entity destroyed by an earlier command"; "unknown reason" for
@@ -131,12 +131,12 @@ QUERN_API quern_result quern_commands_remove(quern_commands *commands, quern_ent
 QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity entity,
                                           quern_component component, const void *value);
 
-/** Enables or disables a component that can be disabled, like quern_entity_enable, in the order of
+/** Enables or disables a component that can be disabled, like quern_entity_set_component_enabled, in the order of
  * commands. No effect if the entity does not have the component at that point. A component that is added is
  * enabled, even if it was removed and added again. Further errors: INVALID_ARGUMENT (the component cannot
  * be disabled). */
-QUERN_API quern_result quern_commands_enable(quern_commands *commands, quern_entity entity,
-                                             quern_component component, bool enabled);
+QUERN_API quern_result quern_commands_set_component_enabled(quern_commands *commands, quern_entity entity,
+                                                            quern_component component, bool enabled);
 
 /** Sets the target of a source in a relation, like quern_entity_relate, in the order of commands: it sees
  * the results of earlier commands, including those of other callbacks. Source and target may be
@@ -155,7 +155,7 @@ QUERN_API quern_result quern_commands_unrelate(quern_commands *commands, quern_e
 
 /** Sets the name of an entity, like quern_entity_set_name, in the order of commands: it sees the results of
  * earlier commands, including those of other callbacks. The entity may be provisional. NULL or "" removes
- * the name. The command is dropped with NAME_TAKEN if a sibling has the name at that point. A command that
+ * the name. The command is dropped with SIBLING_NAME_TAKEN if a sibling has the name at that point. A command that
  * gives the entity another parent (quern_world_parent) is dropped, too, if a sibling there has its name.
  * Further errors: INVALID_ARGUMENT (too long, not UTF-8, or contains '/'). */
 QUERN_API quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity,

@@ -63,7 +63,7 @@ typedef struct quern_component_def {
     quern_hooks hooks QUERN__ZERO; /**< Hooks; none for plain bytes. A tag must have none. */
     /** Whether the component can be disabled per entity. Terms leave out an entity in which it is disabled,
      * as if the entity lacked the component, but the value is kept, and enabling or disabling costs almost
-     * nothing. See quern_entity_enable. */
+     * nothing. See quern_entity_set_component_enabled. */
     bool can_disable QUERN__ZERO;
     /** Whether change filters on the component (quern_term_changed) select single rows instead of whole
      * chunks. While such a filter exists, each entity with the component uses 8 bytes more, and requesting

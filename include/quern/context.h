@@ -4,7 +4,7 @@
 #define QUERN_CONTEXT_H
 
 /** @file
- * What a callback of type quern_kernel (<quern/query.h>), and the other callbacks of a system, can access
+ * What a callback of type quern_view_callback (<quern/query.h>), and the other callbacks of a system, can access
  * in addition to a view.
  *
  * A context is valid until the callback returns, and only on the thread that runs the callback: not in the
@@ -80,8 +80,8 @@ QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, qu
 /** Returns whether a living entity has the component, which may be a tag, and has it enabled. A component
  * that cannot be disabled is always enabled. False, without a message, if the entity is not alive, or is
  * outside of the limits of the lookup. Refused like quern_context_has. */
-QUERN_API bool quern_context_is_enabled(quern_context *context, quern_entity entity,
-                                        quern_component component);
+QUERN_API bool quern_context_is_component_enabled(quern_context *context, quern_entity entity,
+                                                  quern_component component);
 
 /** Returns the target of a source in a relation; null, without a message, if it has none or is not alive.
  * Commands of this phase have no effect yet. Refused if the relation is not declared in `relations`. */
@@ -90,8 +90,8 @@ QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity
 
 /** Returns the first source of a target in a relation; null if it has none or is not alive. Refused like
  * quern_context_target. */
-QUERN_API quern_entity quern_context_first_child(quern_context *context, quern_entity target,
-                                                 quern_relation relation);
+QUERN_API quern_entity quern_context_first_source(quern_context *context, quern_entity target,
+                                                  quern_relation relation);
 
 /** Returns the sibling after a source in a relation; null if it is the last one, has no target, or is not
  * alive. Refused like quern_context_target. */
@@ -100,8 +100,8 @@ QUERN_API quern_entity quern_context_next_sibling(quern_context *context, quern_
 
 /** Returns the number of sources of a target in a relation; 0 if it is not alive. O(1). Refused like
  * quern_context_target. */
-QUERN_API uint32_t quern_context_child_count(quern_context *context, quern_entity target,
-                                             quern_relation relation);
+QUERN_API uint32_t quern_context_source_count(quern_context *context, quern_entity target,
+                                              quern_relation relation);
 
 /** Returns whether the entity is alive. Commands of this phase have no effect yet. */
 QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity entity);
@@ -111,7 +111,7 @@ QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity
 QUERN_API const void *quern_context_resource(quern_context *context, quern_resource resource);
 
 /** Returns the address of a resource's value, to read and to write. Refused if the resource is not
- * declared with QUERN_WRITE or QUERN_WRITE_CONCURRENT. */
+ * declared with QUERN_ACCESS_WRITE or QUERN_ACCESS_WRITE_CONCURRENT. */
 QUERN_API void *quern_context_resource_write(quern_context *context, quern_resource resource);
 
 /** Returns the partial result of this view, in `run`: partial_bytes bytes, zeroed before the frame,
@@ -126,8 +126,8 @@ QUERN_API uint32_t quern_context_partial_count(const quern_context *context);
  * other callbacks. */
 QUERN_API const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal);
 
-/** Returns what happened to the rows of a reaction's view, in `run`: QUERN_ON_ADDED, QUERN_ON_SET or
- * QUERN_ON_REMOVED, one of those in reacts_to. 0 in any other callback. */
+/** Returns what happened to the rows of a reaction's view, in `run`: QUERN_REACT_ADDED, QUERN_REACT_SET or
+ * QUERN_REACT_REMOVED, one of those in reacts_to. 0 in any other callback. */
 QUERN_API uint32_t quern_context_reaction(const quern_context *context);
 
 /** Returns the user_data of the system, or that given to the parallel query or fill. */

@@ -98,10 +98,10 @@ QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const
 
 /* ---------------------------------------------------------------------------------- going down trees */
 
-/** Maximum number of columns in one call of quern_getter_get_children_many. */
+/** Maximum number of columns in one call of quern_getter_list_sources_many. */
 #define QUERN_MAX_GETTER_COLUMNS 8
 
-/** One of the components that quern_getter_get_children_many finds. */
+/** One of the components that quern_getter_list_sources_many finds. */
 typedef struct quern_getter_column {
     const quern_getter *getter; /**< Getter of the component. */
     /** Receives one address per entity; NULL if the entity lacks the component. */
@@ -111,20 +111,20 @@ typedef struct quern_getter_column {
     bool writes QUERN__ZERO;
 } quern_getter_column;
 
-/** Stores the sources of count targets, like quern_entity_get_children_many, and for each column the
+/** Stores the sources of count targets, like quern_entity_list_sources_many, and for each column the
  * address of each source's value, in the same order. Returns the number of sources. Each source is looked
  * up once for all columns, so this is the fastest way to traverse trees level by level.
  *
  * At most `capacity` sources, and as many addresses per column, are stored. There must be 1 to
  * QUERN_MAX_GETTER_COLUMNS columns. Their getters and the relation must belong to one world. A target that
  * is null or not alive has no sources. out_counts is NULL or receives the number of sources of each target.
- * out_children, and the `values` of columns, may be NULL if capacity is 0.
+ * out_sources, and the `values` of columns, may be NULL if capacity is 0.
  *
  * Returns 0, with a message, if the call is wrong. Thread-safe as long as no thread modifies the world, and
  * no other thread accesses the values of columns with `writes`. */
-QUERN_API uint64_t quern_getter_get_children_many(const quern_getter_column *columns, uint32_t column_count,
+QUERN_API uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint32_t column_count,
                                                   const quern_entity *targets, uint32_t count,
-                                                  quern_relation relation, quern_entity *out_children,
+                                                  quern_relation relation, quern_entity *out_sources,
                                                   uint32_t capacity, uint32_t *out_counts);
 
 /* ------------------------------------------------------------------------------------------- refs */

@@ -133,8 +133,8 @@ QUERN_API quern_result quern_history_restore(quern_history *history, uint64_t fr
 /** Returns the numbers of the oldest and the newest kept frame; some numbers in between may not have been
  * saved. Returns false, and changes neither, if no frame is kept. Either pointer may be NULL. Threads:
  * main. */
-QUERN_API bool quern_history_frames(const quern_history *history, uint64_t *out_oldest,
-                                    uint64_t *out_newest);
+QUERN_API bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest,
+                                        uint64_t *out_newest);
 
 /** Returns the statistics of a history. Errors: NULL_ARGUMENT. Threads: main. */
 QUERN_API quern_result quern_history_get_stats(const quern_history *history,
@@ -177,7 +177,7 @@ typedef struct quern_delta_batch {
     const char *old_name;   /**< Name before the batch, for NAMED; NULL for none. */
 } quern_delta_batch;
 
-/** The differences between two frames; see quern_history_delta. */
+/** The differences between two frames; see quern_delta_create. */
 typedef struct quern_delta quern_delta;
 
 /** Cost of a delta. */
@@ -225,7 +225,7 @@ typedef struct quern_delta_stats {
  *
  * A delta does not contain: the order of rows, the order of the sources of a target, events, which handles
  * are given out next, the state of schedules, and whether an entity is disabled by itself or through its
- * parent (see <quern/active.h>; the tag quern_world_disabled is contained). Entities that move to another
+ * parent (see <quern/enabled.h>; the tag quern_world_disabled_tag is contained). Entities that move to another
  * archetype appear as ADDED and REMOVED.
  *
  * Two values differ if their described fields differ, or for types without described fields, if their
@@ -236,8 +236,8 @@ typedef struct quern_delta_stats {
  * and restores, until quern_delta_destroy. It allocates nothing once a delta of this size was computed
  * before. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY, INVALID_ARGUMENT (a frame is not kept, or
  * both are the same frame). Threads: main, between frames. */
-QUERN_API quern_result quern_history_delta(quern_history *history, uint64_t from, uint64_t to,
-                                           quern_delta **out_delta);
+QUERN_API quern_result quern_delta_create(quern_history *history, uint64_t from, uint64_t to,
+                                          quern_delta **out_delta);
 
 /** Destroys a delta. Destroy it before its history. NULL is allowed. Threads: main, between frames. */
 QUERN_API void quern_delta_destroy(quern_delta *delta);

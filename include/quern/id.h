@@ -19,7 +19,7 @@ extern "C" {
 /** An entity of one world. Bits, from the lowest: 32 index of its slot, 24 generation (never 0), 8 world
  * tag (1 to 255).
  *
- * Each slot counts its entities: the first has use count 1 (quern_entity_life), the next 2, and so on up
+ * Each slot counts its entities: the first has use count 1 (quern_entity_use_count), the next 2, and so on up
  * to 16,777,215. Index and use count depend only on the operations applied to the world, so they are the
  * same in every process; quern_world_hash contains them. Tag and generation depend on the process: the
  * generation is the use count plus an offset of the world, wrapping around from 16,777,215 to 1. Later
@@ -87,7 +87,7 @@ static inline uint32_t quern_entity_index(quern_entity entity)
 }
 
 /** Returns the generation of the handle: a number that distinguishes the entities of one slot. It depends
- * on the process; see quern_entity_life. */
+ * on the process; see quern_entity_use_count. */
 static inline uint32_t quern_entity_generation(quern_entity entity)
 {
     return (uint32_t)(entity.bits >> 32) & 0xFFFFFFu;

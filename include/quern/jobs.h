@@ -9,7 +9,7 @@
  *
  * A pool of n threads starts n - 1 threads. A thread outside of the pool that calls
  * quern_jobs_parallel_for, quern_jobs_run, quern_jobs_wait or quern_graph_run takes part as a worker until
- * the call returns; it is then an *external thread* of the pool. guest_count in quern_jobs_def limits the
+ * the call returns; it is then an *external thread* of the pool. external_thread_count in quern_jobs_def limits the
  * number of external threads at a time, by default to one. If the limit is reached, waits sleep, and the
  * other calls return POOL_BUSY.
  *
@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 /** Maximum number of external threads of a pool at the same time. */
-#define QUERN_MAX_GUESTS 32
+#define QUERN_MAX_EXTERNAL_THREADS 32
 
 /** A job pool. */
 typedef struct quern_jobs quern_jobs;
@@ -81,9 +81,9 @@ typedef struct quern_jobs_def {
      * processor that this process may use. With `processors`, 0 means one per processor of that set, and
      * one more for the external thread if it may use other processors. */
     uint32_t thread_count QUERN__ZERO;
-    /** Maximum number of external threads at the same time, 1 to QUERN_MAX_GUESTS; 0 means 1. A pool has
+    /** Maximum number of external threads at the same time, 1 to QUERN_MAX_EXTERNAL_THREADS; 0 means 1. A pool has
      * thread_count - 1 threads of its own plus these, at most QUERN_MAX_THREADS workers in all. */
-    uint32_t guest_count QUERN__ZERO;
+    uint32_t external_thread_count QUERN__ZERO;
     /** Time that an idle worker searches for work before it sleeps, in nanoseconds; 0 means 200,000. If
      * the pool has more threads than processors, workers search once only. A searching worker that runs on
      * the same processor as a worker with a job yields the processor: it moves to another one or sleeps.
@@ -91,7 +91,7 @@ typedef struct quern_jobs_def {
      * they were allowed to run on before. */
     uint32_t spin_ns QUERN__ZERO;
     /** Whether idle workers search once and then sleep. If set, spin_ns must be 0. */
-    bool no_spin QUERN__ZERO;
+    bool disable_spinning QUERN__ZERO;
     /** Whether worker i runs only on processor i, modulo their number, of those in `processors` or of those
      * that this process may use. External threads are not pinned. No effect if the system cannot pin
      * threads. */
@@ -161,7 +161,7 @@ QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count
 QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
 
 /** Returns the number of workers of the pool: its own threads plus the maximum number of external threads.
- * Worker indices are below this number. With guest_count 1 it equals quern_jobs_thread_count. 0 for NULL.
+ * Worker indices are below this number. With external_thread_count 1 it equals quern_jobs_thread_count. 0 for NULL.
  * Threads: any. */
 QUERN_API uint32_t quern_jobs_worker_count(const quern_jobs *jobs);
 
@@ -170,7 +170,7 @@ QUERN_API uint32_t quern_jobs_worker_count(const quern_jobs *jobs);
  * (on_worker in quern_job_def), for example because it owns a window, a GPU or a device. They run while the
  * thread waits in any call of this pool, or calls quern_jobs_run_caller_jobs. out_worker_index may be NULL.
  *
- * A registered thread occupies one of guest_count places; with guest_count 1, no other external thread can
+ * A registered thread occupies one of external_thread_count places; with external_thread_count 1, no other external thread can
  * take part. While threads are registered, the pool cannot be resized, and no other thread can destroy it.
  * A thread that ends is unregistered, and the jobs assigned to it run on any worker.
  *
@@ -371,7 +371,7 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
  *
  * Its own jobs of normal priority run first, newest first, including those of other counters, until the
  * counter is zero. So submit last what you wait for first, and give low priority to long jobs that you do
- * not wait for. A thread outside of the pool becomes an external thread meanwhile; if guest_count is
+ * not wait for. A thread outside of the pool becomes an external thread meanwhile; if external_thread_count is
  * reached, it sleeps without helping. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
@@ -397,14 +397,14 @@ QUERN_API quern_result quern_jobs_wait_any(quern_jobs *jobs, quern_counter *cons
  * help: in a pool of one thread, a loop that calls this until it returns true never ends. Threads: any. */
 QUERN_API bool quern_counter_is_done(const quern_counter *counter);
 
-/** Adds one to the counter for something that is not a job, such as a file being read. quern_jobs_release
+/** Adds one to the counter for something that is not a job, such as a file being read. quern_counter_release
  * subtracts it again. A hold also keeps the counter from finishing while jobs are added one after another.
  * Threads: any. */
 QUERN_API void quern_counter_hold(quern_counter *counter);
 
 /** Subtracts a hold from the counter. Errors: NULL_ARGUMENT, THREAD; INVALID_ARGUMENT (the counter is
  * zero). Threads: any. */
-QUERN_API quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter);
+QUERN_API quern_result quern_counter_release(quern_jobs *jobs, quern_counter *counter);
 
 /** Runs the queued jobs that only the calling thread may run (caller_only, or on_worker). out_count, which
  * may be NULL, is set to their number. Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: any outside of

@@ -12,7 +12,7 @@
  *
  * Names are stored outside of the components, and cost nothing for entities without a name. An entity
  * keeps its name when it moves or gets another parent; getting a parent fails if a new sibling has the
- * name (NAME_TAKEN). Destroying an entity removes its name.
+ * name (SIBLING_NAME_TAKEN). Destroying an entity removes its name.
  *
  * A search costs one hash table look-up per name of the path, regardless of the number of siblings. */
 
@@ -29,7 +29,7 @@ extern "C" {
 
 /** Sets the name of an entity, replacing its current name; NULL or "" removes it. The name is copied, and
  * may be a pointer from quern_entity_name. Errors: NULL_ARGUMENT, WORLD_LOCKED, those of a wrong handle,
- * INVALID_ARGUMENT (too long, not UTF-8, or contains '/'), NAME_TAKEN (a sibling has the name; the message
+ * INVALID_ARGUMENT (too long, not UTF-8, or contains '/'), SIBLING_NAME_TAKEN (a sibling has the name; the message
  * identifies it), OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_entity_set_name(quern_world *world, quern_entity entity, const char *name);
 

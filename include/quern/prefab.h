@@ -86,11 +86,11 @@ typedef struct quern_spawn_def {
     quern_spawn_override overrides[QUERN_MAX_SPAWN_OVERRIDES] QUERN__ZERO;
     /** Callback that writes values of one member of each instance after everything else has been spawned;
      * NULL for none. It is called on this thread, for one view after another, in the order of instances;
-     * view->first is the number of the view's first instance. A view covers consecutive rows of the
+     * view->fill_index is the number of the view's first instance. A view covers consecutive rows of the
      * member; if other members have the same components and depth, that is one row. The world is locked
      * meanwhile, and commands are not available, as in quern_entity_create_filled. Must be NULL in
      * quern_commands_spawn. */
-    quern_kernel *fill QUERN__ZERO;
+    quern_view_callback *fill QUERN__ZERO;
     uint32_t fill_member QUERN__ZERO; /**< Index of the member to write. */
     /** Components that fill writes: term i of the views is fill_components[i]. No relations. */
     quern_component fill_components[QUERN_MAX_SPAWN_OVERRIDES] QUERN__ZERO;

@@ -130,15 +130,16 @@ QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedu
 typedef struct quern_jobs quern_jobs;
 
 /** A recorded frame, from which forecasts estimate its duration on other numbers of threads. */
-typedef struct quern_capture quern_capture;
+typedef struct quern_frame_capture quern_frame_capture;
 
 /** Creates an empty capture. allocator NULL: the default allocator. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
  * (only one function of the allocator is set), OUT_OF_MEMORY. */
-QUERN_API quern_result quern_capture_create(const quern_allocator *allocator, quern_capture **out_capture);
+QUERN_API quern_result quern_frame_capture_create(const quern_allocator *allocator,
+                                                  quern_frame_capture **out_capture);
 
 /** Destroys a capture. The call is refused, with a message in the log, while a frame is being captured in
  * it. NULL is allowed. */
-QUERN_API void quern_capture_destroy(quern_capture *capture);
+QUERN_API void quern_frame_capture_destroy(quern_frame_capture *capture);
 
 /** Runs a frame like quern_schedule_run and captures it, which makes the frame slightly slower. The
  * previous contents of the capture are dropped.
@@ -154,7 +155,7 @@ QUERN_API void quern_capture_destroy(quern_capture *capture);
  * captured in it), those of quern_schedule_run, and OUT_OF_MEMORY for the capture, after the frame has run.
  */
 QUERN_API quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs,
-                                                   double delta_seconds, quern_capture *capture);
+                                                   double delta_seconds, quern_frame_capture *capture);
 
 /** Costs of the machine that a capture does not contain. Each is finite and at least 0. A typical machine
  * has a steal_ns of 1000, a wake_ns of 50,000, and a bytes_per_ns_limit of 0. */
@@ -171,42 +172,42 @@ typedef struct quern_forecast_costs {
  * little, and 0 otherwise. The triad temporarily allocates 96 MiB from the pool's allocator. A cost that
  * cannot be measured, in a pool of one thread or while other programs use the processors, is set to that of
  * a typical machine. Errors, with out_costs unchanged: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
-QUERN_API quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs);
+QUERN_API quern_result quern_forecast_measure_costs(quern_jobs *jobs, quern_forecast_costs *out_costs);
 
 /** The cause that costs a forecast frame most time: without it, the frame would be shortest. */
-typedef enum quern_forecast_limit {
+typedef enum quern_forecast_bottleneck {
     QUERN_FORECAST_NONE,       /**< No cause costs five percent. */
     QUERN_FORECAST_CHUNKS,     /**< A pass has too few or too uneven chunks for the number of threads. */
     QUERN_FORECAST_SERIAL,     /**< Systems that run on one thread, and begin and end callbacks. */
     QUERN_FORECAST_SYNC,       /**< Sync points. */
     QUERN_FORECAST_BANDWIDTH,  /**< Memory bandwidth. */
     QUERN_FORECAST_SCHEDULING, /**< Stealing jobs and waking threads. */
-    QUERN_FORECAST_LIMIT_COUNT /**< Number of enumerators above. */
-} quern_forecast_limit;
+    QUERN_FORECAST_BOTTLENECK_COUNT /**< Number of enumerators above. */
+} quern_forecast_bottleneck;
 
 /** Returns a description of the limit, in English. Never NULL. */
-QUERN_API const char *quern_forecast_limit_string(quern_forecast_limit limit);
+QUERN_API const char *quern_forecast_bottleneck_string(quern_forecast_bottleneck bottleneck);
 
 /** Forecast of a captured frame on some number of threads. */
 typedef struct quern_forecast {
-    uint32_t thread_count; /**< Number of threads, as given to quern_capture_forecast. */
+    uint32_t thread_count; /**< Number of threads, as given to quern_frame_capture_forecast. */
     double frame_ns;       /**< Duration of the frame. */
     double speedup;        /**< Captured work on one thread, divided by frame_ns. */
     /** Duration of the frame with one thread per chunk and without any costs of the machine. */
     double critical_path_ns;
-    quern_forecast_limit limit; /**< The cause that costs most time. */
-    double without_limit_ns;    /**< Duration of the frame without that cause; 0 for QUERN_FORECAST_NONE. */
+    quern_forecast_bottleneck bottleneck; /**< The cause that costs most time. */
+    double without_limit_ns; /**< Duration of the frame without that cause; 0 for QUERN_FORECAST_NONE. */
     /** For QUERN_FORECAST_CHUNKS and QUERN_FORECAST_SERIAL: the pass with the longest chunk or call
      * concerned; otherwise NULL. Valid until the capture changes. */
-    const char *limit_system;
+    const char *bottleneck_system;
 } quern_forecast;
 
 /** Forecasts a captured frame on thread_count threads. costs NULL: those of a typical machine. Errors, with
  * out_forecast unchanged: NULL_ARGUMENT (capture, out_forecast), INVALID_ARGUMENT (thread_count is not 1 to
  * QUERN_MAX_THREADS; a cost is negative or not finite; the capture is empty), OUT_OF_MEMORY. */
-QUERN_API quern_result quern_capture_forecast(const quern_capture *capture,
-                                              const quern_forecast_costs *costs, uint32_t thread_count,
-                                              quern_forecast *out_forecast);
+QUERN_API quern_result quern_frame_capture_forecast(const quern_frame_capture *capture,
+                                                    const quern_forecast_costs *costs,
+                                                    uint32_t thread_count, quern_forecast *out_forecast);
 
 /* -------------------------------------------------------------------------------------------- traces */
 

@@ -11,7 +11,7 @@
  *     component.h  registration of component types and resources
  *     type.h       descriptions of C types: their names, sizes and fields
  *     world.h      the world: entities, and functions that change them immediately
- *     active.h     disabled entities, which queries and systems leave out
+ *     enabled.h    disabled entities, which queries and systems leave out
  *     relation.h   relations between entities: hierarchies
  *     bulk.h       functions on many entities in one call
  *     getter.h     repeated random access to values of entities
@@ -36,13 +36,13 @@
  *
  * bench.h is not included here: it is a harness for benchmarks, in a library of its own. */
 
-#include <quern/active.h>    /* IWYU pragma: export */
 #include <quern/archive.h>   /* IWYU pragma: export */
 #include <quern/base.h>      /* IWYU pragma: export */
 #include <quern/bulk.h>      /* IWYU pragma: export */
 #include <quern/commands.h>  /* IWYU pragma: export */
 #include <quern/component.h> /* IWYU pragma: export */
 #include <quern/context.h>   /* IWYU pragma: export */
+#include <quern/enabled.h>   /* IWYU pragma: export */
 #include <quern/event.h>     /* IWYU pragma: export */
 #include <quern/getter.h>    /* IWYU pragma: export */
 #include <quern/graph.h>     /* IWYU pragma: export */

@@ -17,7 +17,7 @@
  *         for (uint32_t i = 0; i < count; i++) p[i].x += v[i].x;
  *     }
  *
- * Views leave out disabled entities, unless a term names quern_world_disabled (<quern/active.h>).
+ * Views leave out disabled entities, unless a term names quern_world_disabled_tag (<quern/enabled.h>).
  *
  * Copy view.count to a local variable before the loop, in systems too. If the loop condition reads
  * view.count itself and the loop writes uint32_t values, the compiler must assume that these writes change
@@ -47,29 +47,29 @@ typedef enum quern_match {
 
 /** How a query or system uses the values of a component or resource. */
 typedef enum quern_access {
-    QUERN_NO_ACCESS, /**< The values are not accessed; the term only selects entities. */
-    QUERN_READ,      /**< The values are read. */
-    QUERN_WRITE,     /**< The values are read and written. */
+    QUERN_ACCESS_NONE,  /**< The values are not accessed; the term only selects entities. */
+    QUERN_ACCESS_READ,  /**< The values are read. */
+    QUERN_ACCESS_WRITE, /**< The values are read and written. */
     /** For resources only. Jobs of one system write the resource at the same time, each its own part, and
      * the system guarantees that the result does not depend on their order. To other systems this is
-     * QUERN_WRITE. */
-    QUERN_WRITE_CONCURRENT
+     * QUERN_ACCESS_WRITE. */
+    QUERN_ACCESS_WRITE_CONCURRENT
 } quern_access;
 
 /** Which rows a term selects if its component can be disabled (can_disable in quern_component_def). */
 typedef enum quern_term_enabled {
-    QUERN_IF_ENABLED, /**< Rows in which the component is enabled. The default. */
+    QUERN_TERM_ENABLED, /**< Rows in which the component is enabled. The default. */
     /** Rows in which it is disabled; see quern_term_disabled, quern_term_if_disabled. */
-    QUERN_IF_DISABLED,
-    QUERN_IF_EITHER /**< All rows that have the component; see quern_term_either. */
+    QUERN_TERM_DISABLED,
+    QUERN_TERM_EITHER /**< All rows that have the component; see quern_term_either. */
 } quern_term_enabled;
 
 /** Path from the entity of a row to the entity with the component that a term reads. */
-typedef enum quern_reach {
-    QUERN_REACH_ROW,     /**< The entity of the row. The default. */
-    QUERN_REACH_UP,      /**< The target of the row's entity; see quern_term_up. */
-    QUERN_REACH_NEAREST, /**< The nearest ancestor that has the component; see quern_term_up_nearest. */
-} quern_reach;
+typedef enum quern_term_path {
+    QUERN_PATH_ROW,     /**< The entity of the row. The default. */
+    QUERN_PATH_TARGET,  /**< The target of the row's entity; see quern_term_up. */
+    QUERN_PATH_NEAREST, /**< The nearest ancestor that has the component; see quern_term_up_nearest. */
+} quern_term_path;
 
 /** A term of a query: a component, a condition, and an access. The index of the term in the query's list is
  * the index of its column in a view. Creating a query fails if a term has any member set but no component.
@@ -80,8 +80,8 @@ typedef struct quern_term {
     quern_access access;        /**< The access to the values. */
     bool changed;               /**< Whether the term is a change filter; see quern_term_changed. */
     quern_term_enabled enabled; /**< The rows that are selected, if the component can be disabled. */
-    quern_reach reach;          /**< The path to the entity with the component. */
-    /** The relation that leads from the row to that entity; null if reach is QUERN_REACH_ROW. */
+    quern_term_path reach;      /**< The path to the entity with the component. */
+    /** The relation that leads from the row to that entity; null if reach is QUERN_PATH_ROW. */
     quern_relation relation;
     bool by_target; /**< Whether the rows are limited to the sources of `target`; see quern_term_target. */
     quern_entity target; /**< The target of the rows; used only if by_target is set. */
@@ -95,8 +95,8 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.match = match;
     term.access = access;
     term.changed = false;
-    term.enabled = QUERN_IF_ENABLED;
-    term.reach = QUERN_REACH_ROW;
+    term.enabled = QUERN_TERM_ENABLED;
+    term.reach = QUERN_PATH_ROW;
     term.relation.bits = 0;
     term.by_target = false;
     term.target = quern_entity_null();
@@ -106,25 +106,25 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
 /** Makes a term: the entity has the component, and its values are read. */
 static inline quern_term quern_term_read(quern_component component)
 {
-    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_READ);
+    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_ACCESS_READ);
 }
 
 /** Makes a term: the entity has the component, and its values are read and written. */
 static inline quern_term quern_term_write(quern_component component)
 {
-    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_WRITE);
+    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE);
 }
 
 /** Makes a term: the entity has the component; its values are not accessed. Use it for tags. */
 static inline quern_term quern_term_with(quern_component component)
 {
-    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
+    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_ACCESS_NONE);
 }
 
 /** Makes a term: the entity lacks the component. */
 static inline quern_term quern_term_without(quern_component component)
 {
-    return quern_term_make(component, QUERN_MATCH_NONE, QUERN_NO_ACCESS);
+    return quern_term_make(component, QUERN_MATCH_NONE, QUERN_ACCESS_NONE);
 }
 
 /** Makes a term: the entity may have the component or lack it. quern_view_has returns which. */
@@ -146,7 +146,7 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  *
  * If the component has row_changes (quern_component_def), the filter selects single rows: those in which
  * the component has changed. A chunk then yields one view per range of selected rows, as with
- * quern_term_disabled, or one view with quern_view_next_run. With several filters, a row is selected if any
+ * quern_term_disabled, or one view with quern_view_next_range. With several filters, a row is selected if any
  * filter selects it. A filter without row_changes selects all rows of a changed chunk. A changed row that
  * another term leaves out still counts as seen by the filter.
  *
@@ -164,7 +164,7 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  * A row counts as changed if one of the first four operations was applied to it, or if the component was
  * added to its entity, by creating the entity, too. A row that moves, inside its archetype or to another
  * one that has the component, does not count as changed. quern_view_write marks all rows of the view as
- * changed (with quern_view_next_run, those of the view's ranges). quern_view_write_rows marks none; use
+ * changed (with quern_view_next_range, those of the view's ranges). quern_view_write_rows marks none; use
  * quern_view_mark_row.
  *
  * A system does not see the changes that it makes itself through views and quern_context_lookup_write, and
@@ -178,7 +178,7 @@ static inline quern_term quern_term_changed(quern_term term)
     return term;
 }
 
-/** Makes a term: the entity has the component, and the component is disabled (quern_entity_enable). The
+/** Makes a term: the entity has the component, and the component is disabled (quern_entity_set_component_enabled). The
  * values are not accessed; use quern_term_if_disabled to access them.
  *
  * All other terms that require a component which can be disabled (quern_term_read, quern_term_write and
@@ -186,8 +186,8 @@ static inline quern_term quern_term_changed(quern_term term)
  * quern_term_if_disabled or quern_term_either. A chunk therefore yields one view per range of selected
  * rows, or none. The views of a chunk share one ordinal, one partial result and one command stream, so a
  * callback must add to its partial result instead of assigning it. A chunk in which nothing is disabled
- * yields one view. With QUERN_SYSTEM_RUNS or by_runs, the chunk yields one view with all rows, and
- * quern_view_next_run returns the ranges.
+ * yields one view. With QUERN_SYSTEM_WHOLE_CHUNKS or whole_chunks, the chunk yields one view with all rows, and
+ * quern_view_next_range returns the ranges.
  *
  * quern_term_without selects entities that lack the component altogether. Optional, ANY and up-terms check
  * only presence, not whether the component is enabled; quern_view_is_enabled returns that for the row
@@ -195,7 +195,7 @@ static inline quern_term quern_term_changed(quern_term term)
 static inline quern_term quern_term_disabled(quern_component component)
 {
     quern_term term = quern_term_with(component);
-    term.enabled = QUERN_IF_DISABLED;
+    term.enabled = QUERN_TERM_DISABLED;
     return term;
 }
 
@@ -209,23 +209,23 @@ static inline quern_term quern_term_disabled(quern_component component)
  * component, and never run at the same time. */
 static inline quern_term quern_term_if_disabled(quern_term term)
 {
-    term.enabled = QUERN_IF_DISABLED;
+    term.enabled = QUERN_TERM_DISABLED;
     return term;
 }
 
 /** Makes a term select rows in which the component is enabled as well as rows in which it is disabled. */
 static inline quern_term quern_term_either(quern_term term)
 {
-    term.enabled = QUERN_IF_EITHER;
+    term.enabled = QUERN_TERM_EITHER;
     return term;
 }
 
 /** Makes an *up-term* with the given component, relation, condition and path. quern_term_up and the
  * functions after it document the rules. */
 static inline quern_term quern_term_up_make(quern_component component, quern_relation relation,
-                                            quern_match match, quern_reach reach)
+                                            quern_match match, quern_term_path reach)
 {
-    quern_term term = quern_term_make(component, match, QUERN_READ);
+    quern_term term = quern_term_make(component, match, QUERN_ACCESS_READ);
     term.reach = reach;
     term.relation = relation;
     return term;
@@ -246,14 +246,14 @@ static inline quern_term quern_term_up_make(quern_component component, quern_rel
  * term on the row itself may name the same component. */
 static inline quern_term quern_term_up(quern_component component, quern_relation relation)
 {
-    return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_UP);
+    return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_PATH_TARGET);
 }
 
 /** Makes an up-term that leaves no row out: the address is NULL if the row has no target, or if the target
  * lacks the component. */
 static inline quern_term quern_term_up_optional(quern_component component, quern_relation relation)
 {
-    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_UP);
+    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_PATH_TARGET);
 }
 
 /** Makes an up-term that reads the nearest ancestor which has the component. The ancestors are the target,
@@ -262,14 +262,14 @@ static inline quern_term quern_term_up_optional(quern_component component, quern
  * cycle; it may then find the row itself. */
 static inline quern_term quern_term_up_nearest(quern_component component, quern_relation relation)
 {
-    return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_NEAREST);
+    return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_PATH_NEAREST);
 }
 
 /** Makes an up-term like quern_term_up_nearest that leaves no row out: the address is NULL if no ancestor
  * has the component. */
 static inline quern_term quern_term_up_nearest_optional(quern_component component, quern_relation relation)
 {
-    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_NEAREST);
+    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_PATH_NEAREST);
 }
 
 /** Makes a *target term*: the row's target in the relation is the given entity. If the target is null or
@@ -283,7 +283,8 @@ static inline quern_term quern_term_up_nearest_optional(quern_component componen
  * Functions that change all entities matching a query reject a query with a target term. */
 static inline quern_term quern_term_target(quern_relation relation, quern_entity target)
 {
-    quern_term term = quern_term_make(quern_relation_component(relation), QUERN_MATCH_ALL, QUERN_NO_ACCESS);
+    quern_term term =
+        quern_term_make(quern_relation_component(relation), QUERN_MATCH_ALL, QUERN_ACCESS_NONE);
     term.by_target = true;
     term.target = target;
     return term;
@@ -293,11 +294,11 @@ static inline quern_term quern_term_target(quern_relation relation, quern_entity
 
 /** What happened to the rows of a reaction's views; see reacts_to in quern_system_def. Combine with |. */
 typedef enum quern_reaction_kind {
-    QUERN_ON_ADDED = 1,   /**< The rows match the terms now, and did not before. */
-    QUERN_ON_SET = 2,     /**< The rows match as before, and a command or call assigned a value. */
-    QUERN_ON_REMOVED = 4, /**< The rows no longer match; the view has copies of their values. */
-    /** Only with QUERN_ON_ADDED: rows that match when the system is added count as added. */
-    QUERN_ON_PRESENT = 8
+    QUERN_REACT_ADDED = 1,   /**< The rows match the terms now, and did not before. */
+    QUERN_REACT_SET = 2,     /**< The rows match as before, and a command or call assigned a value. */
+    QUERN_REACT_REMOVED = 4, /**< The rows no longer match; the view has copies of their values. */
+    /** Only with QUERN_REACT_ADDED: rows that match when the system is added count as added. */
+    QUERN_REACT_PRESENT = 8
 } quern_reaction_kind;
 
 /** What a callback can access in addition to its view; see <quern/context.h>. */
@@ -330,7 +331,7 @@ typedef struct quern_view {
      * if terms leave rows out. */
     uint32_t ordinal;
     const quern_entity *entities; /**< The handles of the rows. */
-    uint32_t first;      /**< In a fill, the index of the view's first row within the call; otherwise 0. */
+    uint32_t fill_index; /**< In a fill, the index of the view's first row within the call; otherwise 0. */
     uint32_t first_row;  /**< Internal: index of the view's first row in the chunk. */
     uint32_t term_count; /**< Internal: number of terms. */
     char *chunk;         /**< Internal: the chunk. */
@@ -365,7 +366,7 @@ typedef struct quern_view {
  * The callback may access the rows of the view through the columns that the terms declare, and what the
  * context offers (<quern/context.h>), but nothing else of the world. In systems and parallel queries it may
  * be called on any worker, and for several views at the same time. */
-typedef void quern_kernel(quern_context *context, const quern_view *view);
+typedef void quern_view_callback(quern_context *context, const quern_view *view);
 
 /* Internal: reports why a column was refused, and returns scratch memory for the rows of the view.
  * size_bytes: size of one value, or 0 for the size of the world's largest component. */
@@ -414,10 +415,10 @@ static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
     return view->chunk + column->offset_bytes + (size_t)view->first_row * column->size_bytes;
 }
 
-/** Returns the view.count values of a term declared with QUERN_WRITE, to read and write. Returns NULL for
+/** Returns the view.count values of a term declared with QUERN_ACCESS_WRITE, to read and write. Returns NULL for
  * tags, and for an optional component that the entities lack.
  *
- * If the term was not declared with QUERN_WRITE, the call is *refused*: the library reports it and returns
+ * If the term was not declared with QUERN_ACCESS_WRITE, the call is *refused*: the library reports it and returns
  * scratch memory instead of the values, so that the callback can continue; what the callback writes there
  * is lost. Scratch memory is zeroed, has room for view.count values, belongs to this worker alone, shares
  * no byte with the world, and is valid as long as the view. quern_view_write and quern_view_read do not
@@ -425,19 +426,19 @@ static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
  * returns NULL only if memory is exhausted. <quern/context.h> documents the consequences of a refusal. */
 static inline void *quern_view_write(const quern_view *view, uint32_t term)
 {
-    if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
-        return quern__view_refuse(view, term, QUERN_WRITE, 0, "quern_view_write");
+    if (term >= view->term_count || view->columns[term].access != QUERN_ACCESS_WRITE)
+        return quern__view_refuse(view, term, QUERN_ACCESS_WRITE, 0, "quern_view_write");
     if (view->columns[term].offset_bytes == 0) return 0;
     if (view->versions) quern__view_note(view, &view->columns[term]);
     return quern__view_column_at(view, term);
 }
 
-/** Returns the view.count values of a term declared with QUERN_READ or QUERN_WRITE, to read. Returns NULL
+/** Returns the view.count values of a term declared with QUERN_ACCESS_READ or QUERN_ACCESS_WRITE, to read. Returns NULL
  * for the same terms as quern_view_write, and is refused if the term declares no access. */
 static inline const void *quern_view_read(const quern_view *view, uint32_t term)
 {
-    if (term >= view->term_count || view->columns[term].access == QUERN_NO_ACCESS)
-        return quern__view_refuse(view, term, QUERN_READ, 0, "quern_view_read");
+    if (term >= view->term_count || view->columns[term].access == QUERN_ACCESS_NONE)
+        return quern__view_refuse(view, term, QUERN_ACCESS_READ, 0, "quern_view_read");
     return quern__view_column_at(view, term);
 }
 
@@ -451,9 +452,10 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
                                       const char *type_name, bool reads)
 {
     const quern_view_column *column;
-    if (term >= view->term_count ||
-        (reads ? view->columns[term].access == QUERN_NO_ACCESS : view->columns[term].access != QUERN_WRITE))
-        return quern__view_refuse(view, term, reads ? QUERN_READ : QUERN_WRITE, size_bytes, "QUERN_COLUMN");
+    if (term >= view->term_count || (reads ? view->columns[term].access == QUERN_ACCESS_NONE
+                                           : view->columns[term].access != QUERN_ACCESS_WRITE))
+        return quern__view_refuse(view, term, reads ? QUERN_ACCESS_READ : QUERN_ACCESS_WRITE, size_bytes,
+                                  "QUERN_COLUMN");
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_typed_checked(view, term, size_bytes, type_name, reads);
@@ -492,8 +494,8 @@ QUERN_API bool quern__view_mark_row(const quern_view *view, uint32_t term, uint3
  */
 static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
 {
-    if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
-        return quern__view_refuse(view, term, QUERN_WRITE, 0, "quern_view_write_rows");
+    if (term >= view->term_count || view->columns[term].access != QUERN_ACCESS_WRITE)
+        return quern__view_refuse(view, term, QUERN_ACCESS_WRITE, 0, "quern_view_write_rows");
     return view->columns[term].offset_bytes != 0 ? quern__view_column_at(view, term) : 0;
 }
 
@@ -502,8 +504,8 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
                                            const char *type_name)
 {
     const quern_view_column *column;
-    if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
-        return quern__view_refuse(view, term, QUERN_WRITE, size_bytes, "QUERN_COLUMN_ROWS");
+    if (term >= view->term_count || view->columns[term].access != QUERN_ACCESS_WRITE)
+        return quern__view_refuse(view, term, QUERN_ACCESS_WRITE, size_bytes, "QUERN_COLUMN_ROWS");
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_rows_checked(view, term, size_bytes, type_name);
@@ -520,14 +522,14 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
 #endif
 
 /** Marks a row of the view as changed in the component of a term, for change filters and histories. The
- * term must be declared with QUERN_WRITE. Call it before or after the write. If the component has
+ * term must be declared with QUERN_ACCESS_WRITE. Call it before or after the write. If the component has
  * row_changes, the row is marked, otherwise its chunk. The ranges of the view do not change. Returns true
  * if the row was marked; returns false and reports a message if `term` or `row` is out of range, the term
  * is not writable, or the entities lack the component. */
 static inline bool quern_view_mark_row(const quern_view *view, uint32_t term, uint32_t row)
 {
-    if (term >= view->term_count || row >= view->count || view->columns[term].access != QUERN_WRITE ||
-        !view->columns[term].present)
+    if (term >= view->term_count || row >= view->count ||
+        view->columns[term].access != QUERN_ACCESS_WRITE || !view->columns[term].present)
         return quern__view_mark_row(view, term, row);
     if (view->versions) quern__view_note_row(view, &view->columns[term], row);
     return true;
@@ -595,25 +597,25 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 /* ---------------------------------------------------------------------------------------- enabled */
 
 /* Internal: the uncommon cases of the inline functions below, wrong calls included. */
-QUERN_API bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled);
+QUERN_API bool quern__view_set_enabled(const quern_view *view, uint32_t term, uint32_t row, bool enabled);
 QUERN_API bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row);
 
 /** Enables or disables a component in one row of the view. The change takes effect immediately for later
  * systems and views; the ranges of this view, and the other views of its chunk, stay as they are. The term
- * must be declared with QUERN_WRITE, and the component must be registered with can_disable
+ * must be declared with QUERN_ACCESS_WRITE, and the component must be registered with can_disable
  * (quern_component_def). For change filters the call is a change of the row (of the chunk, if the component
  * has no row_changes), even if the row was in that state already. Returns true on success; returns false
  * and reports a message if the call is wrong. */
-static inline bool quern_view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
+static inline bool quern_view_set_enabled(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
 {
     const quern_view_column *column;
     uint64_t *plane, *word, change;
     uint32_t at;
     if (term >= view->term_count || row >= view->count || view->is_shared)
-        return quern__view_enable(view, term, row, enabled);
+        return quern__view_set_enabled(view, term, row, enabled);
     column = &view->columns[term];
-    if (column->access != QUERN_WRITE || column->present < 2 || !view->planes)
-        return quern__view_enable(view, term, row, enabled);
+    if (column->access != QUERN_ACCESS_WRITE || column->present < 2 || !view->planes)
+        return quern__view_set_enabled(view, term, row, enabled);
     at = view->first_row + row;
     plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
     word = plane + 1 + at / 64;
@@ -639,13 +641,13 @@ static inline bool quern_view_is_enabled(const quern_view *view, uint32_t term, 
     return !(view->planes[(column->present - 2u) * (size_t)view->plane_words + 1 + at / 64] >> at % 64 & 1);
 }
 
-/** A range of consecutive rows of a view; see quern_view_next_run. Must be zeroed before the first call. */
-typedef struct quern_run {
+/** A range of consecutive rows of a view; see quern_view_next_range. Must be zeroed before the first call. */
+typedef struct quern_row_range {
     uint32_t first QUERN__ZERO; /**< Index of the first row, in the view. */
     uint32_t count QUERN__ZERO; /**< Number of rows, at least 1. */
     uint64_t bits QUERN__ZERO; /**< Internal: bits of the current word's rows that were not returned yet. */
     uint32_t word QUERN__ZERO; /**< Internal: index of the next word of view.rows. */
-} quern_run;
+} quern_row_range;
 
 /* Internal: returns the index of the lowest set bit. Precondition: bits is not 0. */
 static inline uint32_t quern__lowest_bit(uint64_t bits)
@@ -661,15 +663,15 @@ static inline uint32_t quern__lowest_bit(uint64_t bits)
 }
 
 /** Finds the next range of rows that the terms select, in a view that has all rows of its chunk
- * (QUERN_SYSTEM_RUNS, by_runs in quern_query_def). Returns false if there are no more.
+ * (QUERN_SYSTEM_WHOLE_CHUNKS, whole_chunks in quern_query_def). Returns false if there are no more.
  *
- *     quern_run run = {0};
- *     while (quern_view_next_run(view, &run))
+ *     quern_row_range run = {0};
+ *     while (quern_view_next_range(view, &run))
  *         for (uint32_t i = run.first; i < run.first + run.count; i++) p[i].x += v[i].x;
  *
  * Ranges are in ascending order and maximal: no two of them are adjacent. In a view of any other kind, the
  * only range is the whole view. */
-static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
+static inline bool quern_view_next_range(const quern_view *view, quern_row_range *run)
 {
     uint64_t bits = run->bits, rest;
     uint32_t first, end;
@@ -709,8 +711,8 @@ static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
 typedef struct quern_query_def {
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< The terms; at least one. */
     /** Whether a chunk from which terms leave rows out yields one view with all its rows, in which
-     * quern_view_next_run returns the selected ranges. If false, the chunk yields one view per range. */
-    bool by_runs QUERN__ZERO;
+     * quern_view_next_range returns the selected ranges. If false, the chunk yields one view per range. */
+    bool whole_chunks QUERN__ZERO;
 } quern_query_def;
 
 /** Creates a query, and matches it against all archetypes. Destroy it before its world. Errors:
@@ -787,7 +789,7 @@ typedef struct quern_query_iterator {
  * ends early.
  *
  * A query with up-terms supports eight iterations at a time. An iteration that was left early counts until
- * quern_query_end is called or the structure changes. A ninth iteration ends one of the others.
+ * quern_query_iterator_end is called or the structure changes. A ninth iteration ends one of the others.
  * Preferably, it ends one with an iterator object that a later iteration has reused, as happens if an
  * inner loop is left early on each round of an outer loop. If there is none, it ends the one that has not
  * advanced for the longest time. The next quern_query_next of the ended iteration returns false with
@@ -802,7 +804,7 @@ QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
  * from then on. Needed only for queries with up-terms, if more than eight iterations are nested or left
  * early. Has no effect on an iteration that has ended, and on NULL. Call it before the query is destroyed.
  * Threads: the thread of the iteration. */
-QUERN_API void quern_query_end(quern_query_iterator *iterator);
+QUERN_API void quern_query_iterator_end(quern_query_iterator *iterator);
 
 /* Internal: the part of quern_query_next that finds the next chunk without a list, or the reason why the
  * iteration ends. */

@@ -85,9 +85,9 @@ typedef struct quern_flag_info {
      * The list contains the components that are in the state which the flag allows. NULL, like the two
      * functions, if entities have no such state. */
     const char *list_name;
-    /** Returns whether the component of the entity is in the state. Threads: as quern_entity_is_enabled. */
+    /** Returns whether the component of the entity is in the state. Threads: as quern_entity_is_component_enabled. */
     bool (*is_listed)(const quern_world *world, quern_entity entity, quern_component component);
-    /** Records a command that puts the component into the state. Errors: as quern_commands_enable. */
+    /** Records a command that puts the component into the state. Errors: as quern_commands_set_component_enabled. */
     quern_result (*list)(quern_commands *commands, quern_entity entity, quern_component component);
 } quern_flag_info;
 
@@ -152,8 +152,8 @@ QUERN_API quern_result quern_relation_get_def(const quern_world *world, quern_re
 /** Stores up to `capacity` living entities, in the order of their slots, and returns how many there are.
  * out_entities may be NULL if capacity is 0. Costs a pass over all slots. Returns 0, with a message, if
  * the call is wrong. */
-QUERN_API uint32_t quern_world_entities(const quern_world *world, quern_entity *out_entities,
-                                        uint32_t capacity);
+QUERN_API uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_entities,
+                                             uint32_t capacity);
 
 /** Returns the number of components of an entity, including tags and components that the world maintains
  * itself. 0, with a message, if the handle is wrong. */
@@ -161,8 +161,8 @@ QUERN_API uint32_t quern_entity_component_count(const quern_world *world, quern_
 
 /** Stores up to `capacity` components of an entity, in the order of registration, and returns how many it
  * has. out_components may be NULL if capacity is 0. Returns 0, with a message, if the call is wrong. */
-QUERN_API uint32_t quern_entity_components(const quern_world *world, quern_entity entity,
-                                           quern_component *out_components, uint32_t capacity);
+QUERN_API uint32_t quern_entity_list_components(const quern_world *world, quern_entity entity,
+                                                quern_component *out_components, uint32_t capacity);
 
 /* ------------------------------------------------------------------------------------ values as text */
 

@@ -60,7 +60,7 @@ typedef struct quern_relation_def {
     /** Whether the relation is a forest with levels. Registers 15 more components. */
     bool levels QUERN__ZERO;
     /** Whether the order of siblings is significant: a new source becomes the last one, and
-     * quern_entity_place moves it. Otherwise a new source becomes the first one. */
+     * quern_entity_move_before moves it. Otherwise a new source becomes the first one. */
     bool ordered QUERN__ZERO;
 } quern_relation_def;
 
@@ -107,7 +107,7 @@ static inline bool quern_relation_equal(quern_relation a, quern_relation b)
 
 /** Sets the target of the source, replacing its current target. The source becomes the last of its
  * siblings, or the first if the relation is not ordered. If it has this target already, nothing changes.
- * Further errors: CYCLE (only with levels), NAME_TAKEN (in quern_world_parent: a sibling has the source's
+ * Further errors: CYCLE (only with levels), SIBLING_NAME_TAKEN (in quern_world_parent: a sibling has the source's
  * name), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
                                            quern_entity target);
@@ -125,15 +125,15 @@ QUERN_API quern_result quern_entity_relate_many(quern_world *world, const quern_
                                                 uint32_t count);
 
 /** Removes the target of the source. Further errors: COMPONENT_ABSENT (the source has no target),
- * NAME_TAKEN (in quern_world_parent: another root has its name). */
+ * SIBLING_NAME_TAKEN (in quern_world_parent: another root has its name). */
 QUERN_API quern_result quern_entity_unrelate(quern_world *world, quern_entity source,
                                              quern_relation relation);
 
 /** Moves the source among its siblings: before the sibling `before`, or to the end if that is null. Further
  * errors: INVALID_ARGUMENT (the relation is not ordered, or `before` is no sibling), COMPONENT_ABSENT (the
  * source has no target). */
-QUERN_API quern_result quern_entity_place(quern_world *world, quern_entity source, quern_relation relation,
-                                          quern_entity before);
+QUERN_API quern_result quern_entity_move_before(quern_world *world, quern_entity source,
+                                                quern_relation relation, quern_entity before);
 
 /* ------------------------------------------------------------------------------------------- looking */
 
@@ -142,8 +142,8 @@ QUERN_API quern_entity quern_entity_target(const quern_world *world, quern_entit
                                            quern_relation relation);
 
 /** Returns the first source of the target; null if it has none. */
-QUERN_API quern_entity quern_entity_first_child(const quern_world *world, quern_entity target,
-                                                quern_relation relation);
+QUERN_API quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
+                                                 quern_relation relation);
 
 /** Returns the sibling after the source; null after the last. */
 QUERN_API quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
@@ -154,25 +154,25 @@ QUERN_API quern_entity quern_entity_previous_sibling(const quern_world *world, q
                                                      quern_relation relation);
 
 /** Returns the number of sources of the target. O(1). */
-QUERN_API uint32_t quern_entity_child_count(const quern_world *world, quern_entity target,
-                                            quern_relation relation);
+QUERN_API uint32_t quern_entity_source_count(const quern_world *world, quern_entity target,
+                                             quern_relation relation);
 
-/** Stores up to `capacity` sources of the target, in their order, and returns how many it has. out_children
+/** Stores up to `capacity` sources of the target, in their order, and returns how many it has. out_sources
  * may be NULL if capacity is 0. */
-QUERN_API uint32_t quern_entity_get_children(const quern_world *world, quern_entity target,
-                                             quern_relation relation, quern_entity *out_children,
+QUERN_API uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target,
+                                             quern_relation relation, quern_entity *out_sources,
                                              uint32_t capacity);
 
 /** Stores up to `capacity` sources of count targets, one list after the other in the order of the targets,
  * and returns how many sources there are in all. out_counts is NULL or receives the number of sources of
- * each target. A target that is null or not alive has no sources. out_children may be NULL if capacity is
+ * each target. A target that is null or not alive has no sources. out_sources may be NULL if capacity is
  * 0.
  *
  * The function prefetches the memory of the next targets. Use it to traverse trees level by level. Returns
  * 0, with a message, if the call is wrong. Thread-safe as long as no thread modifies the world. */
-QUERN_API uint64_t quern_entity_get_children_many(const quern_world *world, const quern_entity *targets,
+QUERN_API uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_entity *targets,
                                                   uint32_t count, quern_relation relation,
-                                                  quern_entity *out_children, uint32_t capacity,
+                                                  quern_entity *out_sources, uint32_t capacity,
                                                   uint32_t *out_counts);
 
 /** Returns the number of siblings before the source; QUERN_NO_SIBLING_INDEX if it has no target. O(number

@@ -24,7 +24,7 @@
  *
  *     quern_replay_report report;
  *     quern_result result = quern_replay_run(schedule, jobs, quern_source_file(file), NULL, &report);
- *     if (result == QUERN_ERROR_PARTED) puts(report.text);
+ *     if (result == QUERN_ERROR_DIVERGED) puts(report.text);
  *
  * Recordings are little-endian, and their hashes are those of little-endian machines. On other machines,
  * recording and replaying fail with UNAVAILABLE. */
@@ -139,8 +139,8 @@ typedef struct quern_replay_report {
     /** quern_entity_index of the first entity that differs, for the ENTITY_ differences and for VALUE, if
      * the recording has entities. */
     uint32_t entity_index;
-    uint32_t entity_life; /**< quern_entity_life of that entity; 0 if no entity is known. */
-    quern_entity entity;  /**< Handle of that entity, if it is alive in this run; otherwise null. */
+    uint32_t entity_use_count; /**< quern_entity_use_count of that entity; 0 if no entity is known. */
+    quern_entity entity;       /**< Handle of that entity, if it is alive in this run; otherwise null. */
     /** Number of entities that differ in this archetype, for VALUE if the recording has entities. */
     uint64_t entity_count;
     char text[QUERN_REPLAY_TEXT_BYTES]; /**< The difference as text. */

@@ -60,12 +60,12 @@ typedef bool quern_system_condition(quern_context *context);
 /** How a system runs. Combine flags with |. */
 typedef enum quern_system_flags {
     QUERN_SYSTEM_DEFAULT = 0, /**< Views are processed on any worker, several at the same time. */
-    /** The views are processed one after another, in order, in one job. Writing a resource with QUERN_WRITE
+    /** The views are processed one after another, in order, in one job. Writing a resource with QUERN_ACCESS_WRITE
      * implies this flag, and so do write_lookups. */
     QUERN_SYSTEM_SERIAL = 1,
     /** Serial, and all callbacks run on the thread that called quern_schedule_run, as windows and GPUs
      * require. This flag does not order such systems among each other. If their effects outside of the
-     * world need an order, declare a resource for those effects in each system with QUERN_WRITE; the
+     * world need an order, declare a resource for those effects in each system with QUERN_ACCESS_WRITE; the
      * systems then run in the order of registration. */
     QUERN_SYSTEM_MAIN_THREAD = 2,
     /** The system runs on the main thread, and nothing else runs meanwhile. quern_context_world lets it
@@ -78,14 +78,14 @@ typedef enum quern_system_flags {
      * the next exclusive system, or of the end of the phase. quern_world_emit publishes immediately. */
     QUERN_SYSTEM_EXCLUSIVE = 4,
     /** A chunk from which terms leave rows out yields one view with all its rows, in which
-     * quern_view_next_run returns the selected ranges. Without this flag, it yields one view per range. */
-    QUERN_SYSTEM_RUNS = 8
+     * quern_view_next_range returns the selected ranges. Without this flag, it yields one view per range. */
+    QUERN_SYSTEM_WHOLE_CHUNKS = 8
 } quern_system_flags;
 
 /** A resource that a system uses, and how. */
 typedef struct quern_resource_access {
     quern_resource resource; /**< The resource. Required. */
-    quern_access access;     /**< QUERN_READ, QUERN_WRITE or QUERN_WRITE_CONCURRENT. */
+    quern_access access;     /**< QUERN_ACCESS_READ, QUERN_ACCESS_WRITE or QUERN_ACCESS_WRITE_CONCURRENT. */
 } quern_resource_access;
 
 /** A component that a system looks up by handle, and optional limits on the entities.
@@ -107,7 +107,7 @@ typedef struct quern_system_def {
     /** The system function. It is called once per view; a system with neither terms nor items is called
      * once, with an empty view. May be NULL if there are neither terms nor items, and begin or end is set.
      */
-    quern_kernel *run QUERN__ZERO;
+    quern_view_callback *run QUERN__ZERO;
     quern_system_callback *begin QUERN__ZERO; /**< Called before the first view. May be NULL. */
     quern_system_callback *end QUERN__ZERO;   /**< Called after the last view. May be NULL. */
     /** Called to decide whether the system runs in a frame. NULL: it always runs. */
@@ -141,8 +141,8 @@ typedef struct quern_system_def {
      * itself, such as relations, are not allowed. For change filters, each quern_context_lookup_write is a
      * change. */
     quern_lookup write_lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
-    /** Relations that the system queries with quern_context_target, quern_context_first_child,
-     * quern_context_next_sibling and quern_context_child_count. List each once; the list ends at its first
+    /** Relations that the system queries with quern_context_target, quern_context_first_source,
+     * quern_context_next_sibling and quern_context_source_count. List each once; the list ends at its first
      * null element. Links change only at sync points and in exclusive systems, so these queries conflict
      * with nothing. */
     quern_relation relations[QUERN_MAX_ACCESS] QUERN__ZERO;
@@ -168,7 +168,7 @@ typedef struct quern_system_def {
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems of the same phase that run before this one, in the same sense as `before`. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
-    /** Makes the system a *reaction* to QUERN_ON_ADDED, QUERN_ON_SET and QUERN_ON_REMOVED, combined with |.
+    /** Makes the system a *reaction* to QUERN_REACT_ADDED, QUERN_REACT_SET and QUERN_REACT_REMOVED, combined with |.
      * A reaction does not run as part of its phase. It runs after each sync point at which one of these
      * happened, and its views contain only the rows to which it happened. See docs/reactions.md.
      *
@@ -179,7 +179,7 @@ typedef struct quern_system_def {
      *   - REMOVED: entities that matched before and no longer do, because they changed or were destroyed.
      *     These views precede the others. They contain copies of the values that terms read or write, to
      *     read only, and handles that may be stale.
-     *   - With QUERN_ON_PRESENT, rows that match when the system is added count as added.
+     *   - With QUERN_REACT_PRESENT, rows that match when the system is added count as added.
      *
      * The rows of a chunk may form several views, which share one ordinal, one partial result and one
      * command stream. The condition, begin and end are called once per round in which the system has views.
@@ -230,7 +230,7 @@ typedef struct quern_schedule_def {
      * NULL. See <quern/profile.h>. */
     struct quern_trace *trace QUERN__ZERO;
     /** Whether to run each system in a pass of its own. For comparisons: results do not change. */
-    bool no_fuse QUERN__ZERO;
+    bool disable_fusing QUERN__ZERO;
     /** How far passes prefetch. For comparisons: results do not change. */
     quern_prefetch prefetch QUERN__ZERO;
     /** Maximum number of rounds of reactions after a sync point; 0 means QUERN_DEFAULT_REACTION_ROUNDS. The
@@ -267,8 +267,12 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
  * interval. Events wait for it. A disabled reaction misses what happens meanwhile. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT (unknown system), WORLD_LOCKED (the schedule is running a frame). Threads: main, between
  * frames. */
-QUERN_API quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system system,
-                                                  bool enabled);
+QUERN_API quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system system,
+                                                         bool enabled);
+
+/** Returns whether a system is enabled; systems are enabled when they are added. False, with a message, if
+ * the schedule is NULL or does not have the system. Threads: any, while no thread modifies the schedule. */
+QUERN_API bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system system);
 
 /** Sets the target of a system's target term (quern_term_target). With a null target, no row matches.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system, or the system has no target term), STALE_ENTITY,
@@ -301,7 +305,7 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * number of threads.
  *
  * Frames of other worlds may run on the same pool at the same time: from several threads, if the pool
- * admits that many external threads (guest_count in quern_jobs_def), and from inside jobs. A thread that
+ * admits that many external threads (external_thread_count in quern_jobs_def), and from inside jobs. A thread that
  * runs one frame does not help with the others.
  *
  * A world runs one frame at a time. While a frame runs, a call on another thread, with any schedule of the
@@ -366,7 +370,7 @@ QUERN_API quern_result quern_schedule_get_frame_stats(const quern_schedule *sche
                                                       quern_frame_stats *out_stats);
 
 /** Commands of one system that the last frame dropped for one reason. */
-typedef struct quern_drop {
+typedef struct quern_dropped_command {
     quern_system system;      /**< The system that recorded the commands. */
     const char *system_name;  /**< The system's name. Valid as long as the schedule. */
     quern_drop_reason reason; /**< The reason why they were dropped. */
@@ -374,16 +378,16 @@ typedef struct quern_drop {
     uint64_t count;
     /** Entity of the first dropped command; provisional if it was created at the same sync point. */
     quern_entity first;
-} quern_drop;
+} quern_dropped_command;
 
 /** Returns the number of entries in the report of dropped commands: one per pair of system and reason. 0,
  * with a message, if schedule is NULL. */
-QUERN_API uint32_t quern_schedule_drop_count(const quern_schedule *schedule);
+QUERN_API uint32_t quern_schedule_dropped_command_count(const quern_schedule *schedule);
 
 /** Returns entry i of the report, from 0. Entries are ordered by sync point and first dropped command.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (i). */
-QUERN_API quern_result quern_schedule_get_drop(const quern_schedule *schedule, uint32_t i,
-                                               quern_drop *out_drop);
+QUERN_API quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, uint32_t i,
+                                                          quern_dropped_command *out_drop);
 
 /** Returns the number of commands that a failed frame has kept because it could not apply them; see
  * quern_schedule_run. */

@@ -11,8 +11,8 @@
  *     quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stdout));
  *
  *     char text[4096];
- *     quern_buffer buffer = {text, sizeof text, 0};
- *     quern_jobs_describe(jobs, quern_sink_buffer(&buffer));
+ *     quern_text_buffer buffer = {text, sizeof text, 0};
+ *     quern_jobs_describe(jobs, quern_sink_text(&buffer));
  *
  * All text is UTF-8. Archives (archive.h) are written to sinks, too; they are bytes, including zero bytes.
  */
@@ -41,34 +41,34 @@ QUERN_API quern_sink quern_sink_file(FILE *file);
 
 /** A text in memory of fixed size. Text that does not fit is cut off. The text is always terminated by a
  * 0. */
-typedef struct quern_buffer {
+typedef struct quern_text_buffer {
     char *text;            /**< Memory of capacity_bytes; NULL to measure the text only. */
     size_t capacity_bytes; /**< Size of the memory, including room for the final 0. */
     /** Length of the whole text without the final 0, including text that was cut off. */
     size_t length_bytes;
-} quern_buffer;
+} quern_text_buffer;
 
 /** Empties the buffer and returns a sink that writes to it. The buffer must not move while the sink is
  * used. The sink takes no lock and allocates nothing, and several texts may be written to it one after
  * another. For NULL it returns a sink with which every function fails (NULL_ARGUMENT). */
-QUERN_API quern_sink quern_sink_buffer(quern_buffer *buffer);
+QUERN_API quern_sink quern_sink_text(quern_text_buffer *buffer);
 
 /** Bytes in memory that grows. All zero is empty, with quern_allocator_default(). */
-typedef struct quern_memory {
+typedef struct quern_byte_buffer {
     void *bytes;               /**< The bytes; NULL while nothing is allocated. */
     size_t size_bytes;         /**< Number of bytes written. */
     size_t capacity_bytes;     /**< Size of the allocation. */
     quern_allocator allocator; /**< Allocator. All zero means quern_allocator_default(). */
-} quern_memory;
+} quern_byte_buffer;
 
 /** Returns a sink that appends to the memory object, which must not move while the sink is used. If
  * allocation fails, the library function returns FILE, and the memory keeps its contents. Set size_bytes
  * to 0 to reuse the allocation. For NULL it returns a sink with which every function fails
  * (NULL_ARGUMENT). */
-QUERN_API quern_sink quern_sink_memory(quern_memory *memory);
+QUERN_API quern_sink quern_sink_bytes(quern_byte_buffer *memory);
 
 /** Frees the bytes. NULL is allowed. */
-QUERN_API void quern_memory_release(quern_memory *memory);
+QUERN_API void quern_byte_buffer_release(quern_byte_buffer *memory);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
  * Sources: origins from which the library reads; the counterpart of sinks (sink.h).
  *
  *     quern_world_load(world, quern_source_file(file), NULL, NULL);
- *     quern_world_load(world, quern_source_memory(bytes, size_bytes), NULL, NULL); */
+ *     quern_world_load(world, quern_source_bytes(bytes, size_bytes), NULL, NULL); */
 
 #include <quern/base.h>
 
@@ -35,7 +35,7 @@ QUERN_API quern_source quern_source_file(FILE *file);
 
 /** Returns a source that reads bytes in memory, which must not change while the source is used. For NULL
  * it returns a source with which every function fails (NULL_ARGUMENT). */
-QUERN_API quern_source quern_source_memory(const void *bytes, size_t size_bytes);
+QUERN_API quern_source quern_source_bytes(const void *bytes, size_t size_bytes);
 
 #ifdef __cplusplus
 }

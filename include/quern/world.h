@@ -116,8 +116,8 @@ QUERN_API quern_result quern_world_get_archetype_stats(const quern_world *world,
 
 /** Stores up to `capacity` components of an archetype, and returns how many it has. components may be NULL
  * if capacity is 0. Returns 0, with a message, if index is out of range. */
-QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, uint32_t index,
-                                                    quern_component *components, uint32_t capacity);
+QUERN_API uint32_t quern_world_list_archetype_components(const quern_world *world, uint32_t index,
+                                                         quern_component *components, uint32_t capacity);
 
 /** Returns unused memory to the allocator; the default allocator returns it to the system. Frees spare
  * chunks, slabs that become empty, pages of links without links, memory reserved for events, and entity
@@ -167,9 +167,9 @@ QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity enti
  * same in every world with the same history. Use them to compare worlds, and for numbers that must be
  * reproducible. Returns 0, with a message, for null, foreign and provisional handles. Threads: any, also in
  * frames. */
-QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity entity);
+QUERN_API uint32_t quern_entity_use_count(const quern_world *world, quern_entity entity);
 
-/** Returns a well-mixed number made of index and use count (quern_entity_life) of a handle of this world,
+/** Returns a well-mixed number made of index and use count (quern_entity_use_count) of a handle of this world,
  * alive or stale: a seed for random numbers of the entity that are the same in every process and at every
  * number of threads. Never 0, except for null, foreign and provisional handles, with a message. The mixer
  * is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). Threads: any, also in frames. */
@@ -207,13 +207,13 @@ QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entit
  * before. The state moves with the entity; a component that is added is enabled. For change filters, this
  * is a change of the component. Further errors: COMPONENT_ABSENT, INVALID_ARGUMENT (the component cannot be
  * disabled). */
-QUERN_API quern_result quern_entity_enable(quern_world *world, quern_entity entity,
-                                           quern_component component, bool enabled);
+QUERN_API quern_result quern_entity_set_component_enabled(quern_world *world, quern_entity entity,
+                                                          quern_component component, bool enabled);
 
 /** Returns whether the entity has the component and has it enabled. A component that cannot be disabled is
  * always enabled. False, with a message, if the call is wrong. */
-QUERN_API bool quern_entity_is_enabled(const quern_world *world, quern_entity entity,
-                                       quern_component component);
+QUERN_API bool quern_entity_is_component_enabled(const quern_world *world, quern_entity entity,
+                                                 quern_component component);
 
 /** Returns whether the entity has the component. False, with a message, if the call is wrong. */
 QUERN_API bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component);

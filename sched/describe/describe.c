@@ -28,10 +28,11 @@ void quern__write_quoted(quern__printer *printer, const char *before, const char
     quern__print(printer, "'");
 }
 
-const quern__reaction_word quern__reaction_words[QUERN__REACTION_WORDS] = {{QUERN_ON_ADDED, "added"},
-                                                                           {QUERN_ON_SET, "set"},
-                                                                           {QUERN_ON_REMOVED, "removed"},
-                                                                           {QUERN_ON_PRESENT, "present"}};
+const quern__reaction_word quern__reaction_words[QUERN__REACTION_WORDS] = {
+    {QUERN_REACT_ADDED, "added"},
+    {QUERN_REACT_SET, "set"},
+    {QUERN_REACT_REMOVED, "removed"},
+    {QUERN_REACT_PRESENT, "present"}};
 
 uint64_t quern__seconds_to_ns(double seconds)
 {

@@ -123,7 +123,7 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
     for (uint32_t i = 0; i < earlier->access.resource_count; i++) {
         const quern__resource_use *use = &earlier->access.resources[i];
         quern_access other = quern__access_to_resource(&later->access, use->index);
-        if (other > QUERN_READ || (other == QUERN_READ && use->access > QUERN_READ))
+        if (other > QUERN_ACCESS_READ || (other == QUERN_ACCESS_READ && use->access > QUERN_ACCESS_READ))
             add_cause(out_causes, QUERN__CONFLICT_RESOURCE, use->index);
     }
     shared found = {0};
@@ -197,7 +197,7 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 static quern__alone alone_by_access(const quern__access *access, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < access->resource_count; i++) {
-        if (access->resources[i].access != QUERN_WRITE) continue;
+        if (access->resources[i].access != QUERN_ACCESS_WRITE) continue;
         *out_index = access->resources[i].index;
         return QUERN__ALONE_RESOURCE;
     }

@@ -115,10 +115,10 @@ static void put_edge(quern__json *out, const quern__facts *facts, const quern__s
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-static const char *const access_words[] = {[QUERN_NO_ACCESS] = "none",
-                                           [QUERN_READ] = "read",
-                                           [QUERN_WRITE] = "write",
-                                           [QUERN_WRITE_CONCURRENT] = "write_concurrent"};
+static const char *const access_words[] = {[QUERN_ACCESS_NONE] = "none",
+                                           [QUERN_ACCESS_READ] = "read",
+                                           [QUERN_ACCESS_WRITE] = "write",
+                                           [QUERN_ACCESS_WRITE_CONCURRENT] = "write_concurrent"};
 
 static void put_terms(quern__json *out, const quern__system *system)
 {
@@ -127,9 +127,9 @@ static void put_terms(quern__json *out, const quern__system *system)
                                           [QUERN_MATCH_OPTIONAL] = "optional",
                                           [QUERN_MATCH_ANY] = "any"};
     static const char *const enabled_words[] = {
-        [QUERN_IF_ENABLED] = "yes", [QUERN_IF_DISABLED] = "no", [QUERN_IF_EITHER] = "either"};
+        [QUERN_TERM_ENABLED] = "yes", [QUERN_TERM_DISABLED] = "no", [QUERN_TERM_EITHER] = "either"};
     static const char *const reaches[] = {
-        [QUERN_REACH_ROW] = "row", [QUERN_REACH_UP] = "up", [QUERN_REACH_NEAREST] = "nearest"};
+        [QUERN_PATH_ROW] = "row", [QUERN_PATH_TARGET] = "up", [QUERN_PATH_NEAREST] = "nearest"};
     const quern__components *components = &system->plan->world->storage.components;
     quern__json_open(out, "terms", '[');
     for (uint32_t i = 0; i < system->query.term_count; i++) {
@@ -143,7 +143,7 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_text(out, "enabled", enabled_words[term->enabled]);
         quern__json_flag(out, "by_target", term->by_target);
         quern__json_text(out, "reach", reaches[term->reach]);
-        if (term->reach == QUERN_REACH_ROW)
+        if (term->reach == QUERN_PATH_ROW)
             quern__json_null(out, "relation");
         else
             quern__json_text(out, "relation",
@@ -240,7 +240,7 @@ static void put_traits(quern__json *out, const quern__system *system)
     quern__json_count(out, "lane", system->lane + 1);
     quern__json_flag(out, "enabled", system->enabled);
     quern__json_flag(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
-    quern__json_flag(out, "by_runs", system->query.by_runs);
+    quern__json_flag(out, "whole_chunks", system->query.whole_chunks);
     quern__json_flag(out, "main_thread", quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD));
     quern__json_flag(out, "exclusive", quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE));
     put_levels(out, system->plan, system->levels);

@@ -29,8 +29,9 @@ static void write_load(quern__printer *printer, const quern__facts *facts, quern
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-static const char *const access_verbs[] = {
-    [QUERN_READ] = "read", [QUERN_WRITE] = "write", [QUERN_WRITE_CONCURRENT] = "write"};
+static const char *const access_verbs[] = {[QUERN_ACCESS_READ] = "read",
+                                           [QUERN_ACCESS_WRITE] = "write",
+                                           [QUERN_ACCESS_WRITE_CONCURRENT] = "write"};
 
 /* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent' of
  * one target" */
@@ -41,18 +42,18 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
     static const char *const matches[] = {
         [QUERN_MATCH_NONE] = "without", [QUERN_MATCH_OPTIONAL] = "optional", [QUERN_MATCH_ANY] = "any"};
     bool is_plain = term->match == QUERN_MATCH_ALL;
-    const char *verb = term->access == QUERN_NO_ACCESS ? "with" : access_verbs[term->access];
+    const char *verb = term->access == QUERN_ACCESS_NONE ? "with" : access_verbs[term->access];
     if (!is_plain) quern__print(printer, "%s", matches[term->match]);
-    if (is_plain || term->access != QUERN_NO_ACCESS)
+    if (is_plain || term->access != QUERN_ACCESS_NONE)
         quern__print(printer, "%s%s", is_plain ? "" : " ", verb);
     quern__write_quoted(printer, " ", quern_component_name(world, term->component));
     if (term->by_target) quern__print(printer, " of one target");
     if (term->changed)
         quern__print(printer, (query->row_filters >> i & 1) != 0 ? " if changed, by row" : " if changed");
-    if (term->enabled == QUERN_IF_DISABLED) quern__print(printer, " if disabled");
-    if (term->enabled == QUERN_IF_EITHER) quern__print(printer, " enabled or not");
-    if (term->reach == QUERN_REACH_ROW) return;
-    quern__print(printer, term->reach == QUERN_REACH_UP ? " upward" : " of the nearest ancestor");
+    if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, " if disabled");
+    if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, " enabled or not");
+    if (term->reach == QUERN_PATH_ROW) return;
+    quern__print(printer, term->reach == QUERN_PATH_TARGET ? " upward" : " of the nearest ancestor");
     quern__write_quoted(printer, " by ",
                         quern__components_type(&world->storage.components, quern__term_index(term))->name);
 }
@@ -106,7 +107,7 @@ static void write_access(quern__printer *printer, const quern__system *system)
         const quern__resource_use *use = &system->access.resources[i];
         quern__print(printer, "%s%s resource", next(&separator), access_verbs[use->access]);
         quern__write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
-        if (use->access == QUERN_WRITE_CONCURRENT) quern__print(printer, " concurrently");
+        if (use->access == QUERN_ACCESS_WRITE_CONCURRENT) quern__print(printer, " concurrently");
     }
     write_events(printer, &system->events, &separator);
 }

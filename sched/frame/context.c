@@ -156,7 +156,7 @@ static void refuse_resource(quern_context *context, const char *resource, bool w
         "%s: system '%s' asked to %s resource '%s' without declaring it (its resources: %s); declare "
         "it in resources with %s",
         writes ? "quern_context_resource_write" : "quern_context_resource", context->system->name,
-        writes ? "write" : "read", resource, declared, writes ? "QUERN_WRITE" : "QUERN_READ");
+        writes ? "write" : "read", resource, declared, writes ? "QUERN_ACCESS_WRITE" : "QUERN_ACCESS_READ");
 }
 
 /* A handle of no component or resource of this world: one that was never registered, most often. */
@@ -383,11 +383,12 @@ bool quern_context_has(quern_context *context, quern_entity entity, quern_compon
     return quern__archetype_has(quern__storage_archetype_of(storage, record), index);
 }
 
-bool quern_context_is_enabled(quern_context *context, quern_entity entity, quern_component component)
+bool quern_context_is_component_enabled(quern_context *context, quern_entity entity,
+                                        quern_component component)
 {
     uint32_t index;
     const quern__record *record =
-        find_declared(context, entity, component, "quern_context_is_enabled", &index);
+        find_declared(context, entity, component, "quern_context_is_component_enabled", &index);
     if (record == NULL) return false;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     return quern__row_is_enabled(quern__storage_archetype_of(storage, record), record->location, index);
@@ -442,9 +443,10 @@ quern_entity quern_context_target(quern_context *context, quern_entity source, q
     return entity_of(context, kin, kin != NULL ? kin->target : QUERN__SLOT_NONE);
 }
 
-quern_entity quern_context_first_child(quern_context *context, quern_entity target, quern_relation relation)
+quern_entity quern_context_first_source(quern_context *context, quern_entity target,
+                                        quern_relation relation)
 {
-    const quern__kin *kin = find_kin(context, target, relation, "quern_context_first_child");
+    const quern__kin *kin = find_kin(context, target, relation, "quern_context_first_source");
     return entity_of(context, kin, kin != NULL ? kin->first : QUERN__SLOT_NONE);
 }
 
@@ -455,9 +457,9 @@ quern_entity quern_context_next_sibling(quern_context *context, quern_entity sou
     return entity_of(context, kin, kin != NULL ? kin->next : QUERN__SLOT_NONE);
 }
 
-uint32_t quern_context_child_count(quern_context *context, quern_entity target, quern_relation relation)
+uint32_t quern_context_source_count(quern_context *context, quern_entity target, quern_relation relation)
 {
-    const quern__kin *kin = find_kin(context, target, relation, "quern_context_child_count");
+    const quern__kin *kin = find_kin(context, target, relation, "quern_context_source_count");
     return kin != NULL ? kin->count : 0;
 }
 
@@ -480,7 +482,8 @@ static void *find_resource(quern_context *context, quern_resource resource, bool
     }
     uint32_t index = quern__resource_index(resource);
     quern_access access = quern__access_to_resource(&context->system->access, index);
-    if (access >= (writes ? QUERN_WRITE : QUERN_READ)) return resources->list.items[index].value;
+    if (access >= (writes ? QUERN_ACCESS_WRITE : QUERN_ACCESS_READ))
+        return resources->list.items[index].value;
     refuse_resource(context, resources->list.items[index].type.name, writes);
     return scratch_resource(context, resource);
 }

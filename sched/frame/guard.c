@@ -134,10 +134,11 @@ void quern__guards_check(quern_context *context, const quern__archetype *archety
 {
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
-        if (column == UINT32_MAX || view->columns[i].access == QUERN_NO_ACCESS) continue;
+        if (column == UINT32_MAX || view->columns[i].access == QUERN_ACCESS_NONE) continue;
         quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
         if (is_part(archetype, view)) {
-            if (view->columns[i].access == QUERN_WRITE) guard->hash -= hash_view(archetype, view, column);
+            if (view->columns[i].access == QUERN_ACCESS_WRITE)
+                guard->hash -= hash_view(archetype, view, column);
         } else if (guard->hash != hash_column(archetype, slot, column))
             context->refused_system = report(context->schedule, archetype, column, guard);
     }
@@ -149,10 +150,10 @@ void quern__guards_renew(quern_context *context, const quern__archetype *archety
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
         quern_access access = (quern_access)view->columns[i].access;
-        if (column == UINT32_MAX || access == QUERN_NO_ACCESS) continue;
-        if (access != QUERN_WRITE && !was_refused) continue;
+        if (column == UINT32_MAX || access == QUERN_ACCESS_NONE) continue;
+        if (access != QUERN_ACCESS_WRITE && !was_refused) continue;
         quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
-        guard->hash = access == QUERN_WRITE && is_part(archetype, view)
+        guard->hash = access == QUERN_ACCESS_WRITE && is_part(archetype, view)
                           ? guard->hash + hash_view(archetype, view, column)
                           : hash_column(archetype, slot, column);
         guard->holder = context->system;

@@ -13,7 +13,7 @@ static const char function_name[] = "quern_query_parallel_for";
 
 typedef struct parallel_run {
     const quern__query *query;
-    quern_kernel *kernel;
+    quern_view_callback *kernel;
     quern__world_commands *commands;
     quern__flush_report report;
     uint64_t seen_version, version; /* see core/storage/version.h */
@@ -139,7 +139,7 @@ static void take_look(quern_query *query, parallel_run *run)
 static void note_set(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
-        if (query->terms[i].access == QUERN_WRITE)
+        if (query->terms[i].access == QUERN_ACCESS_WRITE)
             quern__storage_note_set(query->storage, quern__component_index(query->terms[i].component));
 }
 
@@ -220,7 +220,7 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
     return result;
 }
 
-static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
+static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
                                  void *user_data)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
@@ -237,7 +237,8 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_ker
 
 /* The pool is held from the first loop to the last: between them, another thread would get it, and commands
  * would stay half applied. */
-static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_kernel *kernel, void *user_data)
+static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
+                                void *user_data)
 {
     if (kernel == NULL) return quern__fail_null(function_name, "kernel");
     if (query == NULL) return quern__fail_null(function_name, "query");
@@ -249,7 +250,7 @@ static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_kern
     return result;
 }
 
-quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
+quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
                                       void *user_data)
 {
     quern_world *world = query != NULL ? query->world : NULL;

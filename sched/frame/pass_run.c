@@ -205,7 +205,7 @@ static uint64_t hash_read_column(const quern_context *context, const quern_view 
     const quern_view_column *column = &view->columns[term];
     const uint32_t index = quern__component_index(view->query->terms[term].component);
     const bool may_change = quern__bitset_has(context->system->access.lookups.written, index);
-    if (column->access != QUERN_READ || column->offset_bytes == 0 || may_change) return 0;
+    if (column->access != QUERN_ACCESS_READ || column->offset_bytes == 0 || may_change) return 0;
     return quern__hash_bytes(0, quern__view_column_at(view, term),
                              (size_t)view->count * column->size_bytes);
 }
@@ -221,7 +221,7 @@ static void report_write(quern_context *context, uint32_t term)
                   declared);
 }
 
-static void call_checked(quern_context *context, quern_kernel *run, const quern_view *view)
+static void call_checked(quern_context *context, quern_view_callback *run, const quern_view *view)
 {
     const uint32_t term_count = view->term_count;
     uint64_t before[QUERN_MAX_TERMS];
@@ -240,7 +240,7 @@ static void call_picked(quern_context *context, const quern_view *chunk_view)
 }
 
 /* True when the call was refused something. */
-IN_TWO_KINDS bool call_run(quern_context *context, quern_kernel *run, const quern_view *view,
+IN_TWO_KINDS bool call_run(quern_context *context, quern_view_callback *run, const quern_view *view,
                            const bool is_told)
 {
     if (QUERN_CHECKS)
@@ -265,14 +265,15 @@ void quern__pass_begin_calls(const quern_context *context)
     begin_calls(context);
 }
 
-void quern__pass_call_view(quern_context *context, quern_kernel *run, const quern_view *view, bool is_told)
+void quern__pass_call_view(quern_context *context, quern_view_callback *run, const quern_view *view,
+                           bool is_told)
 {
     call_run(context, run, view, is_told);
     if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
-void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype, quern_kernel *run,
-                           const quern_view *view, bool is_told)
+void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype,
+                           quern_view_callback *run, const quern_view *view, bool is_told)
 {
     if (QUERN_CHECKS) quern__guards_check(context, archetype, view);
     const bool was_refused = call_run(context, run, view, is_told);

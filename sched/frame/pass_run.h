@@ -21,11 +21,12 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part);
 
 /* Calls on a view of what is no chunk. is_told: the observer is. */
-void quern__pass_call_view(quern_context *context, quern_kernel *run, const quern_view *view, bool is_told);
+void quern__pass_call_view(quern_context *context, quern_view_callback *run, const quern_view *view,
+                           bool is_told);
 
 /* Calls on a view of rows of a chunk. */
-void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype, quern_kernel *run,
-                           const quern_view *view, bool is_told);
+void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype,
+                           quern_view_callback *run, const quern_view *view, bool is_told);
 
 /* Before the first of some calls that are told. */
 void quern__pass_begin_calls(const quern_context *context);

@@ -20,7 +20,7 @@ static void call_gone(const quern__reacting_gone *gone, quern_context *context, 
                              .columns = block->columns,
                              .query = &system->query,
                              .context = context};
-    context->reaction = QUERN_ON_REMOVED;
+    context->reaction = QUERN_REACT_REMOVED;
     quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + gone->ordinal);
     quern__pass_call_view(context, system->run, &view, is_told);
 }

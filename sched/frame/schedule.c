@@ -83,7 +83,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
                                           .world = world,
                                           .phases = (void *)(schedule + 1),
                                           .phase_count = phase_count,
-                                          .fuse = !def->no_fuse,
+                                          .fuse = !def->disable_fusing,
                                           .shuffle_seed = def->shuffle_seed,
                                           .prefetch = def->prefetch,
                                           .max_reaction_rounds = def->max_reaction_rounds > 0
@@ -212,16 +212,23 @@ static quern_result find_checked(const quern_schedule *schedule, quern_system ha
                        function, handle.bits, schedule->plan.systems.count);
 }
 
-quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
+quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
 {
     quern__system *system;
-    quern_result result = find_checked(schedule, handle, "quern_schedule_set_enabled", &system);
+    quern_result result = find_checked(schedule, handle, "quern_schedule_set_system_enabled", &system);
     if (result != QUERN_OK) return result;
-    result = quern__schedule_check_idle(schedule, "quern_schedule_set_enabled");
+    result = quern__schedule_check_idle(schedule, "quern_schedule_set_system_enabled");
     if (result != QUERN_OK) return result;
     system->enabled = enabled;
     quern__plan_unprepare(&schedule->plan);
     return QUERN_OK;
+}
+
+bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system handle)
+{
+    quern__system *system;
+    return find_checked(schedule, handle, "quern_schedule_is_system_enabled", &system) == QUERN_OK &&
+           system->enabled;
 }
 
 quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system handle, quern_entity target)

@@ -5,26 +5,28 @@
 #include "sched/frame/event_frame.h"
 #include "sched/frame/schedule_internal.h"
 
-uint32_t quern_schedule_drop_count(const quern_schedule *schedule)
+uint32_t quern_schedule_dropped_command_count(const quern_schedule *schedule)
 {
     if (schedule != NULL) return schedule->playback.drops.count;
-    quern__fail_null("quern_schedule_drop_count", "schedule");
+    quern__fail_null("quern_schedule_dropped_command_count", "schedule");
     return 0;
 }
 
-quern_result quern_schedule_get_drop(const quern_schedule *schedule, uint32_t i, quern_drop *out_drop)
+quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, uint32_t i,
+                                                quern_dropped_command *out_drop)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_get_drop", "schedule");
-    if (out_drop == NULL) return quern__fail_null("quern_schedule_get_drop", "out_drop");
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_dropped_command", "schedule");
+    if (out_drop == NULL) return quern__fail_null("quern_schedule_get_dropped_command", "out_drop");
     if (i >= schedule->playback.drops.count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_schedule_get_drop: entry %u; there are %u",
-                           i, schedule->playback.drops.count);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_get_dropped_command: entry %u; there are %u", i,
+                           schedule->playback.drops.count);
     const quern__drop *drop = &schedule->playback.drops.items[i];
-    *out_drop = (quern_drop){.system = {.bits = drop->source + 1},
-                             .system_name = schedule->plan.systems.items[drop->source]->name,
-                             .reason = drop->reason,
-                             .count = drop->count,
-                             .first = drop->first_entity};
+    *out_drop = (quern_dropped_command){.system = {.bits = drop->source + 1},
+                                        .system_name = schedule->plan.systems.items[drop->source]->name,
+                                        .reason = drop->reason,
+                                        .count = drop->count,
+                                        .first = drop->first_entity};
     return QUERN_OK;
 }
 

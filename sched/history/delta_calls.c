@@ -8,7 +8,7 @@
 
 static quern_result make(quern_history *history, uint64_t from, uint64_t to, quern_delta **out_delta)
 {
-    const quern_result result = quern__world_check_unlocked(history->core.world, "quern_history_delta");
+    const quern_result result = quern__world_check_unlocked(history->core.world, "quern_delta_create");
     if (result != QUERN_OK) return result;
     const quern__snapshot *was = quern__history_find(&history->core, from);
     const quern__snapshot *is = quern__history_find(&history->core, to);
@@ -23,10 +23,9 @@ static quern_result make(quern_history *history, uint64_t from, uint64_t to, que
     return quern__delta_make(&history->core, was, is, out_delta);
 }
 
-quern_result quern_history_delta(quern_history *history, uint64_t from, uint64_t to,
-                                 quern_delta **out_delta)
+quern_result quern_delta_create(quern_history *history, uint64_t from, uint64_t to, quern_delta **out_delta)
 {
-    static const char function[] = "quern_history_delta";
+    static const char function[] = "quern_delta_create";
     if (history == NULL) return quern__fail_null(function, "history");
     if (out_delta == NULL) return quern__fail_null(function, "out_delta");
     return quern__in_call(make(history, from, to, out_delta), function);

@@ -171,7 +171,7 @@ static quern_result save(quern_history *history, uint64_t frame)
 quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame)
 {
     uint64_t oldest = 0, newest = 0;
-    if (!quern_history_frames(history, &oldest, &newest))
+    if (!quern_history_get_frames(history, &oldest, &newest))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "frame %llu is not kept: no frame was saved",
                            (unsigned long long)frame);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -259,10 +259,10 @@ quern_result quern_history_restore(quern_history *history, uint64_t frame, quern
 
 /* -------------------------------------------------------------------------------------------- looking */
 
-bool quern_history_frames(const quern_history *history, uint64_t *out_oldest, uint64_t *out_newest)
+bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest, uint64_t *out_newest)
 {
     if (history == NULL) {
-        quern__fail_null("quern_history_frames", "history");
+        quern__fail_null("quern_history_get_frames", "history");
         return false;
     }
     const uint32_t count = history->core.frame_count;

@@ -34,7 +34,7 @@ quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *funct
 {
     if (QUERN__LIKELY(!quern__jobs_has_threads_elsewhere(jobs))) return QUERN_OK;
     return quern__fail(
-        QUERN_ERROR_THREAD,
+        QUERN_ERROR_THREAD_UNAVAILABLE,
         "%s: this process was forked after job pool '%s' was made, and the pool's threads are in "
         "the parent; make a pool in this process",
         function, jobs->name);
@@ -54,7 +54,7 @@ quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs)
 
 static uint32_t all_external_slots(const quern_jobs *jobs)
 {
-    return UINT32_MAX >> (QUERN_MAX_GUESTS - jobs->external_count);
+    return UINT32_MAX >> (QUERN_MAX_EXTERNAL_THREADS - jobs->external_count);
 }
 
 static uint32_t free_slots(const quern_jobs *jobs, uint64_t slots)
@@ -161,8 +161,8 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
     if (enter_slot(jobs) != NULL) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_POOL_BUSY,
-        "%s: all %u external slots of job pool '%s' are in use; allow more with .guest_count", function,
-        (unsigned)jobs->external_count, jobs->name);
+        "%s: all %u external slots of job pool '%s' are in use; allow more with .external_thread_count",
+        function, (unsigned)jobs->external_count, jobs->name);
 }
 
 /* Wakes threads after an external thread has left: a worker that sleeps in a wait, if there are jobs that

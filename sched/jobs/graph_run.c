@@ -147,7 +147,8 @@ static quern_result claim_ready_mutex(const claimant *by)
     quern_graph *root = by->root;
     if (root->has_ready_mutex) return QUERN_OK;
     if (pthread_mutex_init(&root->ready_mutex, NULL) != 0)
-        return quern__fail(QUERN_ERROR_THREAD, "%s: the system could not create a mutex", by->function);
+        return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE, "%s: the system could not create a mutex",
+                           by->function);
     root->has_ready_mutex = true;
     return QUERN_OK;
 }

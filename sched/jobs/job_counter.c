@@ -236,15 +236,15 @@ void quern_counter_hold(quern_counter *counter)
     if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);
 }
 
-quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter)
+quern_result quern_counter_release(quern_jobs *jobs, quern_counter *counter)
 {
-    if (jobs == NULL) return quern__fail_null("quern_jobs_release", "jobs");
-    if (counter == NULL) return quern__fail_null("quern_jobs_release", "counter");
+    if (jobs == NULL) return quern__fail_null("quern_counter_release", "jobs");
+    if (counter == NULL) return quern__fail_null("quern_counter_release", "counter");
     if (quern_counter_is_done(counter))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_jobs_release: the counter is at zero; release it once per quern_counter_hold");
-    quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_release");
+            "quern_counter_release: the counter is at zero; release it once per quern_counter_hold");
+    quern_result result = quern__jobs_check_threads(jobs, "quern_counter_release");
     if (result != QUERN_OK) return result;
     quern__counter_finish(counter, 1, quern__current_worker);
     return QUERN_OK;

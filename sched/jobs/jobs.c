@@ -180,14 +180,14 @@ void quern__jobs_run_on_host_thread(void *argument)
 
 static quern_result check_thread_count(uint32_t thread_count, uint32_t external_count, const char *function)
 {
-    if (external_count > QUERN_MAX_GUESTS)
+    if (external_count > QUERN_MAX_EXTERNAL_THREADS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: guest_count is %u; the limit is %d (QUERN_MAX_GUESTS)", function,
-                           (unsigned)external_count, QUERN_MAX_GUESTS);
+                           "%s: external_thread_count is %u; the limit is %d (QUERN_MAX_EXTERNAL_THREADS)",
+                           function, (unsigned)external_count, QUERN_MAX_EXTERNAL_THREADS);
     if (thread_count <= QUERN_MAX_THREADS + 1 - external_count) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: thread_count %u and guest_count %u make more than %d workers (QUERN_MAX_THREADS); "
+        "%s: thread_count %u and external_thread_count %u make more than %d workers (QUERN_MAX_THREADS); "
         "lower one of them. The first external thread is one of thread_count",
         function, (unsigned)thread_count, (unsigned)external_count, QUERN_MAX_THREADS);
 }
@@ -335,7 +335,7 @@ static quern_result start_workers(quern_jobs *jobs, const char *function)
     set_thread_count(jobs, count);
     pthread_mutex_unlock(&jobs->outside_mutex);
     if (count == requested_count) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_THREAD,
+    return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE,
                        "%s: the system refused thread %u of %u of job pool '%s'; ask for fewer "
                        "(thread_count), or smaller stacks (stack_bytes, here %zu; 0: the system's default)",
                        function, (unsigned)count, (unsigned)requested_count - 1, jobs->name,
@@ -567,9 +567,9 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     jobs->thread_start = def->thread_start;
     jobs->thread_stop = def->thread_stop;
     jobs->user_data = def->user_data;
-    jobs->external_count = def->guest_count;
+    jobs->external_count = def->external_thread_count;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
-    const uint32_t worker_count = count_workers(def->thread_count, def->guest_count);
+    const uint32_t worker_count = count_workers(def->thread_count, def->external_thread_count);
     quern__worker *workers = make_workers(jobs, worker_count);
     if (workers != NULL && init_locks(jobs)) {
         set_workers(jobs, workers, def->thread_count);
@@ -596,21 +596,22 @@ static quern_result complete_def(quern_jobs_def *def)
 {
     if (def->name == NULL) def->name = "quern";
     quern_result result = quern__check_name(def->name, "job pool");
-    if (def->guest_count == 0) def->guest_count = 1;
+    if (def->external_thread_count == 0) def->external_thread_count = 1;
     if (result == QUERN_OK)
-        result = check_thread_count(def->thread_count, def->guest_count, "quern_jobs_create");
-    if (result == QUERN_OK && def->no_spin && def->spin_ns != 0)
-        result =
-            quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                        "quern_jobs_create: job pool '%s' sets spin_ns (%u) and no_spin; leave out one of "
-                        "them",
-                        def->name, (unsigned)def->spin_ns);
+        result = check_thread_count(def->thread_count, def->external_thread_count, "quern_jobs_create");
+    if (result == QUERN_OK && def->disable_spinning && def->spin_ns != 0)
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_jobs_create: job pool '%s' sets spin_ns (%u) and disable_spinning; leave out one of "
+            "them",
+            def->name, (unsigned)def->spin_ns);
     if (result == QUERN_OK) result = quern__jobs_check_own_threads(def);
     const quern_allocator given = def->allocator;
     if (result == QUERN_OK) result = quern__choose_allocator(&given, "quern_jobs_create", &def->allocator);
     if (result == QUERN_OK)
-        def->thread_count = choose_thread_count(def->thread_count, def->guest_count, &def->processors);
-    if (def->spin_ns == 0 && !def->no_spin) def->spin_ns = DEFAULT_SPIN_NS;
+        def->thread_count =
+            choose_thread_count(def->thread_count, def->external_thread_count, &def->processors);
+    if (def->spin_ns == 0 && !def->disable_spinning) def->spin_ns = DEFAULT_SPIN_NS;
     return result;
 }
 
@@ -623,7 +624,7 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
     quern_jobs *jobs = allocate_pool(&complete);
     if (jobs == NULL)
         return fail_workers("quern_jobs_create", complete.name,
-                            count_workers(complete.thread_count, complete.guest_count));
+                            count_workers(complete.thread_count, complete.external_thread_count));
     result = start_workers(jobs, "quern_jobs_create");
     if (result == QUERN_OK)
         *out_jobs = jobs;

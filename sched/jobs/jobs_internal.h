@@ -177,7 +177,7 @@ struct quern_jobs {
      * reserved, and only the thread that reserved it may enter. See enter.c. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t external_slots;
     quern__registration
-        registrations[QUERN_MAX_GUESTS]; /* by slot; accessed by the registered thread alone */
+        registrations[QUERN_MAX_EXTERNAL_THREADS]; /* by slot; accessed by the registered thread alone */
     /* Number of bits in idle and blocked, or more while bits change: it is 0 only if both masks are
      * empty. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;

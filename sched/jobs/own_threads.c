@@ -49,7 +49,7 @@ static quern_result check_processors(const quern_jobs_def *def)
     trial of = {.processors = &def->processors};
     if (!has_any(&def->processors)) return QUERN_OK;
     if (!quern__thread_start(&thread, 0, try_processors, &of))
-        return quern__fail(QUERN_ERROR_THREAD,
+        return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE,
                            "quern_jobs_create: the system refused the thread that tries the processors of "
                            "job pool '%s'",
                            def->name);

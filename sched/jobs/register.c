@@ -78,7 +78,7 @@ static quern_result reserve_slot(quern_jobs *jobs, quern__registration **out_ent
         return quern__fail(
             QUERN_ERROR_POOL_BUSY,
             "quern_jobs_register_thread: all %u external slots of pool '%s' are in use; allow more "
-            "with .guest_count",
+            "with .external_thread_count",
             (unsigned)jobs->external_count, jobs->name);
     quern__registration *entry = &jobs->registrations[slot];
     entry->next = quern__registrations;
@@ -96,7 +96,7 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
     if (result == QUERN_OK) result = check_unregistered(jobs);
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_register_thread");
     if (result == QUERN_OK && !set_exit_key())
-        result = quern__fail(QUERN_ERROR_THREAD,
+        result = quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE,
                              "quern_jobs_register_thread: the system has no key left that tells pool '%s' "
                              "when this thread ends",
                              jobs->name);

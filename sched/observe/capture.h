@@ -50,7 +50,7 @@ typedef struct quern__captured_segment {
     bool is_sync;
 } quern__captured_segment;
 
-struct quern_capture {
+struct quern_frame_capture {
     /* First member: a report of a loop finds the capture by this address. */
     quern__loop_observer loop_observer;
     quern_allocator allocator;
@@ -75,27 +75,27 @@ struct quern_capture {
 
 /* Called by the thread that runs the frame. Data for which there is no memory is dropped, and
  * is_out_of_memory is set. */
-void quern__capture_start(quern_capture *capture, uint32_t thread_count);
-void quern__capture_start_segment(quern_capture *capture, bool is_sync, uint64_t now_ns);
-void quern__capture_finish_segment(quern_capture *capture, uint64_t now_ns);
+void quern__capture_start(quern_frame_capture *capture, uint32_t thread_count);
+void quern__capture_start_segment(quern_frame_capture *capture, bool is_sync, uint64_t now_ns);
+void quern__capture_finish_segment(quern_frame_capture *capture, uint64_t now_ns);
 
 /* Adds a task whose items have a duration of 0. Returns its index, or UINT32_MAX if there is no memory. */
-uint32_t quern__capture_add_task(quern_capture *capture, const char *name, uint32_t item_count);
+uint32_t quern__capture_add_task(quern_frame_capture *capture, const char *name, uint32_t item_count);
 
 /* Makes the last added task wait for `before`, an index that add_task returned in this segment. */
-void quern__capture_add_wait(quern_capture *capture, uint32_t before);
+void quern__capture_add_wait(quern_frame_capture *capture, uint32_t before);
 
 /* Adds a serial task to a sync point: the work of worker 0 since the segment began or the last loop
  * ended. */
-void quern__capture_add_gap(quern_capture *capture, uint64_t now_ns);
+void quern__capture_add_gap(quern_frame_capture *capture, uint64_t now_ns);
 /* Add a loop with at most `part_count` parts to a sync point, the duration of each part (called on any
  * worker), and the end of the loop. */
-void quern__capture_start_loop(quern_capture *capture, uint32_t part_count);
-void quern__capture_add_part(quern_capture *capture, uint64_t took_ns);
-void quern__capture_finish_loop(quern_capture *capture, uint64_t now_ns);
+void quern__capture_start_loop(quern_frame_capture *capture, uint32_t part_count);
+void quern__capture_add_part(quern_frame_capture *capture, uint64_t took_ns);
+void quern__capture_finish_loop(quern_frame_capture *capture, uint64_t now_ns);
 
 /* Attributes the loops that are reported from now on to this part of this task. */
-void quern__capture_set_loop_owner(quern_capture *capture, uint32_t task, quern__task_part part);
+void quern__capture_set_loop_owner(quern_frame_capture *capture, uint32_t task, quern__task_part part);
 
 extern const quern_forecast_costs quern__typical_costs;
 

@@ -16,7 +16,7 @@ static uint64_t streamed_bytes(const quern__pass *pass, const quern__stage *stag
 static void capture_pass(const quern__profiler *profiler, const quern__segment *segment,
                          const quern__pass *pass)
 {
-    quern_capture *capture = profiler->capture;
+    quern_frame_capture *capture = profiler->capture;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
     for (uint32_t i = 0; i < pass->stage_count; i++) {
@@ -47,7 +47,7 @@ void quern__capture_begin_segment(const quern__profiler *profiler, const quern__
 void quern__capture_end_item(const quern__profiler *profiler, const quern__stage *stage, uint32_t item,
                              uint64_t took_ns)
 {
-    const quern_capture *capture = profiler->capture;
+    const quern_frame_capture *capture = profiler->capture;
     if (capture->is_out_of_memory) return;
     const uint64_t cost_ns = quern__clock_cost_ns();
     capture->items_ns
@@ -58,7 +58,7 @@ void quern__capture_end_item(const quern__profiler *profiler, const quern__stage
 void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
                               uint64_t took_ns)
 {
-    const quern_capture *capture = profiler->capture;
+    const quern_frame_capture *capture = profiler->capture;
     if (capture->is_out_of_memory) return;
     const quern__pass *pass = job->pass;
     if (job->callback == QUERN__CALLBACK_BEGIN)
@@ -68,20 +68,20 @@ void quern__capture_end_hooks(const quern__profiler *profiler, const quern__obse
             .after_ns = took_ns;
 }
 
-void quern__capture_end_part(quern_capture *capture, uint64_t took_ns)
+void quern__capture_end_part(quern_frame_capture *capture, uint64_t took_ns)
 {
     const uint64_t cost_ns = quern__clock_cost_ns();
     quern__capture_add_part(capture, took_ns > cost_ns ? took_ns - cost_ns : 0);
 }
 
-void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns)
+void quern__capture_end_frame(quern_frame_capture *capture, uint64_t frame_ns)
 {
     capture->frame_ns = frame_ns;
     if (frame_ns > capture->segments_ns) capture->serial_ns = frame_ns - capture->segments_ns;
 }
 
 static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
-                                 quern_capture *capture, const char *function)
+                                 quern_frame_capture *capture, const char *function)
 {
     /* fails, because the schedule is not idle */
     if (quern__schedule_check_idle(schedule, function) != QUERN_OK)
@@ -107,7 +107,7 @@ static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, dou
 
 /* The world is claimed first, as for any frame: until then another thread's frame may use the profiler. */
 quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
-                                         quern_capture *capture)
+                                         quern_frame_capture *capture)
 {
     static const char function[] = "quern_schedule_run_captured";
     if (schedule == NULL) return quern__fail_null(function, "schedule");

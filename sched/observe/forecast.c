@@ -34,10 +34,10 @@ typedef struct task_state {
 } task_state;
 
 typedef struct simulation {
-    const quern_capture *capture;
+    const quern_frame_capture *capture;
     const quern_forecast_costs *costs;
     uint32_t thread_count;
-    quern_forecast_limit without; /* limit that is removed */
+    quern_forecast_bottleneck without; /* limit that is removed */
     task_state *tasks;
     double free_ns[QUERN_MAX_THREADS]; /* time at which each worker has finished its claims */
     double memory_free_ns;             /* time at which memory has served the tasks that have ended */
@@ -52,7 +52,8 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-static double items_ns(const quern_capture *capture, const quern__task *task, uint32_t begin, uint32_t end)
+static double items_ns(const quern_frame_capture *capture, const quern__task *task, uint32_t begin,
+                       uint32_t end)
 {
     double sum_ns = 0;
     for (uint32_t i = begin; i < end; i++)
@@ -62,7 +63,7 @@ static double items_ns(const quern_capture *capture, const quern__task *task, ui
 
 /* Returns how much of the single-thread time of the loops in a part of the task this number of threads
  * saves. */
-static double saved_ns(const quern_capture *capture, const quern__task *task, quern__task_part part,
+static double saved_ns(const quern_frame_capture *capture, const quern__task *task, quern__task_part part,
                        uint32_t thread_count)
 {
     double sum_ns = 0;
@@ -75,7 +76,7 @@ static double saved_ns(const quern_capture *capture, const quern__task *task, qu
     return sum_ns;
 }
 
-static double work_ns(const quern_capture *capture, const quern__task *task)
+static double work_ns(const quern_frame_capture *capture, const quern__task *task)
 {
     return (double)task->before_ns + (double)task->after_ns + items_ns(capture, task, 0, task->item_count);
 }
@@ -286,7 +287,7 @@ static double run_frame(simulation *run)
 
 /* ------------------------------------------------------------------------------------------- results */
 
-static double longest_item_ns(const quern_capture *capture, const quern__task *task)
+static double longest_item_ns(const quern_frame_capture *capture, const quern__task *task)
 {
     double longest_ns = 0;
     for (uint32_t i = 0; i < task->item_count; i++)
@@ -294,13 +295,13 @@ static double longest_item_ns(const quern_capture *capture, const quern__task *t
     return longest_ns - saved_ns(capture, task, QUERN__TASK_ITEM, UINT32_MAX);
 }
 
-static double hooks_path_ns(const quern_capture *capture, const quern__task *task)
+static double hooks_path_ns(const quern_frame_capture *capture, const quern__task *task)
 {
     return (double)task->before_ns - saved_ns(capture, task, QUERN__TASK_BEFORE, UINT32_MAX) +
            (double)task->after_ns - saved_ns(capture, task, QUERN__TASK_AFTER, UINT32_MAX);
 }
 
-static double task_path_ns(const quern_capture *capture, const quern__task *task)
+static double task_path_ns(const quern_frame_capture *capture, const quern__task *task)
 {
     return longest_item_ns(capture, task) + hooks_path_ns(capture, task);
 }
@@ -309,7 +310,7 @@ static double task_path_ns(const quern_capture *capture, const quern__task *task
  * memory. */
 static double path_ns(const simulation *run)
 {
-    const quern_capture *capture = run->capture;
+    const quern_frame_capture *capture = run->capture;
     double now_ns = (double)capture->serial_ns;
     for (uint32_t s = 0; s < capture->segments.count; s++) {
         const quern__captured_segment *segment = &capture->segments.items[s];
@@ -325,7 +326,7 @@ static double path_ns(const simulation *run)
     return now_ns;
 }
 
-static double all_work_ns(const quern_capture *capture)
+static double all_work_ns(const quern_frame_capture *capture)
 {
     double sum_ns = (double)capture->serial_ns;
     for (uint32_t i = 0; i < capture->tasks.count; i++)
@@ -337,26 +338,27 @@ static double all_work_ns(const quern_capture *capture)
 static void find_limit(simulation *run, quern_forecast *forecast)
 {
     double least_ns = forecast->frame_ns * 0.95;
-    forecast->limit = QUERN_FORECAST_NONE;
-    for (int limit = QUERN_FORECAST_NONE + 1; limit < QUERN_FORECAST_LIMIT_COUNT; limit++) {
-        run->without = (quern_forecast_limit)limit;
+    forecast->bottleneck = QUERN_FORECAST_NONE;
+    for (int limit = QUERN_FORECAST_NONE + 1; limit < QUERN_FORECAST_BOTTLENECK_COUNT; limit++) {
+        run->without = (quern_forecast_bottleneck)limit;
         const double without_ns = run_frame(run);
         if (without_ns >= least_ns) continue;
         least_ns = without_ns;
-        forecast->limit = run->without;
+        forecast->bottleneck = run->without;
         forecast->without_limit_ns = without_ns;
     }
 }
 
 /* Returns the part of a task's time to which the limit can apply. */
-static double limiting_ns(const quern_capture *capture, const quern__task *task, quern_forecast_limit limit)
+static double limiting_ns(const quern_frame_capture *capture, const quern__task *task,
+                          quern_forecast_bottleneck bottleneck)
 {
-    if (limit == QUERN_FORECAST_CHUNKS) return task->is_serial ? 0 : longest_item_ns(capture, task);
+    if (bottleneck == QUERN_FORECAST_CHUNKS) return task->is_serial ? 0 : longest_item_ns(capture, task);
     return hooks_path_ns(capture, task) + (task->is_serial ? longest_item_ns(capture, task) : 0);
 }
 
 /* Returns the name of the task with the largest part to which the limit applies. */
-static const char *find_culprit(const quern_capture *capture, quern_forecast_limit limit)
+static const char *find_culprit(const quern_frame_capture *capture, quern_forecast_bottleneck bottleneck)
 {
     const quern__task *culprit = NULL;
     double most_ns = 0;
@@ -364,7 +366,7 @@ static const char *find_culprit(const quern_capture *capture, quern_forecast_lim
         const quern__captured_segment *segment = &capture->segments.items[s];
         for (uint32_t i = segment->first_task; i < segment->end_task && !segment->is_sync; i++) {
             const quern__task *task = &capture->tasks.items[i];
-            const double task_ns = limiting_ns(capture, task, limit);
+            const double task_ns = limiting_ns(capture, task, bottleneck);
             if (task_ns <= most_ns) continue;
             most_ns = task_ns;
             culprit = task;
@@ -377,8 +379,8 @@ static quern_result check_cost(const char *name, double value)
 {
     if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* also false for NaN */
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "quern_capture_forecast: costs->%s is %g; pass a finite number of at least 0", name,
-                       value);
+                       "quern_frame_capture_forecast: costs->%s is %g; pass a finite number of at least 0",
+                       name, value);
 }
 
 static quern_result check_costs(const quern_forecast_costs *costs)
@@ -389,24 +391,26 @@ static quern_result check_costs(const quern_forecast_costs *costs)
     return result;
 }
 
-static quern_result check_forecast(const quern_capture *capture, const quern_forecast_costs *costs,
+static quern_result check_forecast(const quern_frame_capture *capture, const quern_forecast_costs *costs,
                                    uint32_t thread_count, const quern_forecast *out_forecast)
 {
-    if (capture == NULL) return quern__fail_null("quern_capture_forecast", "capture");
-    if (out_forecast == NULL) return quern__fail_null("quern_capture_forecast", "out_forecast");
+    if (capture == NULL) return quern__fail_null("quern_frame_capture_forecast", "capture");
+    if (out_forecast == NULL) return quern__fail_null("quern_frame_capture_forecast", "out_forecast");
     if (thread_count == 0 || thread_count > QUERN_MAX_THREADS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_capture_forecast: thread_count is %u; pass 1 to %d (QUERN_MAX_THREADS)",
-                           thread_count, QUERN_MAX_THREADS);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_frame_capture_forecast: thread_count is %u; pass 1 to %d (QUERN_MAX_THREADS)",
+            thread_count, QUERN_MAX_THREADS);
     if (capture->frame_ns == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_capture_forecast: the capture has no frame; run one with "
+                           "quern_frame_capture_forecast: the capture has no frame; run one with "
                            "quern_schedule_run_captured");
     return check_costs(costs);
 }
 
-quern_result quern_capture_forecast(const quern_capture *capture, const quern_forecast_costs *costs,
-                                    uint32_t thread_count, quern_forecast *out_forecast)
+quern_result quern_frame_capture_forecast(const quern_frame_capture *capture,
+                                          const quern_forecast_costs *costs, uint32_t thread_count,
+                                          quern_forecast *out_forecast)
 {
     if (costs == NULL) costs = &quern__typical_costs;
     quern_result result = check_forecast(capture, costs, thread_count, out_forecast);
@@ -415,22 +419,23 @@ quern_result quern_capture_forecast(const quern_capture *capture, const quern_fo
     simulation run = {.capture = capture, .costs = costs, .thread_count = thread_count};
     run.tasks = quern__allocate(&capture->allocator, bytes, _Alignof(task_state));
     if (run.tasks == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_capture_forecast: out of memory for %u tasks",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_frame_capture_forecast: out of memory for %u tasks",
                            capture->tasks.count);
     quern_forecast forecast = {.thread_count = thread_count, .frame_ns = run_frame(&run)};
     forecast.speedup = all_work_ns(capture) / forecast.frame_ns;
     find_limit(&run, &forecast);
     forecast.critical_path_ns = path_ns(&run);
-    if (forecast.limit == QUERN_FORECAST_SERIAL || forecast.limit == QUERN_FORECAST_CHUNKS)
-        forecast.limit_system = find_culprit(capture, forecast.limit);
+    if (forecast.bottleneck == QUERN_FORECAST_SERIAL || forecast.bottleneck == QUERN_FORECAST_CHUNKS)
+        forecast.bottleneck_system = find_culprit(capture, forecast.bottleneck);
     quern__release(&capture->allocator, run.tasks, bytes, _Alignof(task_state));
     *out_forecast = forecast;
     return QUERN_OK;
 }
 
-const char *quern_forecast_limit_string(quern_forecast_limit limit)
+const char *quern_forecast_bottleneck_string(quern_forecast_bottleneck bottleneck)
 {
-    static const char *const texts[QUERN_FORECAST_LIMIT_COUNT] = {
+    static const char *const texts[QUERN_FORECAST_BOTTLENECK_COUNT] = {
         [QUERN_FORECAST_NONE] = "nothing",
         [QUERN_FORECAST_CHUNKS] = "too few chunks",
         [QUERN_FORECAST_SERIAL] = "a serial system",
@@ -438,5 +443,5 @@ const char *quern_forecast_limit_string(quern_forecast_limit limit)
         [QUERN_FORECAST_BANDWIDTH] = "memory bandwidth",
         [QUERN_FORECAST_SCHEDULING] = "stealing and waking",
     };
-    return (unsigned)limit < QUERN_FORECAST_LIMIT_COUNT ? texts[limit] : "unknown";
+    return (unsigned)bottleneck < QUERN_FORECAST_BOTTLENECK_COUNT ? texts[bottleneck] : "unknown";
 }

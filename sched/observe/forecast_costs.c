@@ -143,10 +143,10 @@ static quern_result measure_memory(quern_jobs *jobs, quern_forecast_costs *costs
     return QUERN_OK;
 }
 
-quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs)
+quern_result quern_forecast_measure_costs(quern_jobs *jobs, quern_forecast_costs *out_costs)
 {
-    if (jobs == NULL) return quern__fail_null("quern_forecast_costs_measure", "jobs");
-    if (out_costs == NULL) return quern__fail_null("quern_forecast_costs_measure", "out_costs");
+    if (jobs == NULL) return quern__fail_null("quern_forecast_measure_costs", "jobs");
+    if (out_costs == NULL) return quern__fail_null("quern_forecast_measure_costs", "out_costs");
     quern_forecast_costs costs = quern__typical_costs;
     quern_result result = QUERN_OK;
     if (quern_jobs_thread_count(jobs) > 1) {
@@ -155,5 +155,5 @@ quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs
         if (result == QUERN_OK) result = measure_memory(jobs, &costs);
     }
     if (result == QUERN_OK) *out_costs = costs;
-    return quern__in_call(result, "quern_forecast_costs_measure");
+    return quern__in_call(result, "quern_forecast_measure_costs");
 }

@@ -111,12 +111,12 @@ typedef struct quern__profiler {
     uint32_t trace_number; /* number of the schedule in the trace */
     bool is_timing;        /* whether every call is timed in all frames */
     bool is_profiling;
-    bool is_on;              /* whether this frame needs more than the times of calls */
-    bool is_traced;          /* whether this frame is recorded in the trace */
-    bool is_learning;        /* whether this frame updates shares and strides; see above */
-    uint64_t observed_count; /* frames in which is_on was true */
-    quern_capture *capture;  /* capture of this frame, or NULL */
-    quern_jobs *jobs;        /* pool of the last observed frame, or NULL */
+    bool is_on;                   /* whether this frame needs more than the times of calls */
+    bool is_traced;               /* whether this frame is recorded in the trace */
+    bool is_learning;             /* whether this frame updates shares and strides; see above */
+    uint64_t observed_count;      /* frames in which is_on was true */
+    quern_frame_capture *capture; /* capture of this frame, or NULL */
+    quern_jobs *jobs;             /* pool of the last observed frame, or NULL */
     uint64_t start_ns;
     /* Begin of the segment, and the idle time of worker 0 until then. */
     uint64_t segment_start_ns, segment_idle_ns;
@@ -235,7 +235,7 @@ void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t by
 /* -------------------------------------------------------- capture_frame.c: captured frames */
 
 void quern__capture_begin_segment(const quern__profiler *profiler, const quern__segment *segment);
-void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns);
+void quern__capture_end_frame(quern_frame_capture *capture, uint64_t frame_ns);
 
 /* Store the duration of an item, of the part before or after the items, or of a part of a sync point's
  * loop. Any worker. */
@@ -243,7 +243,7 @@ void quern__capture_end_item(const quern__profiler *profiler, const quern__stage
                              uint64_t took_ns);
 void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
                               uint64_t took_ns);
-void quern__capture_end_part(quern_capture *capture, uint64_t took_ns);
+void quern__capture_end_part(quern_frame_capture *capture, uint64_t took_ns);
 
 /* ----------------------------------------------------------------------------------- between the files */
 

@@ -225,7 +225,7 @@ quern_result quern_trace_write(quern_trace *trace, quern_sink sink)
 
 static quern_result fail_file(const char *path, int error)
 {
-    return quern__fail(QUERN_ERROR_FILE, "quern_trace_save: cannot write the trace '%s': %s", path,
+    return quern__fail(QUERN_ERROR_IO, "quern_trace_save: cannot write the trace '%s': %s", path,
                        strerror(error));
 }
 

@@ -49,7 +49,7 @@ static void set_entity(const quern_world *world, uint64_t relative, quern_replay
     const quern__entities *entities = &world->storage.entities;
     const quern_entity entity = quern__entity_absolute(relative, entities->first_handle_high);
     report->entity_index = (uint32_t)relative;
-    report->entity_life = (uint32_t)(relative >> 32);
+    report->entity_use_count = (uint32_t)(relative >> 32);
     if (quern__entities_find(entities, entity) != NULL) report->entity = entity;
 }
 
@@ -124,7 +124,8 @@ static void report_rows(const quern_world *world, const quern__state *expected, 
             is->rows);
     } else {
         set_entity(world, handle, report);
-        SAY(report, "entity %" PRIu32 " (life %" PRIu32 ") %s", report->entity_index, report->entity_life,
+        SAY(report, "entity %" PRIu32 " (life %" PRIu32 ") %s", report->entity_index,
+            report->entity_use_count,
             report->difference == QUERN_REPLAY_ENTITY_MOVED     ? "has other components"
             : report->difference == QUERN_REPLAY_ENTITY_MISSING ? "lives in the recording, and not here"
                                                                 : "lives here, and not in the recording");
@@ -182,7 +183,7 @@ static void report_value(const quern_world *world, const archetype_of_state *was
     else
         SAY(report,
             "component '%s' of entity %" PRIu32 " (life %" PRIu32 ") differs, and of %" PRIu64 " others",
-            name, report->entity_index, report->entity_life, report->entity_count - 1);
+            name, report->entity_index, report->entity_use_count, report->entity_count - 1);
     end_text(report);
 }
 

@@ -85,7 +85,7 @@ quern_result quern_replay_recorder_create(quern_schedule *schedule, quern_sink s
 
 static void note_sink(quern_replay_recorder *recorder)
 {
-    if (recorder->sink.has_failed) recorder->failure = QUERN_ERROR_FILE;
+    if (recorder->sink.has_failed) recorder->failure = QUERN_ERROR_IO;
 }
 
 static void write_block(quern_replay_recorder *recorder, quern__replay_kind kind)
@@ -157,7 +157,7 @@ static quern_result fail_by_recording(const quern_replay_recorder *recorder, con
     const char *why = "there was no memory";
     if (recorder->failure == QUERN_OK) return QUERN_OK;
     if (recorder->failure == QUERN_ERROR_LIMIT) why = "it would be more than 4 GiB";
-    if (recorder->failure == QUERN_ERROR_FILE)
+    if (recorder->failure == QUERN_ERROR_IO)
         why = recorder->sink.error != 0 ? strerror(recorder->sink.error) : "the sink did not take it";
     return quern__fail(recorder->failure, "%s: the recording ends in frame %" PRIu64 ": %s", function,
                        recorder->frame, why);

@@ -89,7 +89,7 @@ static quern_result compare(replay *run, const quern__state *expected, quern__to
     quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &told, &actual);
     if (read != QUERN_OK) return read;
     quern__replay_compare(run->world, expected, &actual, report);
-    return quern__fail(QUERN_ERROR_PARTED, "%s", report->text);
+    return quern__fail(QUERN_ERROR_DIVERGED, "%s", report->text);
 }
 
 static quern_result compare_start(replay *run)

@@ -11,7 +11,7 @@ static void add_terms(quern__access *access, const quern_world *world, const que
 {
     const quern__components *components = &world->storage.components;
     for (uint32_t i = 0; i < term_count; i++) {
-        if (def->terms[i].reach != QUERN_REACH_ROW) {
+        if (def->terms[i].reach != QUERN_PATH_ROW) {
             const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
             quern__bitset_add(is_level ? access->above : access->upward,
                               quern__component_index(def->terms[i].component));
@@ -19,11 +19,11 @@ static void add_terms(quern__access *access, const quern_world *world, const que
             continue;
         }
         uint32_t index = quern__component_index(def->terms[i].component);
-        const bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed ||
+        const bool is_read = def->terms[i].access != QUERN_ACCESS_NONE || def->terms[i].changed ||
                              (def->terms[i].match != QUERN_MATCH_NONE &&
                               quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE));
         if (is_read) quern__bitset_add(access->reads, index);
-        if (def->terms[i].access == QUERN_WRITE) quern__bitset_add(access->writes, index);
+        if (def->terms[i].access == QUERN_ACCESS_WRITE) quern__bitset_add(access->writes, index);
     }
 }
 
@@ -54,7 +54,7 @@ static quern_result add_relations(quern__access *access, const quern_world *worl
 static bool is_end_of_resources(const void *list, uint32_t i)
 {
     const quern_resource_access *use = &((const quern_resource_access *)list)[i];
-    return use->resource.bits == 0 && use->access == QUERN_NO_ACCESS;
+    return use->resource.bits == 0 && use->access == QUERN_ACCESS_NONE;
 }
 
 static quern_result add_resources(quern__access *access, const quern_world *world,
@@ -72,17 +72,18 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
         if (result != QUERN_OK) return quern__name_element(result, "resource", i);
         uint32_t index = quern__resource_index(use->resource);
         const char *name = world->resources.list.items[index].type.name;
-        if (use->access < QUERN_READ || use->access > QUERN_WRITE_CONCURRENT)
+        if (use->access < QUERN_ACCESS_READ || use->access > QUERN_ACCESS_WRITE_CONCURRENT)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "system '%s': access %d to resource '%s' is neither QUERN_ACCESS_READ, "
+                               "QUERN_ACCESS_WRITE nor "
+                               "QUERN_ACCESS_WRITE_CONCURRENT",
+                               def->name, (int)use->access, name);
+        if (quern__access_to_resource(access, index) != QUERN_ACCESS_NONE)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "system '%s': access %d to resource '%s' is neither QUERN_READ, QUERN_WRITE nor "
-                "QUERN_WRITE_CONCURRENT",
-                def->name, (int)use->access, name);
-        if (quern__access_to_resource(access, index) != QUERN_NO_ACCESS)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "system '%s' declares resource '%s' twice; once is enough, and QUERN_WRITE "
-                               "lets it read, too",
-                               def->name, name);
+                "system '%s' declares resource '%s' twice; once is enough, and QUERN_ACCESS_WRITE "
+                "lets it read, too",
+                def->name, name);
         access->resources[access->resource_count++] =
             (quern__resource_use){.index = (uint16_t)index, .access = (uint8_t)use->access};
     }
@@ -103,7 +104,7 @@ quern_access quern__access_to_resource(const quern__access *access, uint32_t res
 {
     for (uint32_t i = 0; i < access->resource_count; i++)
         if (access->resources[i].index == resource_index) return (quern_access)access->resources[i].access;
-    return QUERN_NO_ACCESS;
+    return QUERN_ACCESS_NONE;
 }
 
 /* ------------------------------------------------------------------------------------------- lists */
@@ -137,8 +138,9 @@ void quern__access_list_relations(const quern__access *access, const quern_world
 void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes)
 {
-    static const char *const verbs[] = {
-        [QUERN_READ] = "read ", [QUERN_WRITE] = "write ", [QUERN_WRITE_CONCURRENT] = "write concurrently "};
+    static const char *const verbs[] = {[QUERN_ACCESS_READ] = "read ",
+                                        [QUERN_ACCESS_WRITE] = "write ",
+                                        [QUERN_ACCESS_WRITE_CONCURRENT] = "write concurrently "};
     text[0] = '\0';
     for (uint32_t i = 0; i < access->resource_count; i++) {
         const quern__resource_use *use = &access->resources[i];
@@ -153,7 +155,7 @@ void quern__access_list_resources(const quern__access *access, const quern_world
 static bool is_beyond(quern__limit limit, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++) {
-        if (terms[i].reach != QUERN_REACH_ROW) continue;
+        if (terms[i].reach != QUERN_PATH_ROW) continue;
         const uint32_t index = quern__component_index(terms[i].component);
         if (terms[i].match == QUERN_MATCH_NONE && index == limit.with) return true;
         if (terms[i].match == QUERN_MATCH_ALL && index == limit.without) return true;
@@ -198,7 +200,8 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
 {
     for (uint32_t i = 0; i < a->resource_count; i++) {
         quern_access other = quern__access_to_resource(b, a->resources[i].index);
-        if (other == QUERN_NO_ACCESS || (other == QUERN_READ && a->resources[i].access == QUERN_READ))
+        if (other == QUERN_ACCESS_NONE ||
+            (other == QUERN_ACCESS_READ && a->resources[i].access == QUERN_ACCESS_READ))
             continue;
         return (quern__conflict){.kind = QUERN__CONFLICT_RESOURCE, .index = a->resources[i].index};
     }

@@ -68,7 +68,7 @@ typedef struct quern__conflict {
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count);
 
-/* Returns the declared access to a resource, or QUERN_NO_ACCESS. */
+/* Returns the declared access to a resource, or QUERN_ACCESS_NONE. */
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);
 
 /* Write the declared relations or resources into `text`, for messages: "'position', 'velocity'",

@@ -31,7 +31,7 @@ typedef enum quern__pass_kind {
  * looks at little else. */
 typedef struct quern__pass_call {
     quern__system *system;
-    quern_kernel *run; /* the system's, or call_picked of quern__pass_functions */
+    quern_view_callback *run; /* the system's, or call_picked of quern__pass_functions */
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
@@ -153,7 +153,7 @@ typedef struct quern__pass_functions {
     /* Stands for the function of a system with up-terms: calls that function for each run of rows of the chunk
      * that the up-terms let pass. So one view reaches the system as several views with the same ordinal, stream
      * and partial result, or not at all. */
-    quern_kernel *call_picked;
+    quern_view_callback *call_picked;
 } quern__pass_functions;
 
 void quern__pass_destroy(quern__pass *pass);

@@ -10,7 +10,7 @@
 enum {
     PARTIAL_ALIGNMENT_BYTES = 64,
     KNOWN_FLAGS =
-        QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE | QUERN_SYSTEM_RUNS
+        QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE | QUERN_SYSTEM_WHOLE_CHUNKS
 };
 
 /* ------------------------------------------------------------------------------------------ checks */
@@ -59,28 +59,30 @@ static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term
     if (def->levels.bits != 0) return "levels: its views are of rows, whatever their level";
     for (uint32_t i = 0; i < term_count; i++) {
         const quern_term *term = &def->terms[i];
-        if (term->changed) return "a change filter: ask for QUERN_ON_SET";
+        if (term->changed) return "a change filter: ask for QUERN_REACT_SET";
         if (term->by_target) return "a target term: look at the target in its views";
-        if ((def->reacts_to & QUERN_ON_REMOVED) == 0) continue;
-        if (term->reach != QUERN_REACH_ROW)
-            return "an up-term, and reacts to QUERN_ON_REMOVED: what is gone has no target";
-        if (term->access == QUERN_WRITE && def->reacts_to == QUERN_ON_REMOVED)
-            return "a term to write, and reacts to QUERN_ON_REMOVED alone: its views are copies, to read";
+        if ((def->reacts_to & QUERN_REACT_REMOVED) == 0) continue;
+        if (term->reach != QUERN_PATH_ROW)
+            return "an up-term, and reacts to QUERN_REACT_REMOVED: what is gone has no target";
+        if (term->access == QUERN_ACCESS_WRITE && def->reacts_to == QUERN_REACT_REMOVED)
+            return "a term to write, and reacts to QUERN_REACT_REMOVED alone: its views are copies, to "
+                   "read";
     }
     return NULL;
 }
 
 static quern_result check_reaction(const quern_system_def *def, uint32_t term_count)
 {
-    const uint32_t known = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED | QUERN_ON_PRESENT;
+    const uint32_t known = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT;
     if (def->reacts_to == 0) return QUERN_OK;
     if ((def->reacts_to & ~known) != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' reacts to unknown kinds %#x",
                            def->name, def->reacts_to);
-    if ((def->reacts_to & QUERN_ON_PRESENT) != 0 && (def->reacts_to & QUERN_ON_ADDED) == 0)
+    if ((def->reacts_to & QUERN_REACT_PRESENT) != 0 && (def->reacts_to & QUERN_REACT_ADDED) == 0)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "system '%s' reacts to QUERN_ON_PRESENT without QUERN_ON_ADDED, as which they come", def->name);
+            "system '%s' reacts to QUERN_REACT_PRESENT without QUERN_REACT_ADDED, as which they come",
+            def->name);
     const char *unfit = unfit_for_reaction(def, term_count);
     if (unfit == NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is a reaction and has %s", def->name,
@@ -176,7 +178,7 @@ static uint32_t implied_flags(const quern__query *query, const quern__access *ac
     if ((flags & QUERN_SYSTEM_EXCLUSIVE) != 0) flags |= QUERN_SYSTEM_MAIN_THREAD;
     if ((flags & QUERN_SYSTEM_MAIN_THREAD) != 0) flags |= QUERN_SYSTEM_SERIAL;
     for (uint32_t i = 0; i < access->resource_count; i++)
-        if (access->resources[i].access == QUERN_WRITE) flags |= QUERN_SYSTEM_SERIAL;
+        if (access->resources[i].access == QUERN_ACCESS_WRITE) flags |= QUERN_SYSTEM_SERIAL;
     for (uint32_t i = 0; i < access->lookups.count; i++)
         if (access->lookups.list[i].writes) flags |= QUERN_SYSTEM_SERIAL;
     return flags;
@@ -209,7 +211,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result == QUERN_OK)
         result = quern__event_use_init(&system->events, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
-    system->query.by_runs = (def->flags & QUERN_SYSTEM_RUNS) != 0;
+    system->query.whole_chunks = (def->flags & QUERN_SYSTEM_WHOLE_CHUNKS) != 0;
     if (def->reacts_to != 0) quern__query_select_either(&system->query);
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_target(system);

@@ -25,7 +25,7 @@ typedef struct quern__system {
     uint32_t phase;
     uint32_t flags; /* quern_system_flags; serial where it is implied */
     bool enabled;
-    quern_kernel *run;
+    quern_view_callback *run;
     quern_system_callback *begin, *end;
     quern_system_condition *condition;
     double interval_seconds; /* 0: every frame */

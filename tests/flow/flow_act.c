@@ -190,12 +190,12 @@ static void change_something(actor *who)
 
 static bool reads(const flow_system *system, uint32_t type)
 {
-    return system->terms[type].used && system->terms[type].access != QUERN_NO_ACCESS;
+    return system->terms[type].used && system->terms[type].access != QUERN_ACCESS_NONE;
 }
 
 static bool writes(const flow_system *system, uint32_t type)
 {
-    return system->terms[type].used && system->terms[type].access == QUERN_WRITE;
+    return system->terms[type].used && system->terms[type].access == QUERN_ACCESS_WRITE;
 }
 
 static uint64_t read_row(const flow_system *system, uint64_t hash, const flow_hands *hands,
@@ -245,14 +245,14 @@ static uint64_t use_resources(const flow_system *system, uint64_t hash, const fl
 {
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
         quern_access access = system->resources[i];
-        if (access == QUERN_NO_ACCESS) continue;
-        uint64_t *words = hands->resource(hands->self, i, access != QUERN_READ);
-        if (access == QUERN_WRITE_CONCURRENT) {
+        if (access == QUERN_ACCESS_NONE) continue;
+        uint64_t *words = hands->resource(hands->self, i, access != QUERN_ACCESS_READ);
+        if (access == QUERN_ACCESS_WRITE_CONCURRENT) {
             __atomic_fetch_add(&words[1], hash, __ATOMIC_RELAXED);
             continue;
         }
         hash = flow_mix(hash ^ relative(hands, words[0]) ^ words[1]);
-        if (access == QUERN_READ) continue;
+        if (access == QUERN_ACCESS_READ) continue;
         words[1] = hash;
         if (hash % 16 == 0) words[0] = entity.bits;
     }
@@ -311,7 +311,7 @@ uint64_t flow_moment_between(uint64_t frame, uint64_t seen)
 static uint64_t look_around(const flow_system *system, uint64_t hash, const flow_hands *hands)
 {
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
-        if (system->resources[i] == QUERN_NO_ACCESS) continue;
+        if (system->resources[i] == QUERN_ACCESS_NONE) continue;
         const uint64_t *words = hands->resource(hands->self, i, false);
         hash = flow_mix(hash ^ relative(hands, words[0]) ^ words[1]);
         hash = read_target(system, hash, hands, (quern_entity){words[0]});

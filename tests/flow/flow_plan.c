@@ -31,8 +31,8 @@ static quern_match random_match(random_source *random)
 static quern_access random_access(random_source *random)
 {
     uint32_t roll = random_below(random, 100);
-    if (roll < 15) return QUERN_NO_ACCESS;
-    return roll < 55 ? QUERN_READ : QUERN_WRITE;
+    if (roll < 15) return QUERN_ACCESS_NONE;
+    return roll < 55 ? QUERN_ACCESS_READ : QUERN_ACCESS_WRITE;
 }
 
 static void choose_terms(flow_system *system, random_source *random)
@@ -43,7 +43,7 @@ static void choose_terms(flow_system *system, random_source *random)
         quern_match match = random_match(random);
         bool touches = match != QUERN_MATCH_NONE && flow_types[type].word_count > 0;
         system->terms[type] = (flow_term){
-            .used = true, .match = match, .access = touches ? random_access(random) : QUERN_NO_ACCESS};
+            .used = true, .match = match, .access = touches ? random_access(random) : QUERN_ACCESS_NONE};
     }
 }
 
@@ -58,10 +58,10 @@ static void choose_resources(flow_system *system, random_source *random)
 {
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
         uint32_t roll = random_below(random, 100);
-        system->resources[i] = roll < 70   ? QUERN_NO_ACCESS
-                               : roll < 84 ? QUERN_READ
-                               : roll < 90 ? QUERN_WRITE
-                                           : QUERN_WRITE_CONCURRENT;
+        system->resources[i] = roll < 70   ? QUERN_ACCESS_NONE
+                               : roll < 84 ? QUERN_ACCESS_READ
+                               : roll < 90 ? QUERN_ACCESS_WRITE
+                                           : QUERN_ACCESS_WRITE_CONCURRENT;
     }
 }
 
@@ -69,7 +69,7 @@ static bool is_serial(const flow_system *system)
 {
     bool serial = system->flags != 0;
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
-        serial |= system->resources[i] == QUERN_WRITE;
+        serial |= system->resources[i] == QUERN_ACCESS_WRITE;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
         serial |= system->lookups[type].writes;
     return serial;
@@ -102,7 +102,7 @@ static void choose_lookups(flow_system *system, random_source *random)
     for (uint32_t i = random_below(random, 3); i > 0; i--) {
         uint32_t type = random_below(random, FLOW_TYPE_COUNT);
         flow_lookup lookup = {.used = true};
-        bool writes = system->terms[type].used && system->terms[type].access == QUERN_WRITE;
+        bool writes = system->terms[type].used && system->terms[type].access == QUERN_ACCESS_WRITE;
         lookup.writes = flow_types[type].word_count > 0 && random_chance(random, 15);
         choose_limit(&lookup, type, random);
         const bool is_apart = !writes || lookup.writes || is_serial(system) ||
@@ -119,7 +119,7 @@ static void make_exclusive(flow_system *system)
     memset(system->terms, 0, sizeof system->terms);
     system->flags = QUERN_SYSTEM_EXCLUSIVE;
     system->has_partial = false;
-    system->resources[0] = QUERN_WRITE;
+    system->resources[0] = QUERN_ACCESS_WRITE;
 }
 
 /* What keeps systems from sharing a pass. */
@@ -222,13 +222,13 @@ static void choose_toggles(flow_plan *plan)
         flow_system *system =
             i < plan->system_count ? &plan->systems[i] : &plan->calls[i - plan->system_count].system;
         system->can_disable = plan->can_disable;
-        system->by_runs = random_chance(&random, 40);
+        system->whole_chunks = random_chance(&random, 40);
         for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
             flow_term *term = &system->terms[type];
             if (!term->used || (plan->can_disable >> type & 1) == 0) continue;
             const uint32_t roll = random_below(&random, 100);
-            if (roll < 20) term->enabled = QUERN_IF_EITHER;
-            if (roll >= 80 && term->match == QUERN_MATCH_ALL) term->enabled = QUERN_IF_DISABLED;
+            if (roll < 20) term->enabled = QUERN_TERM_EITHER;
+            if (roll >= 80 && term->match == QUERN_MATCH_ALL) term->enabled = QUERN_TERM_DISABLED;
         }
     }
 }
@@ -369,8 +369,8 @@ bool flow_system_lets_stay(const flow_system *system, uint32_t disabled)
         const bool is_disabled = (disabled >> type & 1) != 0;
         if (!term->used || term->match != QUERN_MATCH_ALL || (system->can_disable >> type & 1) == 0)
             continue;
-        if (term->enabled == QUERN_IF_ENABLED && is_disabled) return false;
-        if (term->enabled == QUERN_IF_DISABLED && !is_disabled) return false;
+        if (term->enabled == QUERN_TERM_ENABLED && is_disabled) return false;
+        if (term->enabled == QUERN_TERM_DISABLED && !is_disabled) return false;
     }
     return true;
 }

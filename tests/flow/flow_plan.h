@@ -73,7 +73,7 @@ typedef struct flow_system {
     uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
     bool leaves_out_disabled; /* no term names them */
-    bool by_runs;             /* QUERN_SYSTEM_RUNS, or by_runs of the query */
+    bool whole_chunks;        /* QUERN_SYSTEM_WHOLE_CHUNKS, or whole_chunks of the query */
     bool marks_rows;          /* writes some rows of its views, and marks these */
     uint32_t can_disable;     /* that of the plan */
 } flow_system;

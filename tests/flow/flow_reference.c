@@ -234,7 +234,7 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
         const flow_term *term = &system->terms[type];
         row.has[type] = term->used && (entity->set >> type & 1) != 0;
         row.is_disabled[type] = row.has[type] && (entity->disabled >> type & 1) != 0;
-        if (row.has[type] && term->access != QUERN_NO_ACCESS)
+        if (row.has[type] && term->access != QUERN_ACCESS_NONE)
             row.columns[type] = naive_value(entity->words, type);
     }
     return row;
@@ -260,7 +260,8 @@ static void take_over(const naive_world *world, const flow_system *system, const
         const flow_term *term = &system->terms[type];
         if (!row->has[type]) continue;
         const uint32_t disabled = (uint32_t)row->is_disabled[type] << type;
-        if (term->access == QUERN_WRITE && row->is_written) naive_note_changed(world, entity, 1u << type);
+        if (term->access == QUERN_ACCESS_WRITE && row->is_written)
+            naive_note_changed(world, entity, 1u << type);
         if ((entity->disabled & 1u << type) == disabled) continue;
         entity->disabled ^= 1u << type;
         naive_note_changed(world, entity, 1u << type);
@@ -500,9 +501,9 @@ static bool is_same_first(quern_entity actual, quern_entity expected)
 static void compare_drops(const flow_reference *reference, const flow_subject *subject)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < quern_schedule_drop_count(subject->schedule); i++) {
-        quern_drop actual;
-        cr_assert_eq(quern_schedule_get_drop(subject->schedule, i, &actual), QUERN_OK);
+    for (uint32_t i = 0; i < quern_schedule_dropped_command_count(subject->schedule); i++) {
+        quern_dropped_command actual;
+        cr_assert_eq(quern_schedule_get_dropped_command(subject->schedule, i, &actual), QUERN_OK);
         uint32_t index = actual.system.bits - 1;
         const naive_drop *expected = actual.reason == QUERN_DROP_DEAD ? &reference->stats.dead_drops[index]
                                      : actual.reason == QUERN_DROP_NO_COMPONENT
@@ -524,7 +525,7 @@ static void compare_entity(const flow_reference *reference, const flow_subject *
         bool has = (expected->set >> type & 1) != 0;
         cr_assert_eq(quern_entity_has(subject->world, entity, subject->components[type]), has,
                      "seed %llu: entity %u, %s", seed, quern_entity_index(entity), flow_types[type].name);
-        cr_assert_eq(quern_entity_is_enabled(subject->world, entity, subject->components[type]),
+        cr_assert_eq(quern_entity_is_component_enabled(subject->world, entity, subject->components[type]),
                      has && (expected->disabled >> type & 1) == 0, "seed %llu: entity %u, %s", seed,
                      quern_entity_index(entity), flow_types[type].name);
         if (!has || flow_types[type].word_count == 0) continue;

@@ -47,7 +47,7 @@ quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, ui
 quern_schedule_def schedule_style(uint32_t i)
 {
     static const uint64_t shuffle_seeds[STYLE_COUNT] = {0, 0, 1, 77, 123456789, 5};
-    quern_schedule_def def = {.no_fuse = i == 1 || i == 5, .shuffle_seed = shuffle_seeds[i]};
+    quern_schedule_def def = {.disable_fusing = i == 1 || i == 5, .shuffle_seed = shuffle_seeds[i]};
     return def;
 }
 
@@ -58,7 +58,7 @@ frame_setting frame_setting_at(uint32_t i, uint32_t turn)
     return (frame_setting){.style = style, .thread_count = pool_threads[(style + turn + 2) % POOL_COUNT]};
 }
 
-quern_system_def system_def(const char *name, quern_kernel *run)
+quern_system_def system_def(const char *name, quern_view_callback *run)
 {
     quern_system_def def = {.name = name, .run = run};
     return def;
@@ -170,9 +170,8 @@ quern_frame_stats run_once(quern_world *world, quern_system_callback *callback)
 const char *described(quern_schedule *schedule)
 {
     static char text[65536];
-    quern_buffer buffer = {text, sizeof text, 0};
-    quern_result result =
-        quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_buffer(&buffer));
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    quern_result result = quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_text(&buffer));
     cr_assert_eq(result, QUERN_OK, "quern_schedule_describe: %s", quern_error_message());
     return text;
 }

@@ -38,7 +38,7 @@ enum { SETTING_COUNT = POOL_COUNT + STYLE_COUNT - 1 };
 frame_setting frame_setting_at(uint32_t i, uint32_t turn);
 
 /* Definitions to be changed further, and the systems made of them. */
-quern_system_def system_def(const char *name, quern_kernel *run);
+quern_system_def system_def(const char *name, quern_view_callback *run);
 quern_system setup_system(quern_schedule *schedule, const quern_system_def *def);
 
 /* A system that only reads or writes one component. */

@@ -4,7 +4,7 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/parallel.h>
 
 #include <criterion/criterion.h>
@@ -76,14 +76,14 @@ static void record_remove(void *self, quern_entity entity, uint32_t type)
 static void record_enable(void *self, quern_entity entity, uint32_t type, bool enabled)
 {
     grip *it = self;
-    quern_commands_enable(commands_of(it), entity, it->subject->components[type], enabled);
+    quern_commands_set_component_enabled(commands_of(it), entity, it->subject->components[type], enabled);
 }
 
 static bool is_enabled(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     (void)system;
     grip *it = self;
-    return quern_context_is_enabled(it->context, entity, it->subject->components[type]);
+    return quern_context_is_component_enabled(it->context, entity, it->subject->components[type]);
 }
 
 static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
@@ -204,7 +204,7 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
 static void enable_now(void *self, quern_entity entity, uint32_t type, bool enabled)
 {
     const flow_subject *subject = ((grip *)self)->subject;
-    quern_entity_enable(subject->world, entity, subject->components[type], enabled);
+    quern_entity_set_component_enabled(subject->world, entity, subject->components[type], enabled);
 }
 
 static flow_hands immediate_hands(grip *it)
@@ -281,10 +281,10 @@ static void fill_columns(const flow_player *player, const quern_view *view, flow
         if (!term->used) continue;
         uint32_t index = player->term_of_type[type];
         row->has[type] = quern_view_has(view, index);
-        if (term->access == QUERN_WRITE)
+        if (term->access == QUERN_ACCESS_WRITE)
             row->columns[type] = player->system->marks_rows ? quern_view_write_rows(view, index)
                                                             : quern_view_write(view, index);
-        if (term->access == QUERN_READ)
+        if (term->access == QUERN_ACCESS_READ)
             row->columns[type] = (uint64_t *)(uintptr_t)quern_view_read(view, index);
     }
 }
@@ -305,11 +305,11 @@ static void act_on_row(const flow_player *player, uint64_t moment, const flow_ha
     if (sum != NULL) flow_digest_add(sum, part);
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &player->system->terms[type];
-        const bool is_written = term->used && term->access == QUERN_WRITE && row.is_written;
+        const bool is_written = term->used && term->access == QUERN_ACCESS_WRITE && row.is_written;
         if (player->system->marks_rows && is_written && row.has[type])
             quern_view_mark_row(view, player->term_of_type[type], i);
         if (row.is_disabled[type] != before.is_disabled[type])
-            quern_view_enable(view, player->term_of_type[type], i, !row.is_disabled[type]);
+            quern_view_set_enabled(view, player->term_of_type[type], i, !row.is_disabled[type]);
     }
 }
 
@@ -323,8 +323,8 @@ static void act_on_rows(const flow_player *player, uint64_t moment, const flow_h
         return;
     }
     fill_columns(player, view, &row);
-    quern_run run = {0};
-    while (quern_view_next_run(view, &run))
+    quern_row_range run = {0};
+    while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)
             act_on_row(player, moment, hands, view, i, &row, sum);
 }
@@ -386,7 +386,7 @@ static void register_types(flow_subject *subject)
     for (uint32_t i = 0; i < FLOW_TYPE_COUNT; i++) {
         const flow_type *type = &flow_types[i];
         if (subject->plan->has_disabled && i == FLOW_DISABLED_TYPE) {
-            subject->components[i] = quern_world_disabled(subject->world);
+            subject->components[i] = quern_world_disabled_tag(subject->world);
             continue;
         }
         quern_field fields[] = {
@@ -472,7 +472,7 @@ static void add_access(quern_system_def *def, flow_subject *subject, flow_player
         if (system->lookups[type].used) add_lookup(def, subject, type, &system->lookups[type]);
     }
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
-        if (system->resources[i] != QUERN_NO_ACCESS)
+        if (system->resources[i] != QUERN_ACCESS_NONE)
             def->resources[resource_count++] =
                 (quern_resource_access){subject->resources[i], system->resources[i]};
 }
@@ -496,7 +496,7 @@ static void add_system(flow_subject *subject, uint32_t index)
     add_access(&def, subject, player);
     add_rules(&def, subject->plan, system);
     def.phase = system->phase;
-    def.flags = system->flags | (system->by_runs && player->has_terms ? QUERN_SYSTEM_RUNS : 0);
+    def.flags = system->flags | (system->whole_chunks && player->has_terms ? QUERN_SYSTEM_WHOLE_CHUNKS : 0);
     def.begin = system->has_begin ? begin : NULL;
     def.end = system->has_end ? end : NULL;
     def.condition = system->condition_percent > 0 ? condition : NULL;
@@ -513,7 +513,7 @@ static void add_call(flow_subject *subject, uint32_t index)
         (flow_player){.subject = subject, .system = &subject->plan->calls[index].system, .has_terms = true};
     quern_system_def def = {.name = "call"};
     add_access(&def, subject, player);
-    quern_query_def query_def = {.by_runs = player->system->by_runs};
+    quern_query_def query_def = {.whole_chunks = player->system->whole_chunks};
     memcpy((void *)query_def.terms, def.terms, sizeof query_def.terms);
     quern_result result = quern_query_create(subject->world, &query_def, &player->query);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
@@ -627,8 +627,8 @@ void flow_subject_call(flow_subject *subject, quern_jobs *jobs)
 quern_query *flow_subject_query_all(const flow_subject *subject)
 {
     const quern_term everything[] = {
-        quern_term_optional(subject->components[0], QUERN_NO_ACCESS),
-        quern_term_optional(subject->components[FLOW_DISABLED_TYPE], QUERN_NO_ACCESS)};
+        quern_term_optional(subject->components[0], QUERN_ACCESS_NONE),
+        quern_term_optional(subject->components[FLOW_DISABLED_TYPE], QUERN_ACCESS_NONE)};
     return setup_query(subject->world, everything, COUNT_OF(everything));
 }
 
@@ -669,8 +669,8 @@ quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs)
     uint64_t frame = subject->frame_index;
     for (uint32_t i = 0; i < plan->system_count; i++) {
         if (plan->systems[i].disabled_percent == 0) continue;
-        quern_result result = quern_schedule_set_enabled(subject->schedule, subject->systems[i],
-                                                         flow_plan_enables(plan, i, frame));
+        quern_result result = quern_schedule_set_system_enabled(subject->schedule, subject->systems[i],
+                                                                flow_plan_enables(plan, i, frame));
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }
     quern_result result =

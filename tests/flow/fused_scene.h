@@ -88,7 +88,8 @@ static inline void play(scene it)
     turn++;
 }
 
-static inline quern_system add(const char *name, quern_kernel *run, const quern_term *terms, uint32_t count)
+static inline quern_system add(const char *name, quern_view_callback *run, const quern_term *terms,
+                               uint32_t count)
 {
     quern_system_def def = system_def(name, run);
     for (uint32_t i = 0; i < count; i++)
@@ -127,7 +128,7 @@ static inline void add_rows(quern_context *context, const quern_view *view)
     atomic_fetch_add_explicit(value, view->count, memory_order_relaxed);
 }
 
-static inline void add_user(const char *name, quern_kernel *run, quern_access access)
+static inline void add_user(const char *name, quern_view_callback *run, quern_access access)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_read(number);

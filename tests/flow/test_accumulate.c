@@ -81,8 +81,8 @@ static void add(quern_commands *commands, quern_entity entity, int32_t sum)
 
 static void assert_drop(uint32_t i, quern_drop_reason reason, uint64_t count, quern_entity first)
 {
-    quern_drop dropped;
-    must(quern_schedule_get_drop(schedule, i, &dropped));
+    quern_dropped_command dropped;
+    must(quern_schedule_get_dropped_command(schedule, i, &dropped));
     cr_assert_eq(dropped.reason, reason, "%s", quern_drop_reason_string(dropped.reason));
     cr_assert_eq(dropped.count, count);
     if (quern_entity_is_null(first))
@@ -319,12 +319,12 @@ Test(accumulate, what_finds_no_value_is_dropped_with_its_reason)
     add_callback("a", miss);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 4u);
-    cr_assert_eq(quern_schedule_drop_count(schedule), 2u);
+    cr_assert_eq(quern_schedule_dropped_command_count(schedule), 2u);
     assert_drop(0, QUERN_DROP_DEAD, 2, stale);
     assert_drop(1, QUERN_DROP_NO_COMPONENT, 2, quern_entity_null());
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 5u);
-    cr_assert_eq(quern_schedule_drop_count(schedule), 2u);
+    cr_assert_eq(quern_schedule_dropped_command_count(schedule), 2u);
     assert_drop(0, QUERN_DROP_DEAD, 2, stale);
     assert_drop(1, QUERN_DROP_DESTROYED, 3, other);
     cr_assert_eq(score_of(one).sum, 10);
@@ -349,7 +349,7 @@ Test(accumulate, change_filters_see_them)
     seen_rows = 0;
     must_run(schedule, NULL);
     cr_assert_eq(seen_rows, 1u);
-    must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "a"), false));
+    must(quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "a"), false));
     must_run(schedule, NULL);
     seen_rows = 0;
     must_run(schedule, NULL);
@@ -555,12 +555,12 @@ static void destroy_what_it_adds_to(quern_context *context)
 /* Also where callbacks before it have created something. */
 Test(accumulate, what_was_created_and_went_is_reported_as_it_was_recorded)
 {
-    quern_drop dropped;
+    quern_dropped_command dropped;
     add_callback("a", create_a_few);
     add_callback("b", destroy_what_it_adds_to);
     must_run(schedule, NULL);
     assert_drop(0, QUERN_DROP_DESTROYED, 1, quern_entity_null());
-    must(quern_schedule_get_drop(schedule, 0, &dropped));
+    must(quern_schedule_get_dropped_command(schedule, 0, &dropped));
     cr_assert_eq(quern_entity_index(dropped.first), 1u);
     cr_assert_str_eq(dropped.system_name, "b");
 }
@@ -614,7 +614,7 @@ Test(accumulate, drops_of_many_systems_need_no_memory_at_the_end)
     }
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 12u);
-    cr_assert_eq(quern_schedule_drop_count(schedule), 9u);
+    cr_assert_eq(quern_schedule_dropped_command_count(schedule), 9u);
     for (uint32_t i = 0; i < 9; i++)
         assert_drop(i, reasons[i % 3], i % 3 == 0 ? 2 : 1,
                     i % 3 == 0   ? dead[i / 3]
@@ -758,8 +758,8 @@ Test(accumulate, sums_of_floats_are_the_same_at_every_number_of_threads, .timeou
             must_run(schedule, jobs);
         quern_jobs_destroy(jobs);
         const quern_drop_reason reason = QUERN_DROP_NO_COMPONENT;
-        quern_drop dropped;
-        must(quern_schedule_get_drop(schedule, 0, &dropped));
+        quern_dropped_command dropped;
+        must(quern_schedule_get_dropped_command(schedule, 0, &dropped));
         cr_assert_eq(dropped.reason, reason);
         if (i == 0) expected = quern_world_hash(world);
         cr_assert_eq(quern_world_hash(world), expected, "%u threads", pool_threads[i]);
@@ -785,10 +785,11 @@ Test(accumulate, the_dead_stay_dead_when_a_sync_point_is_made_up_for, .timeout =
         const quern_result result = quern_schedule_run(schedule, NULL, 0);
         is_done = failing_allocator_failed_count(memory) == 0;
         if (result != QUERN_OK && quern_schedule_kept_command_count(schedule) == 9) {
-            must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "a"), false));
+            must(quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "a"),
+                                                   false));
             failing_allocator_heal(memory);
             must_run(schedule, NULL);
-            cr_assert_eq(quern_schedule_drop_count(schedule), 2u);
+            cr_assert_eq(quern_schedule_dropped_command_count(schedule), 2u);
             assert_drop(0, QUERN_DROP_DEAD, 2, stale);
             assert_drop(1, QUERN_DROP_DESTROYED, 3, other);
             kept_count++;
@@ -821,7 +822,8 @@ Test(accumulate, a_sync_point_without_memory_is_made_up_for_by_the_next_frame, .
         const uint64_t waiting = quern_schedule_kept_command_count(schedule);
         if (result != QUERN_OK && waiting >= MANY) {
             cr_assert_eq(quern_world_hash(world), before, "call %llu", (unsigned long long)call);
-            must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "hit"), false));
+            must(quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "hit"),
+                                                   false));
             failing_allocator_heal(memory);
             must_run(schedule, NULL);
             cr_assert_eq(quern_world_hash(world), expected, "call %llu", (unsigned long long)call);

@@ -56,22 +56,22 @@ static void write_strangers(const flow_subject *subject, random_source *random)
     quern_query_destroy(query);
 }
 
-static quern_memory save(const flow_subject *subject)
+static quern_byte_buffer save(const flow_subject *subject)
 {
-    quern_memory memory = {0};
-    must(quern_world_save(subject->world, quern_sink_memory(&memory), NULL));
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(subject->world, quern_sink_bytes(&memory), NULL));
     return memory;
 }
 
 /* A subject without entities gets those of the archive. */
-static void open_from(flow_subject *subject, const quern_memory *memory, uint64_t frame, uint64_t hash)
+static void open_from(flow_subject *subject, const quern_byte_buffer *memory, uint64_t frame, uint64_t hash)
 {
     const uint32_t entity_count = plan.entity_count;
     quern_load_report report;
     plan.entity_count = 0;
     flow_subject_open(subject, &plan, NULL);
     plan.entity_count = entity_count;
-    must(quern_world_load(subject->world, quern_source_memory(memory->bytes, memory->size_bytes), NULL,
+    must(quern_world_load(subject->world, quern_source_bytes(memory->bytes, memory->size_bytes), NULL,
                           &report));
     cr_assert(report.keeps_handles);
     cr_assert_eq(quern_world_hash(subject->world), hash, "seed %llu", (unsigned long long)plan.seed);
@@ -104,14 +104,14 @@ Test(archived, a_world_that_was_loaded_plays_the_frames_of_the_one_that_was_save
         random_source random = {seed};
         flow_subject_open(&subject, &plan, NULL);
         turn_over_archetypes(&subject, &random);
-        quern_memory memory = save(&subject);
+        quern_byte_buffer memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);
         play(&subject, 0, true);
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
             open_from(&loaded, &memory, 0, hash);
             play(&loaded, pool_threads[i], false);
         }
-        quern_memory_release(&memory);
+        quern_byte_buffer_release(&memory);
     }
 }
 
@@ -130,13 +130,13 @@ Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeou
         }
         write_strangers(&subject, &random);
         must(quern_world_flush(subject.world)); /* what exclusive systems have recorded on the world */
-        quern_memory memory = save(&subject);
+        quern_byte_buffer memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);
         flow_subject_close(&subject);
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
             open_from(&loaded, &memory, FRAME_COUNT, hash);
             play(&loaded, pool_threads[i], i == 0);
         }
-        quern_memory_release(&memory);
+        quern_byte_buffer_release(&memory);
     }
 }

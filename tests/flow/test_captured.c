@@ -114,7 +114,7 @@ typedef struct links {
     uint32_t count;
 } links;
 
-static links links_of(const quern_capture *capture)
+static links links_of(const quern_frame_capture *capture)
 {
     links found = {.count = 0};
     for (uint32_t i = 0; i < capture->tasks.count; i++) {
@@ -127,7 +127,7 @@ static links links_of(const quern_capture *capture)
     return found;
 }
 
-static uint64_t sum_of_links_ns(const quern_capture *capture)
+static uint64_t sum_of_links_ns(const quern_frame_capture *capture)
 {
     uint64_t sum_ns = 0;
     for (uint32_t i = 0; i < capture->tasks.count; i++) {
@@ -156,10 +156,10 @@ typedef struct history {
     links parts[FRAMES];
 } history;
 
-static quern_capture *open_capture(const quern_allocator *allocator)
+static quern_frame_capture *open_capture(const quern_allocator *allocator)
 {
-    quern_capture *capture;
-    must(quern_capture_create(allocator, &capture));
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(allocator, &capture));
     return capture;
 }
 
@@ -167,7 +167,7 @@ static history play_captured(uint32_t thread_count)
 {
     history played = {.hashes = {0}};
     quern_jobs *jobs = setup_jobs(thread_count);
-    quern_capture *capture = open_capture(NULL);
+    quern_frame_capture *capture = open_capture(NULL);
     start_again();
     for (uint32_t frame = 0; frame < FRAMES; frame++) {
         must(quern_schedule_run_captured(schedule, jobs, 0, capture));
@@ -178,7 +178,7 @@ static history play_captured(uint32_t thread_count)
         if (thread_count < 2) cr_assert_leq(sum_of_links_ns(capture), capture->segments_ns);
         cr_assert_leq(capture->segments_ns, capture->frame_ns);
     }
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     quern_jobs_destroy(jobs);
     return played;
 }
@@ -214,7 +214,7 @@ Test(captured, frames_come_to_the_same_as_others)
 
 Test(captured, few_commands_are_one_part_of_the_caller)
 {
-    quern_capture *capture = open_capture(NULL);
+    quern_frame_capture *capture = open_capture(NULL);
     schedule->playback.parallel_command_count = UINT64_MAX;
     for (uint32_t thread_count = 0; thread_count <= 2; thread_count++) {
         quern_jobs *jobs = setup_jobs(thread_count);
@@ -224,13 +224,13 @@ Test(captured, few_commands_are_one_part_of_the_caller)
         cr_assert(found.is_gap[0] && found.part_counts[0] == 1);
         quern_jobs_destroy(jobs);
     }
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* Parts are for captures: a profile alone leaves the frame as it is. */
 Test(captured, stages_of_the_profile_add_up_to_the_sync_point)
 {
-    quern_capture *capture = open_capture(NULL);
+    quern_frame_capture *capture = open_capture(NULL);
     must(quern_schedule_set_profiling(schedule, true));
     must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     const quern_frame_profile frame = profile_of_frame(schedule);
@@ -238,18 +238,18 @@ Test(captured, stages_of_the_profile_add_up_to_the_sync_point)
     cr_assert(stages_ns > 0 && stages_ns <= frame.sync_ns);
     cr_assert_leq(sum_of_links_ns(capture), frame.sync_ns);
     cr_assert_eq(frame.workers.sync_ns, frame.sync_ns, "one worker leads, and nobody helps");
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* -------------------------------------------------------------------------------------------- memory */
 
 static failing_allocator *memory;
 
-static void assert_nothing_captured(const quern_capture *capture)
+static void assert_nothing_captured(const quern_frame_capture *capture)
 {
     quern_forecast forecast;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_capture_forecast(capture, NULL, 2, &forecast));
+                   quern_frame_capture_forecast(capture, NULL, 2, &forecast));
 }
 
 static void refuse_next(uint64_t call)
@@ -263,7 +263,7 @@ static bool capture_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t
 {
     memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
-    quern_capture *capture = open_capture(&allocator);
+    quern_frame_capture *capture = open_capture(&allocator);
     start_again();
     refuse_next(call);
     const refusal before = refusal_begin(NULL);
@@ -278,7 +278,7 @@ static bool capture_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t
     cr_assert_eq(quern_world_hash(world), hashes[1]);
     const links found = links_of(capture);
     assert_alternating(&found);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     failing_allocator_close(memory);
     return reached;
 }
@@ -319,8 +319,8 @@ static void *stay_inside(void *argument)
 /* As quern_schedule_run refuses it, but by its own name. */
 Test(captured, misuse_of_a_captured_run_names_it)
 {
-    quern_capture *capture;
-    must(quern_capture_create(NULL, &capture));
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(NULL, &capture));
     quern_jobs *jobs = busy_jobs = setup_jobs(2);
     pthread_t thread;
     pthread_barrier_init(&has_entered, NULL, 2);
@@ -341,7 +341,7 @@ Test(captured, misuse_of_a_captured_run_names_it)
     pthread_barrier_destroy(&has_entered);
     pthread_barrier_destroy(&may_leave);
     quern_jobs_destroy(jobs);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 static uint32_t refused_count;
@@ -349,14 +349,14 @@ static uint32_t refused_count;
 static void capture_within(quern_context *context, const quern_view *view)
 {
     (void)view;
-    quern_capture *capture;
-    must(quern_capture_create(NULL, &capture));
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(NULL, &capture));
     const quern_result result =
         quern_schedule_run_captured(quern_context_user_data(context), NULL, 0, capture);
     cr_assert_eq(result, QUERN_ERROR_WORLD_LOCKED);
     assert_message_has("quern_schedule_run_captured: ");
     refused_count++;
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* While the world is locked, of whatever schedule; and in an exclusive system, which may change the world,
@@ -379,7 +379,7 @@ Test(captured, misuse_within_a_frame_names_it)
     quern_schedule_destroy(outer);
 }
 
-static quern_capture *outer_capture;
+static quern_frame_capture *outer_capture;
 
 static void capture_again(quern_context *context)
 {
@@ -389,8 +389,8 @@ static void capture_again(quern_context *context)
                    quern_schedule_run_captured(inner, quern_context_jobs(context), 0, outer_capture));
     assert_message_has("quern_schedule_run_captured: a running frame uses the capture");
     capture_reports(&reports);
-    quern_capture_destroy(outer_capture);
-    assert_message_has("quern_capture_destroy: ");
+    quern_frame_capture_destroy(outer_capture);
+    assert_message_has("quern_frame_capture_destroy: ");
     refused_count++;
 }
 
@@ -403,15 +403,15 @@ Test(captured, a_capture_is_of_one_frame_at_a_time)
                                             .user_data = schedule,
                                             .flags = QUERN_SYSTEM_EXCLUSIVE});
     setup_writer(outer, "writes", number);
-    must(quern_capture_create(NULL, &outer_capture));
+    must(quern_frame_capture_create(NULL, &outer_capture));
     refused_count = 0;
     for (int i = 0; i < 2; i++) {
         quern_forecast forecast;
         must(quern_schedule_run_captured(outer, NULL, 0, outer_capture));
-        must(quern_capture_forecast(outer_capture, NULL, 2, &forecast));
+        must(quern_frame_capture_forecast(outer_capture, NULL, 2, &forecast));
     }
     cr_assert_eq(refused_count, 2);
-    quern_capture_destroy(outer_capture);
+    quern_frame_capture_destroy(outer_capture);
     quern_schedule_destroy(outer);
 }
 
@@ -419,18 +419,19 @@ Test(captured, creating_and_forecasting_fail_without_a_trace)
 {
     memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
-    quern_capture *capture = NULL;
+    quern_frame_capture *capture = NULL;
     quern_forecast forecast = {.thread_count = 77};
     refuse_next(1);
-    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_capture_create(&allocator, &capture));
+    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_frame_capture_create(&allocator, &capture));
     cr_assert_null(capture);
-    must(quern_capture_create(&allocator, &capture));
+    must(quern_frame_capture_create(&allocator, &capture));
     must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     refuse_next(1);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_capture_forecast(capture, NULL, 2, &forecast));
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
+                   quern_frame_capture_forecast(capture, NULL, 2, &forecast));
     cr_assert_eq(forecast.thread_count, 77);
-    must(quern_capture_forecast(capture, NULL, 2, &forecast));
-    quern_capture_destroy(capture);
+    must(quern_frame_capture_forecast(capture, NULL, 2, &forecast));
+    quern_frame_capture_destroy(capture);
     failing_allocator_close(memory);
 }
 
@@ -444,9 +445,9 @@ Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
     quern_forecast_costs costs = {.steal_ns = 77};
     const uint64_t held_bytes = failing_allocator_outstanding_bytes(memory);
     refuse_next(1);
-    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_forecast_costs_measure(jobs, &costs));
+    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_forecast_measure_costs(jobs, &costs));
     cr_assert_eq(costs.steal_ns, 77);
-    must(quern_forecast_costs_measure(jobs, &costs));
+    must(quern_forecast_measure_costs(jobs, &costs));
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), held_bytes);
     quern_jobs_destroy(jobs);
     failing_allocator_destroy(memory);

@@ -151,7 +151,7 @@ typedef struct outcome {
 static outcome play(uint32_t thread_count, bool fuse, bool watches_every_frame)
 {
     open_world();
-    quern_schedule_def def = {.phases = {"first", "second"}, .no_fuse = !fuse};
+    quern_schedule_def def = {.phases = {"first", "second"}, .disable_fusing = !fuse};
     quern_schedule *schedule;
     must(quern_schedule_create(world, &def, &schedule));
     add_systems(schedule, watches_every_frame);

@@ -35,10 +35,10 @@ typedef struct outcome {
 /* All of the report of dropped commands but where names lie. */
 static uint64_t hash_drops(const quern_schedule *schedule)
 {
-    uint64_t hash = quern_schedule_drop_count(schedule);
-    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
-        quern_drop dropped;
-        cr_assert_eq(quern_schedule_get_drop(schedule, i, &dropped), QUERN_OK);
+    uint64_t hash = quern_schedule_dropped_command_count(schedule);
+    for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
+        quern_dropped_command dropped;
+        cr_assert_eq(quern_schedule_get_dropped_command(schedule, i, &dropped), QUERN_OK);
         hash = flow_mix(hash ^ dropped.system.bits);
         hash = flow_mix(hash ^ dropped.reason);
         hash = flow_mix(hash ^ dropped.count);
@@ -86,7 +86,7 @@ static void note_turnovers(void)
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
     quern_schedule_def def = {
-        .no_fuse = !fuse, .shuffle_seed = shuffle_seed, .prefetch = QUERN_PREFETCH_CHUNKS};
+        .disable_fusing = !fuse, .shuffle_seed = shuffle_seed, .prefetch = QUERN_PREFETCH_CHUNKS};
     return def;
 }
 
@@ -135,7 +135,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
         outcome actual = outcome_of(&subject);
         cr_assert(same_outcome(&actual, &expected[frame]),
                   "seed %llu, frame %u, %u threads, %s, shuffled with %llu", (unsigned long long)plan.seed,
-                  frame, thread_count, schedule_def.no_fuse ? "not fused" : "fused",
+                  frame, thread_count, schedule_def.disable_fusing ? "not fused" : "fused",
                   (unsigned long long)schedule_def.shuffle_seed);
     }
     note_turnovers();
@@ -298,13 +298,13 @@ Test(determinism, random_plans_fuse_many_systems)
 
 static bool writes(const flow_system *system, uint32_t type)
 {
-    return system->terms[type].used && system->terms[type].access == QUERN_WRITE;
+    return system->terms[type].used && system->terms[type].access == QUERN_ACCESS_WRITE;
 }
 
 static bool touches(const flow_system *system, uint32_t type)
 {
     return system->terms[type].used &&
-           (system->terms[type].access != QUERN_NO_ACCESS || system->terms[type].changed);
+           (system->terms[type].access != QUERN_ACCESS_NONE || system->terms[type].changed);
 }
 
 /* Whether a system goes over chunks in parallel. */
@@ -312,7 +312,7 @@ static bool is_parallel(const flow_system *system)
 {
     bool writes_alone = false;
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
-        writes_alone |= system->resources[i] == QUERN_WRITE;
+        writes_alone |= system->resources[i] == QUERN_ACCESS_WRITE;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
         writes_alone |= system->lookups[type].writes;
     return system->flags == 0 && flow_system_has_terms(system) && !writes_alone;
@@ -321,8 +321,9 @@ static bool is_parallel(const flow_system *system)
 static bool share_resource(const flow_system *a, const flow_system *b)
 {
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
-        bool both = a->resources[i] != QUERN_NO_ACCESS && b->resources[i] != QUERN_NO_ACCESS;
-        if (both && (a->resources[i] != QUERN_READ || b->resources[i] != QUERN_READ)) return true;
+        bool both = a->resources[i] != QUERN_ACCESS_NONE && b->resources[i] != QUERN_ACCESS_NONE;
+        if (both && (a->resources[i] != QUERN_ACCESS_READ || b->resources[i] != QUERN_ACCESS_READ))
+            return true;
     }
     return false;
 }

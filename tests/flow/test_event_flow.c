@@ -387,8 +387,8 @@ static void play(const program *of, const model *expected, quern_jobs *jobs, uin
         }
         for (uint32_t s = 0; s < SCHEDULES; s++) {
             for (uint32_t i = 0; i < SYSTEMS; i++)
-                must(quern_schedule_set_enabled(schedules[s], systems[s][i],
-                                                (of->actors[s][i].disabled_frames >> frame & 1) == 0));
+                must(quern_schedule_set_system_enabled(
+                    schedules[s], systems[s][i], (of->actors[s][i].disabled_frames >> frame & 1) == 0));
             must(quern_schedule_run(schedules[s], jobs, 1));
         }
         quern_event_block block;

@@ -50,7 +50,7 @@ static void close_crowd(void)
 TestSuite(frame, .init = open_crowd, .fini = close_crowd);
 
 /* Most systems here walk over the crowd and count visits. */
-static quern_system_def crowd_def(const char *name, quern_kernel *run)
+static quern_system_def crowd_def(const char *name, quern_view_callback *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_write(visits);
@@ -328,7 +328,7 @@ Test(frame, a_serial_system_runs_one_view_after_another_in_order)
 Test(frame, writing_a_resource_makes_a_system_serial)
 {
     quern_system_def def = crowd_def("writer", run_one_at_a_time);
-    write_score(&def, QUERN_WRITE);
+    write_score(&def, QUERN_ACCESS_WRITE);
     assert_serial(&def);
 }
 
@@ -352,7 +352,7 @@ static void add_to_score(quern_context *context, const quern_view *view)
 Test(frame, views_may_write_a_concurrent_resource_at_the_same_time)
 {
     quern_system_def def = crowd_def("adder", add_to_score);
-    write_score(&def, QUERN_WRITE_CONCURRENT);
+    write_score(&def, QUERN_ACCESS_WRITE_CONCURRENT);
     quern_schedule *schedule = schedule_of(&def, NULL);
     cr_assert_null(strstr(described(schedule), "serial"));
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
@@ -449,7 +449,7 @@ static void run_again(quern_context *context)
     assert_refused(world, code, quern_schedule_run(running, NULL, 0));
     assert_refused(world, code, quern_schedule_run(running, jobs, 0));
     assert_refused(world, code, quern_schedule_add_system(running, &def, NULL));
-    assert_refused(world, code, quern_schedule_set_enabled(running, (quern_system){1}, false));
+    assert_refused(world, code, quern_schedule_set_system_enabled(running, (quern_system){1}, false));
     assert_refused(world, code, quern_schedule_compile(running));
     assert_message_has("quern_schedule_compile: ");
     assert_refused(world, code,
@@ -684,7 +684,7 @@ static void *release_outside(void *argument)
     struct timespec pause = {.tv_nsec = 1000000};
     for (uint32_t i = 0; i < 300 && (others_count < OTHERS || waiting_count < WAITERS); i++)
         nanosleep(&pause, NULL);
-    cr_assert_eq(quern_jobs_release(jobs, &outside), QUERN_OK);
+    cr_assert_eq(quern_counter_release(jobs, &outside), QUERN_OK);
     return NULL;
 }
 

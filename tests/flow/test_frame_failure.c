@@ -40,7 +40,7 @@ static quern_resource sum;
 static tracked_counts counts;
 static cut here;
 static bool plays_back_in_parallel;
-static quern_capture *capture;        /* of each frame; NULL: frames are not captured */
+static quern_frame_capture *capture;  /* of each frame; NULL: frames are not captured */
 static _Atomic uint32_t phases_begun; /* in this frame */
 static _Atomic uint32_t refused_count;
 
@@ -137,7 +137,7 @@ static quern_result add_main_system(uint32_t phase)
     def.begin = begin;
     def.end = end;
     def.terms[0] = quern_term_write(types[0]);
-    def.resources[0] = (quern_resource_access){sum, QUERN_WRITE_CONCURRENT};
+    def.resources[0] = (quern_resource_access){sum, QUERN_ACCESS_WRITE_CONCURRENT};
     def.partial_bytes = 8;
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
@@ -179,7 +179,7 @@ static quern_result add_gated_system(uint32_t phase)
     def.condition = is_wanted;
     def.end = end_sometimes;
     def.terms[0] = quern_term_write(types[0]);
-    def.terms[1] = quern_term_optional(types[4], QUERN_WRITE);
+    def.terms[1] = quern_term_optional(types[4], QUERN_ACCESS_WRITE);
     def.partial_bytes = 100;
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
@@ -202,7 +202,7 @@ static quern_result add_looker(uint32_t phase)
     quern_system_def def = system_def(names[phase], run_looker);
     def.phase = phase;
     def.terms[0] = quern_term_changed(quern_term_read(types[0]));
-    def.terms[1] = quern_term_optional(types[5], QUERN_WRITE);
+    def.terms[1] = quern_term_optional(types[5], QUERN_ACCESS_WRITE);
     def.lookups[0].component = types[4];
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
@@ -405,12 +405,12 @@ Test(frame_failure, each_refused_allocation_ends_the_captured_frame_as_documente
     runs_on_one_thread();
     find_expectations();
     plays_back_in_parallel = true;
-    must(quern_capture_create(NULL, &capture));
+    must(quern_frame_capture_create(NULL, &capture));
     uint64_t call = 1;
     while (play_with_failure(call, NULL))
         call++;
     cr_assert_gt(call, 50u);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     capture = NULL;
 }
 
@@ -468,7 +468,7 @@ static void lose_in_one_frame(const char *what)
     cr_assert_not_null(strstr(quern_error_message(), what), "%s", quern_error_message());
     cr_assert_not_null(strstr(quern_error_message(), "frame 0"), "%s", quern_error_message());
     failing_allocator_heal(memory);
-    must(quern_schedule_set_enabled(schedule, loser, false));
+    must(quern_schedule_set_system_enabled(schedule, loser, false));
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_world(world).entity_count, count + recorded_count);
     close_program();

@@ -179,7 +179,7 @@ Test(fused, a_system_alone_with_a_table_fetches_heads_only)
     cr_assert_gt(shared->reach_bytes, 8 * shared->archetype->row_capacity);
     cr_assert_lt(alone->reach_bytes, 8 * alone->archetype->row_capacity);
     cr_assert_eq(alone->share_bytes, alone->reach_bytes);
-    must(quern_schedule_set_enabled(schedule, few, false));
+    must(quern_schedule_set_system_enabled(schedule, few, false));
     run_frames(1);
     cr_assert_lt(shared->reach_bytes, 8 * shared->archetype->row_capacity, "the other is disabled");
     close_crowd();
@@ -263,7 +263,7 @@ static void expect_frame_before(quern_context *context, const quern_view *view)
     expect(value != NULL && *value == (frame == 0 ? CROWD / 2 : 1000 + frame - 1));
 }
 
-static void add_looker(const char *name, quern_kernel *run)
+static void add_looker(const char *name, quern_view_callback *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_read(copy);

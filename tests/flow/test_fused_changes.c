@@ -125,7 +125,8 @@ static void play_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_p
     quern_system toucher = add_touch(), behind = add_eye("behind", BEHIND);
     add_eye("sometimes", SOMETIMES);
     must(quern_schedule_compile(schedule));
-    cr_assert_eq(quern_schedule_are_fused(schedule, toucher, behind), !schedule_style(style).no_fuse);
+    cr_assert_eq(quern_schedule_are_fused(schedule, toucher, behind),
+                 !schedule_style(style).disable_fusing);
     run_filtered((bool[EYES]){true, true, true, false}, toucher, runs_per_frame);
     open_filtered(style, thread_count, runs_per_frame);
     toucher = add_touch();
@@ -180,7 +181,7 @@ static void make_creator(void)
     setup_system(schedule, &def);
 }
 
-static quern_system make_late(const char *name, quern_kernel *run, quern_term a, quern_term b,
+static quern_system make_late(const char *name, quern_view_callback *run, quern_term a, quern_term b,
                               bool looks_up)
 {
     quern_system_def def = system_def(name, run);
@@ -210,7 +211,7 @@ static void play_split(uint32_t thread_count, uint32_t style)
     quern_system looker =
         make_late("looker", expect_frame_if_tagged, quern_term_read(copy), quern_term_without(tag), true);
     run_frames(1);
-    cr_assert_eq(quern_schedule_are_fused(schedule, writer, looker), !schedule_style(style).no_fuse);
+    cr_assert_eq(quern_schedule_are_fused(schedule, writer, looker), !schedule_style(style).disable_fusing);
     /* Slots are given out in order, so the last of those created has this handle. */
     quern_entity probe = setup_entity(world);
     one.bits = probe.bits + CROWD;
@@ -292,7 +293,7 @@ static void play_with_removals(uint64_t seed, uint32_t style, uint32_t thread_co
     quern_term number_with_kind[] = {quern_term_write(number), quern_term_with(kinds[0])};
     add("less again", decrement_copy, number_with_kind, 2);
     add("compare", expect_equal_numbers, read, 2);
-    add_user("count", add_rows, QUERN_WRITE_CONCURRENT);
+    add_user("count", add_rows, QUERN_ACCESS_WRITE_CONCURRENT);
     quern_query *all = setup_query(world, read, 2);
     uint64_t expected_score = 0;
     for (uint32_t frame = 0; frame < 20; frame++) {

@@ -62,7 +62,7 @@ static quern_system_def first_def(void)
     return def;
 }
 
-static quern_system_def second_def(quern_component component, quern_kernel *run)
+static quern_system_def second_def(quern_component component, quern_view_callback *run)
 {
     static quern_term term;
     term = quern_term_write(component);
@@ -166,9 +166,9 @@ static void expect_sum_before(quern_context *context, const quern_view *view)
 
 static void make_concurrent_users(void)
 {
-    add_user("before", expect_sum_before, QUERN_READ);
-    add_user("adder", add_rows, QUERN_WRITE_CONCURRENT);
-    add_user("behind", expect_sum, QUERN_READ);
+    add_user("before", expect_sum_before, QUERN_ACCESS_READ);
+    add_user("adder", add_rows, QUERN_ACCESS_WRITE_CONCURRENT);
+    add_user("behind", expect_sum, QUERN_ACCESS_READ);
 }
 
 static void add_rows_alone(quern_context *context, const quern_view *view)
@@ -179,9 +179,9 @@ static void add_rows_alone(quern_context *context, const quern_view *view)
 
 static void make_single_users(void)
 {
-    add_user("before", expect_sum_before, QUERN_READ);
-    add_user("adder", add_rows_alone, QUERN_WRITE);
-    add_user("behind", expect_sum, QUERN_READ);
+    add_user("before", expect_sum_before, QUERN_ACCESS_READ);
+    add_user("adder", add_rows_alone, QUERN_ACCESS_WRITE);
+    add_user("behind", expect_sum, QUERN_ACCESS_READ);
 }
 
 Test(fused_order, readers_of_a_resource_see_all_or_nothing_of_a_concurrent_writer, .timeout = 120)
@@ -307,7 +307,7 @@ static void play_watchers(frame_setting setting)
     schedule = setup_schedule_as(world, schedule_style(setting.style), 1);
     make_watchers();
     for (uint32_t disabled = 0; disabled <= WATCHERS; disabled++) {
-        if (disabled > 0) must(quern_schedule_set_enabled(schedule, watchers[disabled - 1], false));
+        if (disabled > 0) must(quern_schedule_set_system_enabled(schedule, watchers[disabled - 1], false));
         memset((void *)first_numbers, 0, sizeof first_numbers);
         run_frames(1);
         for (uint32_t i = disabled; i < WATCHERS; i++)

@@ -122,7 +122,7 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
             expect(frame, "saved");
         }
         uint64_t oldest, newest;
-        cr_assert(quern_history_frames(history, &oldest, &newest));
+        cr_assert(quern_history_get_frames(history, &oldest, &newest));
         bool must_go_back = false;
         while (must_go_back || random_below(&random, 4) == 0) {
             if (!must_go_back && random_below(&random, 2) == 0) run_failing_frame(jobs, &random);

@@ -116,7 +116,7 @@ static quern_system_def follower(const char *name)
 {
     quern_system_def def = system_def(name, follow);
     def.terms[0] = quern_term_write(number);
-    def.terms[1] = quern_term_optional(quern_relation_component(parent), QUERN_READ);
+    def.terms[1] = quern_term_optional(quern_relation_component(parent), QUERN_ACCESS_READ);
     def.levels = parent;
     return def;
 }
@@ -745,9 +745,9 @@ Test(levels, conditions_and_disabling_hold_for_every_level)
     must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_eq(stats.entity_count, 60u);
     cr_assert_eq(stats.view_count, 60u);
-    must(quern_schedule_set_enabled(schedule, system, false));
+    must(quern_schedule_set_system_enabled(schedule, system, false));
     cr_assert_eq(rows_of_frame(), 0u);
-    must(quern_schedule_set_enabled(schedule, system, true));
+    must(quern_schedule_set_system_enabled(schedule, system, true));
     cr_assert_eq(rows_of_frame(), 60u);
     close_world();
 }
@@ -856,16 +856,16 @@ Test(levels, frames_that_are_captured_profiled_and_timed_are_the_same_and_told_a
         schedule = setup_schedule_as(world, def, 1);
         jobs = setup_jobs(pool_threads[i]);
         make_company();
-        quern_capture *capture;
-        must(quern_capture_create(NULL, &capture));
+        quern_frame_capture *capture;
+        must(quern_frame_capture_create(NULL, &capture));
         clear(board);
         must(quern_schedule_run_captured(schedule, jobs, 0.25, capture));
         check_nodes();
         quern_forecast forecast;
-        must(quern_capture_forecast(capture, NULL, 4, &forecast));
+        must(quern_frame_capture_forecast(capture, NULL, 4, &forecast));
         cr_assert_gt(forecast.frame_ns, 0);
         cr_assert_geq(forecast.frame_ns, forecast.critical_path_ns);
-        quern_capture_destroy(capture);
+        quern_frame_capture_destroy(capture);
         quern_system_stats stats;
         must(quern_schedule_get_system_stats(schedule, quern_schedule_system_at(schedule, 1), &stats));
         cr_assert_eq(stats.entity_count, node_count);

@@ -162,7 +162,7 @@ Test(interval, frames_without_time_do_not_count)
 Test(interval, each_system_has_its_own)
 {
     quern_system_def def = letter_def("a");
-    def.resources[0] = (quern_resource_access){score, QUERN_WRITE}; /* for the order of the log */
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE}; /* for the order of the log */
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++) {
         def.name = names[i];
@@ -249,7 +249,7 @@ Test(condition, a_system_runs_when_it_says_so_and_it_is_asked_once_before_begin)
             cr_assert_eq(stats.view_count, answer ? 1u : 0u);
             cr_assert_eq(stats.entity_count, answer && has_terms ? 100u : 0u);
         }
-        must(quern_schedule_set_enabled(schedule, system, false));
+        must(quern_schedule_set_system_enabled(schedule, system, false));
         cr_assert_str_eq(logged(0.25), "", "a disabled system is not asked");
     }
 }
@@ -284,7 +284,7 @@ static void setup_adder(const char *name)
 {
     quern_system_def def = system_def(name, NULL);
     def.begin = add_one;
-    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
     setup_system(schedule, &def);
 }
 
@@ -292,7 +292,7 @@ Test(condition, it_sees_the_world_at_the_systems_place)
 {
     quern_system_def def = letter_def("e");
     def.condition = is_score_even;
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
     setup_adder("first");
     setup_system(schedule, &def);
     setup_adder("second");
@@ -757,7 +757,7 @@ static void play_paced_frame(paced_phase phases[3])
     prepare_paces();
     for (uint32_t i = 0; i < PACED; i++) {
         enabled[i] = !random_chance(&pace_random, paces[i].disabled_percent);
-        must(quern_schedule_set_enabled(schedule, paces[i].system, enabled[i]));
+        must(quern_schedule_set_system_enabled(schedule, paces[i].system, enabled[i]));
     }
     if (random_chance(&pace_random, 5)) {
         const uint32_t which = random_below(&pace_random, 3);

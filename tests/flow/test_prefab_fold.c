@@ -84,8 +84,8 @@ static uint64_t number_of(const scene *in, quern_entity entity)
 static void expect_tower(const scene *in, quern_entity root, uint64_t number)
 {
     cr_assert_eq(number_of(in, root), number);
-    cr_assert_eq(quern_entity_child_count(in->world, root, in->parent), 2u);
-    const quern_entity part = quern_entity_first_child(in->world, root, in->parent);
+    cr_assert_eq(quern_entity_source_count(in->world, root, in->parent), 2u);
+    const quern_entity part = quern_entity_first_source(in->world, root, in->parent);
     const quern_entity lamp = quern_entity_find_child(in->world, root, "lamp");
     cr_assert_eq(number_of(in, part), 2u);
     const knows *known = quern_entity_get(in->world, part, in->knows);
@@ -194,7 +194,7 @@ Test(prefab_fold, it_does_not_show_which_were_named)
         cr_assert_eq(stats_of_world(it.world).entity_count, FREE_SLOTS + 8u * 3u + 2u);
         for (uint32_t i = 0, tower = 0; i < count; i++) {
             if (number_of(&it, roots[i]) == 9) continue;
-            const quern_entity part = quern_entity_first_child(it.world, roots[i], it.parent);
+            const quern_entity part = quern_entity_first_source(it.world, roots[i], it.parent);
             const uint64_t number = tower % 3 == 0 ? 0 : 50 + tower;
             cr_assert_eq(number_of(&it, roots[i]), number != 0 && tower % 2 == 0 ? number : 1u);
             cr_assert_eq(number_of(&it, part), number != 0 && tower % 2 == 1 ? number : 2u);

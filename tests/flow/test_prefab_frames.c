@@ -97,8 +97,8 @@ static void expect_same(quern_entity a, quern_entity b)
 static void expect_tower(const scene *in, quern_entity root, uint64_t number)
 {
     quern_entity children[3];
-    cr_assert_eq(quern_entity_get_children(in->world, root, in->parent, children, 3), 2u);
-    const quern_entity muzzle = quern_entity_first_child(in->world, children[0], in->parent);
+    cr_assert_eq(quern_entity_list_sources(in->world, root, in->parent, children, 3), 2u);
+    const quern_entity muzzle = quern_entity_first_source(in->world, children[0], in->parent);
     const quern_entity members[] = {root, children[0], children[1], muzzle};
     for (uint32_t i = 0; i < MEMBERS; i++)
         cr_assert_eq(*(const uint64_t *)quern_entity_get(in->world, members[i], in->number),
@@ -164,12 +164,12 @@ Test(prefab_frames, later_commands_reach_root_and_members)
     const quern_entity root = only_root(&it);
     expect_tower(&it, root, 77);
     cr_assert_eq(stats_of_world(it.world).entity_count, 4u + 2u + 4u + 4u);
-    const quern_entity gun = quern_entity_first_child(it.world, root, it.parent);
-    const quern_entity below = quern_entity_first_child(it.world, gun, it.parent);
+    const quern_entity gun = quern_entity_first_source(it.world, root, it.parent);
+    const quern_entity below = quern_entity_first_source(it.world, gun, it.parent);
     cr_assert(quern_entity_has(it.world, below, it.marked));
-    const quern_entity third = quern_entity_first_child(it.world, below, it.parent);
+    const quern_entity third = quern_entity_first_source(it.world, below, it.parent);
     cr_assert_eq(*(const uint64_t *)quern_entity_get(it.world, third, it.number), 77u);
-    cr_assert_eq(quern_entity_child_count(it.world, third, it.parent), 3u, "its own two, and one spawned");
+    cr_assert_eq(quern_entity_source_count(it.world, third, it.parent), 3u, "its own two, and one spawned");
     close_scene(&it);
 }
 
@@ -338,7 +338,7 @@ static uint64_t content_of(const scene *in)
                  above = quern_entity_target(in->world, above, in->parent))
                 hash = mix(hash, number_at(in, above));
             hash = mix(hash, number_at(in, quern_entity_target(in->world, entity, in->likes)));
-            hash = mix(hash, quern_entity_child_count(in->world, entity, in->parent));
+            hash = mix(hash, quern_entity_source_count(in->world, entity, in->parent));
             hash = mix(hash, quern_entity_has(in->world, entity, in->marked));
             sum += hash;
         }

@@ -425,7 +425,7 @@ static void expect_thing(int slot)
     const char *name = quern_entity_name(it.world, entity);
     cr_assert_eq(name != NULL ? name[0] : '\0', thing->name, "slot %d", slot);
     int child = MODEL_NONE;
-    for (quern_entity real = quern_entity_first_child(it.world, entity, it.relations[MODEL_PARENT]);
+    for (quern_entity real = quern_entity_first_source(it.world, entity, it.relations[MODEL_PARENT]);
          !quern_entity_is_null(real);
          real = quern_entity_next_sibling(it.world, real, it.relations[MODEL_PARENT])) {
         child = prefab_model_next_child(&model, slot, child);

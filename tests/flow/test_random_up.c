@@ -32,7 +32,7 @@ enum {
 
 typedef struct random_up {
     uint32_t type, relation;
-    quern_reach reach;
+    quern_term_path reach;
     bool is_optional;
 } random_up;
 
@@ -79,7 +79,7 @@ static void choose_up(random_system *system, random_source *random)
     random_up *up = &system->ups[system->up_count];
     *up = (random_up){.type = random_below(random, TYPES),
                       .relation = random_below(random, RELATIONS),
-                      .reach = random_chance(random, 60) ? QUERN_REACH_UP : QUERN_REACH_NEAREST,
+                      .reach = random_chance(random, 60) ? QUERN_PATH_TARGET : QUERN_PATH_NEAREST,
                       .is_optional = random_chance(random, 40)};
     if (system->goes_by_level) up->relation = 0;
     if (up->type == system->written && !system->goes_by_level) return;
@@ -228,7 +228,7 @@ static void open_program(quern_schedule_def style)
     schedule = setup_schedule_as(world, style, 1);
     for (uint32_t i = 0; i < SYSTEMS; i++) {
         quern_system_def def = system_def(systems[i].name, run);
-        list_terms(&systems[i], QUERN_WRITE, def.terms);
+        list_terms(&systems[i], QUERN_ACCESS_WRITE, def.terms);
         def.user_data = &systems[i];
         if (systems[i].goes_by_level) def.levels = relations[0];
         setup_system(schedule, &def);
@@ -292,7 +292,8 @@ static void read_world(void)
 static const uint64_t *naive_up(const naive_row *row, const random_up *up)
 {
     const naive_row *at = row_of(row->targets[up->relation]);
-    if (up->reach == QUERN_REACH_UP) return at != NULL && at->has[up->type] ? &at->values[up->type] : NULL;
+    if (up->reach == QUERN_PATH_TARGET)
+        return at != NULL && at->has[up->type] ? &at->values[up->type] : NULL;
     for (uint32_t steps = 0; at != NULL && steps < SLOTS; steps++) {
         if (at->has[up->type]) return &at->values[up->type];
         at = row_of(at->targets[up->relation]);
@@ -344,7 +345,7 @@ static void compare_values(uint64_t frame)
 static void compare_loop(const random_system *system)
 {
     quern_term terms[2 + MAX_UPS] = {{.changed = false}};
-    list_terms(system, QUERN_READ, terms);
+    list_terms(system, QUERN_ACCESS_READ, terms);
     quern_query *query = setup_query(world, terms, 1 + system->up_count + (system->barred < TYPES));
     uint32_t seen_count = 0, expected_count = 0;
     quern_query_iterator it = quern_query_iterate(query);

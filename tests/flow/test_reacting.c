@@ -29,7 +29,7 @@ enum {
     START = 300,
     FRAMES = 12,
     MAX_OPS = 200000,
-    ALL_KINDS = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED
+    ALL_KINDS = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED
 };
 
 /* What every entity has. It is written by reactions, in their order. */
@@ -81,7 +81,7 @@ static void make_reaction(reaction_plan *reaction, uint32_t i, random_source *ra
     if (random_below(random, 8) == 0) reaction->flags = QUERN_SYSTEM_MAIN_THREAD;
     for (uint32_t k = 0; k < KINDS; k++)
         if (random_below(random, 2) == 0) reaction->uses[k] = (usage)random_below(random, USE_COUNT);
-    if (reaction->kinds == QUERN_ON_REMOVED) {
+    if (reaction->kinds == QUERN_REACT_REMOVED) {
         reaction->keeps_history = false;
         for (uint32_t k = 0; k < KINDS; k++)
             if (reaction->uses[k] == WRITE) reaction->uses[k] = READ;
@@ -183,9 +183,9 @@ static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t numbe
  * same, for ever. */
 static uint32_t percent_of(const reaction_plan *reaction, uint32_t kind)
 {
-    if (kind == QUERN_ON_REMOVED) return 20;
+    if (kind == QUERN_REACT_REMOVED) return 20;
     if (!reaction->keeps_history) return 0;
-    return kind == QUERN_ON_SET ? 15 : 30;
+    return kind == QUERN_REACT_SET ? 15 : 30;
 }
 
 /* ------------------------------------------------------------------------------------------- the model */
@@ -288,14 +288,14 @@ static void notice(const being *was, being *is, uint32_t written_set)
         const reaction_plan *reaction = &it.reactions[i];
         const bool did = matches(reaction, was), does = matches(reaction, is);
         if (does && !did) {
-            is->is_added[i] = (reaction->kinds & QUERN_ON_ADDED) != 0;
+            is->is_added[i] = (reaction->kinds & QUERN_REACT_ADDED) != 0;
             is->is_set[i] = false;
         } else if (did && !does) {
-            if ((reaction->kinds & QUERN_ON_REMOVED) != 0 && !is->is_added[i])
+            if ((reaction->kinds & QUERN_REACT_REMOVED) != 0 && !is->is_added[i])
                 gone_list[gone_count++] = (gone){.was = *was, .reaction = i};
             is->is_added[i] = is->is_set[i] = false;
         } else if (does && (written_set & accessed(reaction)) != 0) {
-            if ((reaction->kinds & QUERN_ON_SET) != 0 && !is->is_added[i]) is->is_set[i] = true;
+            if ((reaction->kinds & QUERN_REACT_SET) != 0 && !is->is_added[i]) is->is_set[i] = true;
         }
     }
 }
@@ -340,7 +340,7 @@ static uint64_t see_entity(const reaction_plan *reaction, uint32_t kind, const b
     const uint64_t *values[KINDS] = {NULL};
     for (uint32_t k = 0; k < KINDS; k++)
         if ((accessed(reaction) >> k & 1) != 0) values[k] = &entity->values[k];
-    const uint32_t disabled = kind != QUERN_ON_REMOVED ? entity->disabled & accessed(reaction) : 0;
+    const uint32_t disabled = kind != QUERN_REACT_REMOVED ? entity->disabled & accessed(reaction) : 0;
     return see(reaction, kind, entity->history.number, values, disabled);
 }
 
@@ -350,13 +350,13 @@ static void show_gone(uint32_t i, uint32_t first_count)
     for (uint32_t k = 0; k < first_count; k++) {
         if (gone_list[k].reaction != i) continue;
         const being *was = &gone_list[k].was;
-        const uint64_t seen = see_entity(reaction, QUERN_ON_REMOVED, was);
+        const uint64_t seen = see_entity(reaction, QUERN_REACT_REMOVED, was);
         model_told[i].sum += seen;
         model_told[i].count++;
         const uint32_t index = find_entity(was->history.number);
         if (entities[index].is_alive)
-            record(was->history.number, seen ^ was->history.count, percent_of(reaction, QUERN_ON_REMOVED),
-                   false);
+            record(was->history.number, seen ^ was->history.count,
+                   percent_of(reaction, QUERN_REACT_REMOVED), false);
     }
 }
 
@@ -381,9 +381,9 @@ static void show_rows(uint32_t i, const bool (*added)[MAX_REACTIONS], const bool
 {
     for (uint32_t k = 0; k < count; k++)
         if (added[k][i])
-            show_row(i, &entities[k], QUERN_ON_ADDED);
+            show_row(i, &entities[k], QUERN_REACT_ADDED);
         else if (set[k][i])
-            show_row(i, &entities[k], QUERN_ON_SET);
+            show_row(i, &entities[k], QUERN_REACT_SET);
 }
 
 static bool model_is_due(void)
@@ -538,7 +538,8 @@ static void command(quern_commands *commands, quern_entity entity, const order *
         must(quern_commands_destroy(commands, entity));
         break;
     case OP_TOGGLE:
-        must(quern_commands_enable(commands, entity, types[op->component], op->value % 2 == 1));
+        must(quern_commands_set_component_enabled(commands, entity, types[op->component],
+                                                  op->value % 2 == 1));
         break;
     case OP_CREATE: {
         const uint32_t count = list_first(op->number, components, values, &first, numbers);
@@ -580,7 +581,7 @@ static void react(quern_context *context, const quern_view *view)
 {
     const reaction_plan *reaction = quern_context_user_data(context);
     const uint32_t i = (uint32_t)(reaction - it.reactions), kind = quern_context_reaction(context);
-    const bool is_gone = kind == QUERN_ON_REMOVED;
+    const bool is_gone = kind == QUERN_REACT_REMOVED;
     const history *histories = QUERN_COLUMN(view, 0, const history);
     cr_assert_not_null(histories);
     cr_assert(kind != 0 && (kind & (kind - 1)) == 0 && (kind & reaction->kinds) != 0);
@@ -713,7 +714,9 @@ static void call(quern_entity entity, const order *op)
         must(quern_entity_destroy(world, entity));
         break;
     case OP_TOGGLE:
-        if (has) must(quern_entity_enable(world, entity, types[op->component], op->value % 2 == 1));
+        if (has)
+            must(quern_entity_set_component_enabled(world, entity, types[op->component],
+                                                    op->value % 2 == 1));
         break;
     case OP_CREATE:
         create_now(op->number);
@@ -752,7 +755,8 @@ static row *list_rows(uint32_t *out_count)
                 if (value == NULL) continue;
                 fresh->set |= 1u << k;
                 fresh->values[k] = *value;
-                if (!quern_entity_is_enabled(world, fresh->entity, types[k])) fresh->disabled |= 1u << k;
+                if (!quern_entity_is_component_enabled(world, fresh->entity, types[k]))
+                    fresh->disabled |= 1u << k;
             }
         }
     }
@@ -830,7 +834,8 @@ static void play(uint32_t thread_count, quern_schedule_def style)
     }
     for (uint64_t frame = 0; frame < FRAMES; frame++) {
         for (uint32_t i = 0; i < it.count; i++)
-            must(quern_schedule_set_enabled(schedule, handles[i], !is_disabled(&it.reactions[i], frame)));
+            must(quern_schedule_set_system_enabled(schedule, handles[i],
+                                                   !is_disabled(&it.reactions[i], frame)));
         call_between(frame);
         model_call(frame);
         must_run(schedule, jobs);

@@ -398,7 +398,7 @@ static void compare_siblings(uint32_t relation)
         const bool is_first = i == 0 || children[i - 1].target != children[i].target;
         const bool is_last = i + 1 == count || children[i + 1].target != children[i].target;
         if (is_first)
-            cr_assert_eq(quern_entity_first_child(world, target, relations[relation]).bits, source.bits);
+            cr_assert_eq(quern_entity_first_source(world, target, relations[relation]).bits, source.bits);
         cr_assert_eq(quern_entity_next_sibling(world, source, relations[relation]).bits,
                      is_last ? 0 : people[children[i + 1].source].handle.bits);
     }
@@ -464,9 +464,9 @@ static void compare_people(void)
 static void compare_drops(const uint64_t *expected)
 {
     uint64_t actual[REASONS] = {0};
-    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
-        quern_drop dropped;
-        cr_assert_eq(quern_schedule_get_drop(schedule, i, &dropped), QUERN_OK);
+    for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
+        quern_dropped_command dropped;
+        cr_assert_eq(quern_schedule_get_dropped_command(schedule, i, &dropped), QUERN_OK);
         actual[dropped.reason] += dropped.count;
     }
     cr_assert_arr_eq(actual, expected, sizeof actual);
@@ -515,7 +515,7 @@ static void open_world(uint64_t seed, quern_schedule_def style)
         cr_assert_eq(quern_relation_register(world, &relation_defs[k], &relations[k]), QUERN_OK, "%s",
                      quern_error_message());
     const quern_term terms[] = {quern_term_read(number_type),
-                                quern_term_optional(flag_type, QUERN_NO_ACCESS)};
+                                quern_term_optional(flag_type, QUERN_ACCESS_NONE)};
     query = setup_query(world, terms, 2);
     people_count = 0;
     fill_world(seed);
@@ -586,7 +586,7 @@ static outcome play_frame(quern_jobs *jobs)
 static void play_with_model(uint64_t seed)
 {
     logs = true;
-    open_world(seed, (quern_schedule_def){.no_fuse = true});
+    open_world(seed, (quern_schedule_def){.disable_fusing = true});
     compare_people();
     for (frame = 0; frame < FRAMES; frame++) {
         expected[frame] = play_frame(NULL);

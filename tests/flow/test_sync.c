@@ -163,7 +163,7 @@ static void add_systems(void)
 static void enable_systems(bool enabled)
 {
     for (uint32_t i = 0; i < quern_schedule_system_count(schedule); i++)
-        must(quern_schedule_set_enabled(schedule, (quern_system){i + 1}, enabled));
+        must(quern_schedule_set_system_enabled(schedule, (quern_system){i + 1}, enabled));
 }
 
 static void close_all(void)
@@ -492,8 +492,8 @@ static void add_callback(const char *name, quern_system_callback *callback, uint
 static void assert_drop(uint32_t i, const char *system, quern_drop_reason reason, uint64_t count,
                         quern_entity first)
 {
-    quern_drop dropped;
-    must(quern_schedule_get_drop(schedule, i, &dropped));
+    quern_dropped_command dropped;
+    must(quern_schedule_get_dropped_command(schedule, i, &dropped));
     cr_assert_str_eq(dropped.system_name, system);
     cr_assert_eq(dropped.system.bits, quern_schedule_find_system(schedule, system).bits);
     cr_assert_eq(dropped.reason, reason, "%s: %s", system, quern_drop_reason_string(dropped.reason));
@@ -511,7 +511,7 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
     add_callback("outlive", outlive, QUERN_SYSTEM_EXCLUSIVE);
     add_callback("greedy", ask_for_too_much, QUERN_SYSTEM_DEFAULT);
     must_not_run(schedule, NULL, QUERN_ERROR_COMPONENT_TOO_LARGE);
-    cr_assert_eq(quern_schedule_drop_count(schedule), 4u);
+    cr_assert_eq(quern_schedule_dropped_command_count(schedule), 4u);
     assert_drop(0, "destroy", QUERN_DROP_DESTROYED, 2, known[5]);
     assert_drop(1, "set", QUERN_DROP_DESTROYED, 1, known[5]);
     assert_drop(2, "outlive", QUERN_DROP_DEAD, 1, known[9]);
@@ -519,19 +519,20 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 8u);
     enable_systems(false);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_drop_count(schedule), 0u, "the report is of the last frame");
+    cr_assert_eq(quern_schedule_dropped_command_count(schedule), 0u, "the report is of the last frame");
     close_all();
 }
 
 Test(sync, the_report_of_dropped_commands_refuses_wrong_arguments)
 {
-    quern_drop dropped;
+    quern_dropped_command dropped;
     open_with(NULL);
-    assert_refused_value(NULL, quern_schedule_drop_count(NULL));
+    assert_refused_value(NULL, quern_schedule_dropped_command_count(NULL));
     assert_refused_value(NULL, quern_schedule_kept_command_count(NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_drop(NULL, 0, &dropped));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_drop(schedule, 0, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_get_drop(schedule, 0, &dropped));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_dropped_command(NULL, 0, &dropped));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_dropped_command(schedule, 0, NULL));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_get_dropped_command(schedule, 0, &dropped));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_discard_commands(NULL));
     cr_assert_str_eq(quern_drop_reason_string((quern_drop_reason)99), "unknown reason");
     close_all();
@@ -681,7 +682,7 @@ Test(sync_memory, kept_commands_find_their_entities_in_a_world_that_has_changed)
     }
     const link3 *link = quern_entity_get(world, known[3], links);
     cr_assert(quern_entity_has(world, link->targets[0], tag));
-    cr_assert_eq(quern_schedule_drop_count(schedule), 1u);
+    cr_assert_eq(quern_schedule_dropped_command_count(schedule), 1u);
     assert_drop(0, "keeper", QUERN_DROP_DEAD, 1, known[0]);
     quern_jobs_destroy(jobs);
     close_failing();

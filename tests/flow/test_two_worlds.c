@@ -123,7 +123,7 @@ static const uint32_t shared_thread_counts[] = {1, 2, 3, 8};
 static quern_jobs *open_for_two(uint32_t thread_count)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = thread_count, .guest_count = COUNT_OF(lives)};
+    quern_jobs_def def = {.thread_count = thread_count, .external_thread_count = COUNT_OF(lives)};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     return jobs;
 }

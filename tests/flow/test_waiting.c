@@ -26,7 +26,7 @@ static void *release_counter(void *argument)
     for (uint32_t i = 0; i < SPINS && waiting_count < WAITERS; i++)
         usleep(1000);
     usleep(PAUSE_US);
-    quern_jobs_release(argument, &counter);
+    quern_counter_release(argument, &counter);
     return NULL;
 }
 

@@ -105,7 +105,7 @@ static quern_schedule *open_schedule(quern_trace *trace)
     return schedule;
 }
 
-static quern_system add_worker(quern_schedule *schedule, const char *name, quern_kernel *run)
+static quern_system add_worker(quern_schedule *schedule, const char *name, quern_view_callback *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_write(number);

@@ -566,7 +566,7 @@ Test(world_commands, are_applied_before_the_first_system_of_a_frame)
     quern_commands_create_with(quern_world_commands(it.world), &it.number, NULL, 1);
     must_run(schedule, NULL);
     cr_assert_eq(seen_count, 1u);
-    must(quern_schedule_set_enabled(schedule, records, false));
+    must(quern_schedule_set_system_enabled(schedule, records, false));
     capture_reports(&reports);
     cr_assert_eq(quern_commands_destroy(kept, nth_entity(&it, 0)), QUERN_ERROR_INVALID_ARGUMENT);
     assert_message_has("quern_world_commands");

@@ -8,8 +8,8 @@
 #include "tests/core/archive/reseal.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <quern/active.h>
 #include <quern/archive.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 #include <quern/relation.h>
 
@@ -85,20 +85,20 @@ static void check(quern_world *world, quern_source source, const quern_load_def 
 static void check_again(quern_world *world)
 {
     types ignored;
-    quern_memory memory = {0};
-    must(quern_world_save(world, quern_sink_memory(&memory), NULL));
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(world, quern_sink_bytes(&memory), NULL));
     quern_world *other = open_world(&ignored, false);
-    must(quern_world_load(other, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
+    must(quern_world_load(other, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));
     must(quern_world_validate(other));
     require(quern_world_hash(other) == quern_world_hash(world));
     quern_world_destroy(other);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 static void play(const void *bytes, size_t size)
 {
     static const quern_load_def lenient = {.leave_out_missing = true, .drop_taken_names = true};
-    const quern_source source = quern_source_memory(bytes, size);
+    const quern_source source = quern_source_bytes(bytes, size);
     types it;
     quern_world *world = open_world(&it, false);
     check(world, source, NULL);

@@ -39,17 +39,17 @@ static quern_world *open_world(void)
 
 static void check_again(const quern_world *world)
 {
-    quern_buffer buffer = {NULL, 0, 0};
-    must(quern_json_write_world(world, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {NULL, 0, 0};
+    must(quern_json_write_world(world, quern_sink_text(&buffer)));
     const size_t bytes = buffer.length_bytes;
     char *text = malloc(bytes + 1);
     require(text != NULL);
-    buffer = (quern_buffer){text, bytes + 1, 0};
-    must(quern_json_write_world(world, quern_sink_buffer(&buffer)));
+    buffer = (quern_text_buffer){text, bytes + 1, 0};
+    must(quern_json_write_world(world, quern_sink_text(&buffer)));
     quern_world *other = open_world();
     must(quern_json_read_world(other, text, bytes, NULL));
     must(quern_world_validate(other));
-    require(quern_world_entities(other, NULL, 0) == quern_world_entities(world, NULL, 0));
+    require(quern_world_list_entities(other, NULL, 0) == quern_world_list_entities(world, NULL, 0));
     quern_world_destroy(other);
     free(text);
 }
@@ -67,7 +67,7 @@ static void play(const char *text, size_t size, bool leaves_out_unknown)
     if (result == QUERN_OK)
         check_again(world);
     else
-        require(quern_world_entities(world, NULL, 0) == 1);
+        require(quern_world_list_entities(world, NULL, 0) == 1);
     quern_world_destroy(world);
 }
 

@@ -57,13 +57,13 @@ static void open_game(game *it)
     for (uint32_t i = 0; i < 3; i++)
         must(quern_entity_create_with(it->world, components, NULL, 1, &entity));
     must(quern_entity_relate(it->world, entity, leader, first));
-    must(quern_entity_enable(it->world, entity, it->health, false));
+    must(quern_entity_set_component_enabled(it->world, entity, it->health, false));
     must(quern_schedule_create(it->world, &def, &it->schedule));
     must(quern_schedule_add_system(it->schedule,
                                    &(quern_system_def){.name = "act",
                                                        .run = act,
                                                        .terms = {quern_term_write(it->health)},
-                                                       .resources = {{it->input, QUERN_READ}},
+                                                       .resources = {{it->input, QUERN_ACCESS_READ}},
                                                        .user_data = it},
                                    NULL));
 }
@@ -74,8 +74,8 @@ static void play(const void *bytes, size_t size)
     quern_replay_report report;
     open_game(&it);
     const quern_result result =
-        quern_replay_run(it.schedule, NULL, quern_source_memory(bytes, size), NULL, &report);
-    require((result == QUERN_ERROR_PARTED) == (report.difference != QUERN_REPLAY_NONE));
+        quern_replay_run(it.schedule, NULL, quern_source_bytes(bytes, size), NULL, &report);
+    require((result == QUERN_ERROR_DIVERGED) == (report.difference != QUERN_REPLAY_NONE));
     require((report.text[0] != '\0') == (report.difference != QUERN_REPLAY_NONE));
     if (!quern_entity_is_null(report.entity)) require(quern_entity_is_alive(it.world, report.entity));
     if (!quern_component_is_null(report.component))

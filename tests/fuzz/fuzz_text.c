@@ -32,9 +32,9 @@ static void check_again(quern_world *world, quern_entity entity, quern_component
                         const char *path)
 {
     char text[512];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     Thing before, *thing = quern_entity_get(world, entity, component);
-    must(quern_entity_get_text(world, entity, path, quern_sink_buffer(&buffer)));
+    must(quern_entity_get_text(world, entity, path, quern_sink_text(&buffer)));
     require(buffer.length_bytes < sizeof text);
     memcpy(&before, thing, sizeof before);
     must(quern_entity_set_text(world, entity, path, text));

@@ -162,7 +162,7 @@ Test(grid, filters_and_marks_and_carries_payload)
     quern_grid_def def = {.position = s.spot, .planar = true, .cell_size = 1, .payload = s.weight};
     def.with[0] = s.hunter;
     def.without[0] = s.asleep;
-    def.marks[0] = quern_world_disabled(s.world);
+    def.marks[0] = quern_world_disabled_tag(s.world);
     def.marks[1] = s.asleep;
     cr_assert_eq(quern_grid_create(s.world, &def, &s.grid), QUERN_ERROR_DUPLICATE_COMPONENT);
     def.marks[1] = (quern_component){0};
@@ -176,7 +176,7 @@ Test(grid, filters_and_marks_and_carries_payload)
     ok(quern_entity_create_with(s.world, all, values, 4, &other));
     ok(quern_entity_create_with(s.world, all, values, 2, &other));
     ok(quern_entity_create_with(s.world, all, values, 3, &other));
-    ok(quern_entity_set_active(s.world, other, false));
+    ok(quern_entity_set_enabled(s.world, other, false));
     ok(quern_grid_build(s.grid, NULL));
     cr_assert_eq(stats(&s).item_count, 2);
     quern_grid_iterator it = quern_grid_box(s.grid, (const float[]){0, 0}, (const float[]){2, 2});
@@ -234,8 +234,10 @@ Test(grid, is_a_resource_that_systems_declare)
 {
     scene s = open_scene(&(quern_grid_def){.name = "map", .cell_size = 1});
     asking question = {.resource = quern_grid_resource(s.grid)};
-    quern_system_def def = {
-        .name = "ask", .run = ask, .user_data = &question, .resources = {{question.resource, QUERN_READ}}};
+    quern_system_def def = {.name = "ask",
+                            .run = ask,
+                            .user_data = &question,
+                            .resources = {{question.resource, QUERN_ACCESS_READ}}};
     quern_system system;
     ok(quern_schedule_add_system(s.schedule, &def, &system));
     put(&s, 1, 2, 3);

@@ -105,8 +105,8 @@ static void list_naively(scene *s)
 {
     numbered *list = calloc(s->count + 1, sizeof *list);
     const quern_query_def def = {.terms = {quern_term_read(s->spot),
-                                           quern_term_optional(s->tags[0], QUERN_NO_ACCESS),
-                                           quern_term_optional(s->tags[1], QUERN_NO_ACCESS)}};
+                                           quern_term_optional(s->tags[0], QUERN_ACCESS_NONE),
+                                           quern_term_optional(s->tags[1], QUERN_ACCESS_NONE)}};
     quern_query *query;
     cr_assert_eq(quern_query_create(s->world, &def, &query), QUERN_OK);
     quern_query_iterator it = quern_query_iterate(query);

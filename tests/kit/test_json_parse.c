@@ -256,8 +256,8 @@ Test(json_parse, parts_of_a_struct_that_are_apart_are_one_object)
     const uint32_t value[5] = {1, 2, 3, 4, 5};
     uint32_t again[5] = {0};
     char text[256];
-    quern_buffer buffer = {text, sizeof text, 0};
-    must(quern_json_write_value(world, &type, value, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    must(quern_json_write_value(world, &type, value, quern_sink_text(&buffer)));
     cr_assert_str_eq(text,
                      "{\"a\": {\"x\": 1, \"in\": {\"y\": 3, \"z\": 5}}, \"b\": 2, \"ab\": {\"z\": 4}}");
     must(quern_json_read_value(world, &type, again, text, strlen(text), NULL));

@@ -20,7 +20,7 @@ Test(json_values, values)
     const scene at = open_scene(NULL);
     quern_type_info type;
     char text[1024];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     must(quern_component_get_info(at.world, at.thing, &type));
     Thing thing = {.i64 = INT64_MIN,
                    .u64 = 7,
@@ -31,7 +31,7 @@ Test(json_values, values)
                    .title = "K\xC3\xA4se",
                    .serial = 3,
                    .flags = {true, false}};
-    must(quern_json_write_value(at.world, &type, &thing, quern_sink_buffer(&buffer)));
+    must(quern_json_write_value(at.world, &type, &thing, quern_sink_text(&buffer)));
     cr_assert_str_eq(text,
                      "{\"i64\": \"-9223372036854775808\", \"u64\": 7, \"f64\": \"nan\", \"f32\": 0.1, "
                      "\"matrix\": [1, \"-inf\"], \"place\": {\"at\": {\"x\": 0, \"y\": 0}, \"turn\": 0}, "
@@ -62,12 +62,12 @@ Test(json_values, random_floats_come_back)
     for (uint32_t i = 0; i < 2000; i++) {
         Thing thing = {.f32 = 0}, again = {.f32 = 0};
         char text[1024];
-        quern_buffer buffer = {text, sizeof text, 0};
+        quern_text_buffer buffer = {text, sizeof text, 0};
         const uint64_t wide = random_next(&random);
         const uint32_t narrow = (uint32_t)random_next(&random);
         memcpy(&thing.f64, &wide, sizeof wide);
         memcpy(&thing.f32, &narrow, sizeof narrow);
-        must(quern_json_write_value(at.world, &type, &thing, quern_sink_buffer(&buffer)));
+        must(quern_json_write_value(at.world, &type, &thing, quern_sink_text(&buffer)));
         must(quern_json_read_value(at.world, &type, &again, text, strlen(text), NULL));
         cr_assert(memcmp(&thing.f64, &again.f64, 8) == 0 && memcmp(&thing.f32, &again.f32, 4) == 0, "%s",
                   text);
@@ -80,13 +80,13 @@ Test(json_values, an_entity_is_changed_as_a_whole)
     const scene at = open_scene(NULL);
     const quern_entity entity = setup_entity_with(at.world, (quern_component[]){at.toggle, at.owner}, 2);
     char text[1024];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     must(quern_entity_set_name(at.world, entity, "one"));
     static const char change[] =
         "{\"components\": {\"toggle\": {\"n\": 4}, \"Owner\": {\"points\": 6}, \"blob\": "
         "\"0102030405\", \"tag\": true}, \"disabled\": [\"toggle\"]}";
     must(quern_json_read_entity(at.world, entity, change, sizeof change - 1, NULL));
-    must(quern_json_write_entity(at.world, entity, quern_sink_buffer(&buffer)));
+    must(quern_json_write_entity(at.world, entity, quern_sink_text(&buffer)));
     cr_assert_str_eq(
         text,
         "{\"name\": \"one\", \"components\": {\"blob\": \"0102030405\", \"tag\": true, \"toggle\": {\"n\": "
@@ -107,7 +107,7 @@ Test(json_values, an_entity_is_changed_as_a_whole)
     assert_refused(at.world, QUERN_ERROR_STALE_ENTITY,
                    quern_json_read_entity(at.world, entity, change, sizeof change - 1, NULL));
     assert_refused(at.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_json_write_entity(at.world, entity, quern_sink_buffer(&buffer)));
+                   quern_json_write_entity(at.world, entity, quern_sink_text(&buffer)));
     quern_world_destroy(at.world);
     cr_assert_eq(owner_count, 0);
 }
@@ -122,15 +122,15 @@ Test(json_values, wrong_calls_are_refused)
 {
     const scene at = open_scene(NULL);
     char text[64];
-    quern_buffer buffer = {text, sizeof text, 0};
-    const quern_sink sink = quern_sink_buffer(&buffer), broken = {.write = write_nothing};
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    const quern_sink sink = quern_sink_text(&buffer), broken = {.write = write_nothing};
     const quern_json_options half = {.allocator = {.allocate = quern_allocator_default().allocate}};
     quern_type_info type;
     uint32_t value = 0;
     must(quern_component_get_info(at.world, at.toggle, &type));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_json_write_world(NULL, sink));
     assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT, quern_json_write_world(at.world, (quern_sink){0}));
-    assert_refused(at.world, QUERN_ERROR_FILE, quern_json_write_world(at.world, broken));
+    assert_refused(at.world, QUERN_ERROR_IO, quern_json_write_world(at.world, broken));
     assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_json_write_value(at.world, NULL, &value, sink));
     assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,

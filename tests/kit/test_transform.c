@@ -284,9 +284,9 @@ Test(transform, a_sweep_that_was_missed_is_made_up_for)
         const quern_local3 local = transform_some_local3(i + 7000);
         transform_set3(&scene, crowd[i], &local);
     }
-    transform_must(quern_schedule_set_enabled(scene.schedule, sweep, false));
+    transform_must(quern_schedule_set_system_enabled(scene.schedule, sweep, false));
     transform_frame(&scene);
-    transform_must(quern_schedule_set_enabled(scene.schedule, sweep, true));
+    transform_must(quern_schedule_set_system_enabled(scene.schedule, sweep, true));
     transform_frame(&scene);
     for (uint32_t i = 0; i < CROWD; i++)
         transform_assert_right(&scene, crowd[i]);

@@ -100,8 +100,8 @@ Test(transform, disabled_entities_are_placed)
         transform_node3(&scene, &still, none);
     const quern_entity parent = transform_node3(&scene, &still, none);
     const quern_entity child = transform_node3(&scene, &still, parent);
-    transform_must(quern_entity_add(scene.world, parent, quern_world_disabled(scene.world), NULL));
-    transform_must(quern_entity_add(scene.world, child, quern_world_disabled(scene.world), NULL));
+    transform_must(quern_entity_add(scene.world, parent, quern_world_disabled_tag(scene.world), NULL));
+    transform_must(quern_entity_add(scene.world, child, quern_world_disabled_tag(scene.world), NULL));
     transform_frame(&scene);
     transform_assert_right(&scene, child);
     transform_set3(&scene, parent, &moved);

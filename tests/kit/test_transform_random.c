@@ -135,7 +135,7 @@ static void run_program(uint64_t seed, uint32_t busy_percent)
     for (uint32_t w = 0; w < WORLDS; w++) {
         crowds[w] = (crowd){
             .scene = transform_open(&(quern_transform_def){.no_walk = w >= WORLDS / 2}, thread_counts[w])};
-        crowds[w].disabled = quern_world_disabled(crowds[w].scene.world);
+        crowds[w].disabled = quern_world_disabled_tag(crowds[w].scene.world);
     }
     random_source random = {seed};
     for (uint32_t frame = 0; frame < FRAMES; frame++) {

@@ -6,7 +6,7 @@
 #include "tests/support/random.h"
 
 #include <criterion/criterion.h>
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 
 #include <math.h>
@@ -20,13 +20,13 @@ TestSuite(json, .fini = close_texts);
 /* The JSON of a world, kept until the slot is used again. */
 static const char *written(const quern_world *world, uint32_t slot)
 {
-    quern_buffer buffer = {NULL, 0, 0};
-    must(quern_json_write_world(world, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {NULL, 0, 0};
+    must(quern_json_write_world(world, quern_sink_text(&buffer)));
     const size_t bytes = buffer.length_bytes + 1;
     free(texts[slot]);
     texts[slot] = malloc(bytes);
-    buffer = (quern_buffer){texts[slot], bytes, 0};
-    must(quern_json_write_world(world, quern_sink_buffer(&buffer)));
+    buffer = (quern_text_buffer){texts[slot], bytes, 0};
+    must(quern_json_write_world(world, quern_sink_text(&buffer)));
     cr_assert_eq(buffer.length_bytes + 1, bytes);
     return texts[slot];
 }
@@ -74,12 +74,12 @@ static void fill_entity(const scene *at, random_source *random, const quern_enti
     if (random_chance(random, 30)) must(quern_entity_add(at->world, entity, at->tag, NULL));
     if (random_chance(random, 50)) {
         must(quern_entity_add(at->world, entity, at->toggle, &n));
-        must(quern_entity_enable(at->world, entity, at->toggle, random_chance(random, 50)));
+        must(quern_entity_set_component_enabled(at->world, entity, at->toggle, random_chance(random, 50)));
     }
     if (random_chance(random, 20)) must(quern_entity_add(at->world, entity, at->owner, NULL));
     if (random_chance(random, 20)) must(quern_entity_add(at->world, entity, at->handed, NULL));
     if (random_chance(random, 10))
-        must(quern_entity_add(at->world, entity, quern_world_disabled(at->world), NULL));
+        must(quern_entity_add(at->world, entity, quern_world_disabled_tag(at->world), NULL));
 }
 
 static void fill_scene(const scene *at, uint64_t seed)
@@ -164,21 +164,21 @@ Test(json, handles_children_and_names_are_those_of_the_world_that_reads)
     const quern_entity arena = loaded.entities[0], gun = loaded.entities[1], third = loaded.entities[2];
     cr_assert(quern_entity_equal(quern_entity_find(at.world, "arena/gun"), gun));
     quern_entity children[3];
-    cr_assert_eq(quern_entity_get_children(at.world, arena, at.parent, children, 3), 2u);
+    cr_assert_eq(quern_entity_list_sources(at.world, arena, at.parent, children, 3), 2u);
     cr_assert(quern_entity_equal(children[0], third) && quern_entity_equal(children[1], gun));
-    cr_assert_eq(quern_entity_get_children(at.world, gun, at.likes, children, 3), 2u);
+    cr_assert_eq(quern_entity_list_sources(at.world, gun, at.likes, children, 3), 2u);
     cr_assert(quern_entity_equal(children[0], arena) && quern_entity_equal(children[1], third));
     const Thing *thing = quern_entity_get(at.world, gun, at.thing);
     cr_assert(quern_entity_equal(thing->friend, third) && quern_entity_equal(thing->others[0], arena));
     cr_assert(quern_entity_is_null(thing->others[1]) && thing->mood == MOOD_ANGRY && thing->i64 == 0);
-    cr_assert_not(quern_entity_is_enabled(at.world, gun, at.toggle));
+    cr_assert_not(quern_entity_is_component_enabled(at.world, gun, at.toggle));
     cr_assert_eq(memcmp(quern_entity_get(at.world, third, at.blob), "\x00\xff\x10\xa0\xb1", 5), 0);
     cr_assert_eq(((const Owner *)quern_entity_get(at.world, third, at.owner))->points, 9u);
     cr_assert_eq(*((const Owner *)quern_entity_get(at.world, third, at.owner))->owned, 42);
     cr_assert_eq(((const Owner *)quern_entity_get(at.world, third, at.handed))->points, 5u);
     cr_assert(quern_entity_equal(*(const quern_entity *)quern_resource_get(at.world, at.rules), gun));
     cr_assert_eq(((const float *)quern_resource_get(at.world, at.rules))[2], 2);
-    assert_refused(at.world, QUERN_ERROR_NAME_TAKEN, read_into(at.world, small_world));
+    assert_refused(at.world, QUERN_ERROR_SIBLING_NAME_TAKEN, read_into(at.world, small_world));
     quern_world_destroy(at.world);
     cr_assert_eq(owner_count, 0);
 }
@@ -204,8 +204,8 @@ Test(json, built_in_types_are_registered_where_they_are_needed)
     must(read_into(world, "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {\"disabled\": true}},"
                           "{\"id\": 1, \"components\": {}, \"children\": {\"parent\": [0]}}]}"));
     quern_entity entities[2];
-    cr_assert_eq(quern_world_entities(world, entities, 2), 2u);
-    cr_assert_not(quern_entity_is_active(world, entities[0]));
+    cr_assert_eq(quern_world_list_entities(world, entities, 2), 2u);
+    cr_assert_not(quern_entity_is_enabled(world, entities[0]));
     cr_assert(quern_entity_equal(quern_entity_target(world, entities[0], quern_world_parent(world)),
                                  entities[1]));
     quern_world_destroy(world);
@@ -342,8 +342,8 @@ Test(json, what_is_not_known_is_left_out_and_listed)
 {
     const scene at = open_scene(NULL);
     char list[512];
-    quern_buffer buffer = {list, sizeof list, 0};
-    const quern_json_options options = {.leaves_out_unknown = true, .left_out = quern_sink_buffer(&buffer)};
+    quern_text_buffer buffer = {list, sizeof list, 0};
+    const quern_json_options options = {.leaves_out_unknown = true, .left_out = quern_sink_text(&buffer)};
     static const char text[] = "{\"quern\": 1, \"resources\": {\"score\": {}}, \"entities\": [{\"id\": 0, "
                                "\"components\": {\"Other\": {},"
                                "\"Thing\": {\"i64\": 3, \"old\": 1}}, \"disabled\": [\"Other\"], "
@@ -351,7 +351,7 @@ Test(json, what_is_not_known_is_left_out_and_listed)
     must(quern_json_read_world(at.world, text, sizeof text - 1, &options));
     cr_assert_str_eq(list, "component 'Other'\nfield 'old' of Thing\nresource 'score'\nrelation 'hates'\n");
     quern_entity entity;
-    cr_assert_eq(quern_world_entities(at.world, &entity, 1), 1u);
+    cr_assert_eq(quern_world_list_entities(at.world, &entity, 1), 1u);
     cr_assert_eq(((const Thing *)quern_entity_get(at.world, entity, at.thing))->i64, 3);
     quern_world_destroy(at.world);
 }
@@ -370,9 +370,9 @@ Test(json, types_with_hooks_and_without_fields_are_refused_by_name)
     must(quern_component_register(at.world, &def, &hooked));
     setup_entity_with(at.world, &hooked, 1);
     char text[256];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_json_write_world(at.world, quern_sink_buffer(&buffer)));
+                   quern_json_write_world(at.world, quern_sink_text(&buffer)));
     cr_assert_not_null(strstr(quern_error_message(), "'hooked' has hooks and no described fields"));
     assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
                    read_into(at.world, ENTITY("{\"hooked\": \"0011223344556677\"}")));

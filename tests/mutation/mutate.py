@@ -5,7 +5,7 @@
 
     tests/mutation/mutate.py --tests 'archive' core/archive
     tests/mutation/mutate.py --tests 'event' --count 20 --seed 7 core/events/event.c
-    tests/mutation/mutate.py --list core/calls/active.c
+    tests/mutation/mutate.py --list core/calls/entity_enabled.c
 
 A mutant is a copy of the tree in which one condition is flipped, one bound is moved or one statement is
 dropped. Each mutant is built and the tests that match --tests run until one fails. A mutant that does not

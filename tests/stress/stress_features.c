@@ -54,7 +54,7 @@ static void run_thing(void *argument, uint32_t worker_index)
               self->only_worker);
     disturb(random_next(&random));
     if (self->cancels != NULL) quern_cancel_request(self->cancels);
-    if (self->releases != NULL) expect_ok(of, quern_jobs_release(of->jobs, self->releases), "release");
+    if (self->releases != NULL) expect_ok(of, quern_counter_release(of->jobs, self->releases), "release");
     if (self->depth > 0 && random_chance(&random, 25)) act(of, &random, self->depth - 1);
     leave(of, worker_index, before);
 }
@@ -206,7 +206,7 @@ static void act_web(mix *of, random_source *random, uint32_t depth)
     if (has_cancel && random_chance(random, 30)) quern_cancel_request(&cancel);
     for (uint32_t i = 0; i < level_count; i++) {
         if (depth < MAX_DEPTH || random_chance(random, 70)) {
-            expect_ok(of, quern_jobs_release(of->jobs, &levels[i]), "release");
+            expect_ok(of, quern_counter_release(of->jobs, &levels[i]), "release");
             continue;
         }
         things[next] = (thing){.of = of, .seed = random_next(random), .releases = &levels[i]};
@@ -334,7 +334,7 @@ static void submit_plan(mix *of, random_source *random, plan *made)
     expect_ok(of, quern_graph_submit(made->graph, of->jobs, &def), "submit graph");
     disturb(random_next(random));
     if (stops && random_chance(random, 50)) quern_cancel_request(&cancel);
-    expect_ok(of, quern_jobs_release(of->jobs, &before), "release");
+    expect_ok(of, quern_counter_release(of->jobs, &before), "release");
     disturb(random_next(random));
     if (stops) quern_cancel_request(&cancel);
     expect_ok(of, quern_jobs_wait(of->jobs, &finished), "wait");
@@ -527,10 +527,11 @@ static void stress_pool(uint64_t seed, uint32_t thread_count, double deadline)
     static mix here;
     outsider outsiders[OUTSIDE_COUNT];
     random_source random = {seed};
-    const uint32_t guest_count = 1 + random_below(&random, OUTSIDE_COUNT);
-    const quern_jobs_def def = {
-        .thread_count = thread_count, .guest_count = guest_count, .no_spin = random_chance(&random, 25)};
-    here = (mix){.seed = seed, .deadline = deadline, .may_be_busy = guest_count < OUTSIDE_COUNT};
+    const uint32_t external_thread_count = 1 + random_below(&random, OUTSIDE_COUNT);
+    const quern_jobs_def def = {.thread_count = thread_count,
+                                .external_thread_count = external_thread_count,
+                                .disable_spinning = random_chance(&random, 25)};
+    here = (mix){.seed = seed, .deadline = deadline, .may_be_busy = external_thread_count < OUTSIDE_COUNT};
     cr_assert_eq(quern_jobs_create(&def, &here.jobs), QUERN_OK, "%s", quern_error_message());
     here.worker_count = quern_jobs_worker_count(here.jobs);
     here.thread_count = thread_count;

@@ -66,7 +66,7 @@ static void play(uint64_t seed)
     chance.state = seed;
     flow_plan_make(&plan, seed, 1 + random_below(&chance, MAX_ENTITIES));
     flow_subject_open(&steady, &plan, NULL);
-    quern_schedule_def style = {.no_fuse = random_chance(&chance, 25)};
+    quern_schedule_def style = {.disable_fusing = random_chance(&chance, 25)};
     style.timing = random_chance(&chance, 25);
     style.shuffle_seed = random_chance(&chance, 50) ? random_next(&chance) : 0;
     flow_subject_open_as(&shifting, &plan, NULL, style);

@@ -252,7 +252,7 @@ static void continue_with(const branch *child)
     submit_branch(child, &both);
     submit_branch(child, &both);
     cr_expect(quern_jobs_submit_after(child->of->jobs, &def, &both) == QUERN_OK);
-    cr_expect(quern_jobs_release(child->of->jobs, &both) == QUERN_OK);
+    cr_expect(quern_counter_release(child->of->jobs, &both) == QUERN_OK);
     cr_expect(quern_jobs_wait(child->of->jobs, &third) == QUERN_OK);
 }
 
@@ -409,7 +409,7 @@ static void stress_meeting(stress *of)
         quern_counter_hold(&here.shared);
         atomic_store(&here.round, round);
         burn_ns(random_below(&of->random, 3000));
-        cr_assert_eq(quern_jobs_release(of->jobs, &here.shared), QUERN_OK);
+        cr_assert_eq(quern_counter_release(of->jobs, &here.shared), QUERN_OK);
         while (atomic_load(&here.done_count) < round * FOREIGN_COUNT)
             sched_yield();
         expected += FOREIGN_COUNT * (1 + round % 2);
@@ -570,7 +570,7 @@ static void *release_one(void *argument)
     meeting *of = argument;
     while (atomic_load(&of->round) == 0)
         sched_yield();
-    cr_expect(quern_jobs_release(of->jobs, &of->shared) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, &of->shared) == QUERN_OK);
     return NULL;
 }
 
@@ -657,7 +657,7 @@ static void run_left(void *argument, uint32_t worker_index)
     if (mine.depth != 0 && number % 3 == 0) submit_left_and_wait(mine.of, mine.depth - 1);
     if (mine.depth != 0 && number % 3 == 1)
         submit_left(mine.of, &(left_job){mine.of, NULL, mine.depth - 1}, false);
-    if (mine.bell != NULL) cr_expect_eq(quern_jobs_release(mine.of->jobs, mine.bell), QUERN_OK);
+    if (mine.bell != NULL) cr_expect_eq(quern_counter_release(mine.of->jobs, mine.bell), QUERN_OK);
 }
 
 static void check_all_ran(ending *of)
@@ -720,7 +720,7 @@ static void *submit_from_outside(void *argument)
         quern_counter_hold(&before);
         atomic_fetch_add(&of->submitted_count, 1);
         cr_expect_eq(quern_jobs_submit_after(of->jobs, &def, &before), QUERN_OK);
-        cr_expect_eq(quern_jobs_release(of->jobs, &before), QUERN_OK);
+        cr_expect_eq(quern_counter_release(of->jobs, &before), QUERN_OK);
         if (number % 4 == 1) submit_left_and_wait(of, 0);
         if (number % 8 == 1) quern_jobs_wake(of->jobs);
         let_pool_catch_up(of, number);
@@ -732,7 +732,7 @@ static void *submit_from_outside(void *argument)
 static void resize_beside_others(random_source *random)
 {
     ending of = {.thread_count = 2, .drawn = random_below(random, 1u << 20)};
-    const quern_jobs_def def = {.thread_count = 2, .guest_count = 1 + random_below(random, 3)};
+    const quern_jobs_def def = {.thread_count = 2, .external_thread_count = 1 + random_below(random, 3)};
     pthread_t threads[RESIZERS];
     cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
     watchdog_watch(of.jobs, of.drawn);
@@ -779,7 +779,7 @@ static void *release_through_other(void *argument)
 {
     dropping *of = argument;
     for (uint32_t i = 0; i < DROP_COUNTERS; i++) {
-        cr_expect_eq(quern_jobs_release(of->other, &of->counters[i]), QUERN_OK);
+        cr_expect_eq(quern_counter_release(of->other, &of->counters[i]), QUERN_OK);
         burn_ns(of->pause_ns);
     }
     return NULL;

@@ -201,8 +201,9 @@ quern_query *model_query(const model_world *model, const model_term *terms, uint
 {
     quern_term real[MODEL_TYPE_COUNT];
     for (uint32_t i = 0; i < count; i++)
-        real[i] = quern_term_make(model->components[terms[i].type], terms[i].match,
-                                  terms[i].match == QUERN_MATCH_NONE ? QUERN_NO_ACCESS : QUERN_READ);
+        real[i] =
+            quern_term_make(model->components[terms[i].type], terms[i].match,
+                            terms[i].match == QUERN_MATCH_NONE ? QUERN_ACCESS_NONE : QUERN_ACCESS_READ);
     for (uint32_t i = 0; i < count; i++)
         if (terms[i].either) real[i] = quern_term_either(real[i]);
     return setup_query(model->world, real, count);
@@ -277,7 +278,7 @@ void model_check_entity(const model_world *model, uint32_t entity)
         quern_component component = model->components[type];
         cr_assert_eq(quern_entity_has(model->world, handle, component), expected->has[type],
                      "entity %u, '%s'", entity, model_types[type].name);
-        cr_assert_eq(quern_entity_is_enabled(model->world, handle, component),
+        cr_assert_eq(quern_entity_is_component_enabled(model->world, handle, component),
                      expected->has[type] && !expected->is_disabled[type], "entity %u, '%s'", entity,
                      model_types[type].name);
         if (model_types[type].size_bytes == 0) continue;

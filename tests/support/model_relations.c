@@ -173,7 +173,7 @@ static void check_children(const model_relations *relations, uint32_t relation, 
 {
     const quern_world *world = relations->model->world;
     const quern_relation r = relations->relations[relation];
-    quern_entity child = quern_entity_first_child(world, relations->model->entities[target].handle, r);
+    quern_entity child = quern_entity_first_source(world, relations->model->entities[target].handle, r);
     uint32_t count = 0;
     for (uint32_t next = find_next(relations, relation, target, NULL); next != 0; count++) {
         cr_assert_eq(child.bits, handle_of(relations, next).bits, "child %u of %u in '%s'", count, target,
@@ -182,7 +182,7 @@ static void check_children(const model_relations *relations, uint32_t relation, 
         next = find_next(relations, relation, target, &relations->ties[relation][next - 1].order);
     }
     cr_assert(quern_entity_is_null(child));
-    cr_assert_eq(quern_entity_child_count(world, relations->model->entities[target].handle, r), count);
+    cr_assert_eq(quern_entity_source_count(world, relations->model->entities[target].handle, r), count);
 }
 
 static bool has_children(const model_relations *relations, uint32_t relation, uint32_t target)
@@ -206,6 +206,6 @@ void model_check_relations(const model_relations *relations)
             if (has_children(relations, r, i))
                 check_children(relations, r, i);
             else
-                cr_assert_eq(quern_entity_child_count(model->world, entity, relations->relations[r]), 0u);
+                cr_assert_eq(quern_entity_source_count(model->world, entity, relations->relations[r]), 0u);
         }
 }

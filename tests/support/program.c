@@ -263,7 +263,8 @@ static void step_enable(program *run)
     const bool enabled = random_chance(&run->random, 40);
     const bool can = model_types[chosen.type].can_disable;
     quern_result result;
-    RETRIED(run, result, quern_entity_enable(run->model.world, entity.handle, chosen.component, enabled));
+    RETRIED(run, result,
+            quern_entity_set_component_enabled(run->model.world, entity.handle, chosen.component, enabled));
     assert_code("enable", result,
                 expect(run, &entity, &chosen, can ? QUERN_OK : QUERN_ERROR_INVALID_ARGUMENT,
                        can ? QUERN_ERROR_COMPONENT_ABSENT : QUERN_ERROR_INVALID_ARGUMENT));

@@ -44,8 +44,8 @@ static void list_removed(reacting *it, const quern__taken_block *block)
     cr_assert_gt(block->count, 0u);
     for (uint32_t i = 0; i < block->count; i++) {
         reacting_row *row = append(it);
-        *row =
-            (reacting_row){.entity = block->entities[i], .archetype = archetype, .kind = QUERN_ON_REMOVED};
+        *row = (reacting_row){
+            .entity = block->entities[i], .archetype = archetype, .kind = QUERN_REACT_REMOVED};
         for (uint32_t k = 0; k < it->query->term_count; k++) {
             const quern_view_column *column = &block->columns[k];
             cr_assert_eq(column->present,

@@ -110,7 +110,7 @@ static quern_entity make_prism(Game *game, quern_entity folder)
         make_barrel(game, top, "crystal", 0.25f, 0, (Shape){SHAPE_CRYSTAL, 2, 0.9f, 0.6f, rules->color}, 0);
     check(quern_entity_add(game->world, barrel, game->types.prism, &prism));
     check(quern_entity_add(game->world, barrel, game->types.beam, &beam));
-    check(quern_entity_enable(game->world, barrel, game->types.beam, false));
+    check(quern_entity_set_component_enabled(game->world, barrel, game->types.beam, false));
     return base;
 }
 
@@ -137,7 +137,7 @@ static void make_towers(Game *game)
                                              [TOWER_BELL] = make_bell(game, folder)};
     for (uint32_t kind = 0; kind < TOWER_KINDS; kind++)
         check(quern_prefab_capture(game->world, bases[kind], &game->towers[kind]));
-    check(quern_entity_set_active(game->world, folder, false));
+    check(quern_entity_set_enabled(game->world, folder, false));
 }
 
 /* --------------------------------------------------------------------------------------------- enemies */
@@ -153,12 +153,12 @@ static void make_enemies(Game *game)
         const void *values[] = {&enemy, &health, NULL, NULL};
         quern_entity blueprint;
         check(quern_entity_create_with(game->world, components, values, 4, &blueprint));
-        check(quern_entity_enable(game->world, blueprint, types->chill, false));
+        check(quern_entity_set_component_enabled(game->world, blueprint, types->chill, false));
         check(quern_entity_relate(game->world, blueprint, types->parent, folder));
         check(quern_entity_set_name(game->world, blueprint, enemy_rules[kind].name));
         check(quern_prefab_capture(game->world, blueprint, &game->enemies[kind]));
     }
-    check(quern_entity_set_active(game->world, folder, false));
+    check(quern_entity_set_enabled(game->world, folder, false));
 }
 
 void blueprints_make(Game *game)

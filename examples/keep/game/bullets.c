@@ -110,7 +110,7 @@ static void add_strike(Game *game)
                                   .run = strike,
                                   .user_data = game,
                                   .terms = {quern_term_read(types->place), quern_term_read(types->bullet)},
-                                  .resources = {{types->grid, QUERN_READ}},
+                                  .resources = {{types->grid, QUERN_ACCESS_READ}},
                                   .emits = {types->burst}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
@@ -199,7 +199,7 @@ static void add_shells(Game *game)
                                       .run = land,
                                       .user_data = game,
                                       .terms = {quern_term_read(types->shell)},
-                                      .resources = {{types->grid, QUERN_READ}},
+                                      .resources = {{types->grid, QUERN_ACCESS_READ}},
                                       .emits = {types->burst, types->cue}};
     check(quern_schedule_add_system(game->schedule, &gliding, NULL));
     check(quern_schedule_add_system(game->schedule, &landing, NULL));

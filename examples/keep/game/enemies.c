@@ -64,14 +64,15 @@ static void walk(quern_context *context, const quern_view *view)
 static void add_walk(Game *game)
 {
     const Types *types = &game->types;
-    const quern_system_def def = {.name = "walk",
-                                  .phase = PHASE_MOVE,
-                                  .run = walk,
-                                  .user_data = game,
-                                  .terms = {[WALK_ENEMY] = quern_term_write(types->enemy),
-                                            [WALK_PLACE] = quern_term_write(types->place),
-                                            [WALK_CHILL] = quern_term_optional(types->chill, QUERN_READ)},
-                                  .emits = {types->leak, types->cue, types->burst}};
+    const quern_system_def def = {
+        .name = "walk",
+        .phase = PHASE_MOVE,
+        .run = walk,
+        .user_data = game,
+        .terms = {[WALK_ENEMY] = quern_term_write(types->enemy),
+                  [WALK_PLACE] = quern_term_write(types->place),
+                  [WALK_CHILL] = quern_term_optional(types->chill, QUERN_ACCESS_READ)},
+        .emits = {types->leak, types->cue, types->burst}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 
@@ -82,13 +83,13 @@ static void thaw(quern_context *context, const quern_view *view)
 {
     (void)context;
     Chill *chills = QUERN_COLUMN(view, 0, Chill);
-    quern_run run = {0};
-    while (quern_view_next_run(view, &run))
+    quern_row_range run = {0};
+    while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++) {
             chills[i].seconds -= step_seconds;
             if (chills[i].seconds > 0) continue;
             chills[i].seconds = 0;
-            quern_view_enable(view, 0, i, false);
+            quern_view_set_enabled(view, 0, i, false);
         }
 }
 
@@ -99,7 +100,7 @@ static void add_thaw(Game *game)
                                   .run = thaw,
                                   .user_data = game,
                                   .terms = {quern_term_write(game->types.chill)},
-                                  .flags = QUERN_SYSTEM_RUNS};
+                                  .flags = QUERN_SYSTEM_WHOLE_CHUNKS};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 
@@ -157,7 +158,7 @@ static void add_die(Game *game)
     const quern_system_def def = {.name = "die",
                                   .phase = PHASE_FIRE,
                                   .run = die,
-                                  .reacts_to = QUERN_ON_SET,
+                                  .reacts_to = QUERN_REACT_SET,
                                   .user_data = game,
                                   .terms = {[DIE_HEALTH] = quern_term_read(types->health),
                                             [DIE_ENEMY] = quern_term_read(types->enemy),

@@ -64,7 +64,7 @@ static void add_burst(Game *game)
                                   .run = burst,
                                   .user_data = game,
                                   .items = game->types.burst,
-                                  .resources = {{game->types.keep, QUERN_READ}}};
+                                  .resources = {{game->types.keep, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 

@@ -28,7 +28,7 @@ bool rewind_back(Rewind *rewind, Game *game, quern_jobs *jobs)
 {
     uint64_t oldest;
     const uint64_t step = game_state(game)->step;
-    if (step == 0 || !quern_history_frames(rewind->history, &oldest, NULL)) return false;
+    if (step == 0 || !quern_history_get_frames(rewind->history, &oldest, NULL)) return false;
     const uint64_t back = (step - 1) / REWIND_STRIDE * REWIND_STRIDE;
     if (back < oldest) return false;
     check(quern_history_restore(rewind->history, back, jobs));

@@ -21,11 +21,11 @@ static void reload(quern_context *context, const quern_view *view)
 {
     (void)context;
     Loaded *loaded = QUERN_COLUMN(view, 0, Loaded);
-    quern_run run = {0};
-    while (quern_view_next_run(view, &run))
+    quern_row_range run = {0};
+    while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++) {
             loaded[i].seconds -= step_seconds;
-            if (loaded[i].seconds <= 0) quern_view_enable(view, 0, i, true);
+            if (loaded[i].seconds <= 0) quern_view_set_enabled(view, 0, i, true);
         }
 }
 
@@ -49,7 +49,7 @@ static void add_barrels(Game *game)
                                         .run = reload,
                                         .user_data = game,
                                         .terms = {quern_term_if_disabled(quern_term_write(types->loaded))},
-                                        .flags = QUERN_SYSTEM_RUNS};
+                                        .flags = QUERN_SYSTEM_WHOLE_CHUNKS};
     const quern_system_def settling = {
         .name = "settle barrels",
         .phase = PHASE_MOVE,
@@ -95,7 +95,7 @@ static void stun(quern_context *context, const quern_view *view)
         if (!is_cursed(context, game, &spots[i])) continue;
         stuns[i].seconds = stun_seconds;
         turrets[i].is_locked = 0;
-        quern_view_enable(view, STUN_TURRET, i, false);
+        quern_view_set_enabled(view, STUN_TURRET, i, false);
         quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_CURSE, spots[i].m[0][2]});
     }
 }
@@ -107,7 +107,7 @@ static void recover(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         stuns[i].seconds -= step_seconds;
-        if (stuns[i].seconds <= 0) quern_view_enable(view, STUN_TURRET, i, true);
+        if (stuns[i].seconds <= 0) quern_view_set_enabled(view, STUN_TURRET, i, true);
     }
 }
 
@@ -224,7 +224,7 @@ static void add_aim(Game *game)
                                             [AIM_LOCAL] = quern_term_write(types->local),
                                             [AIM_SPOT] = quern_term_read(types->spot)},
                                   .lookups = {{.component = types->place}, {.component = types->enemy}},
-                                  .resources = {{types->grid, QUERN_READ}}};
+                                  .resources = {{types->grid, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 

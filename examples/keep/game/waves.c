@@ -60,7 +60,7 @@ static void add_lead(Game *game)
                                   .phase = PHASE_LEAD,
                                   .run = lead,
                                   .user_data = game,
-                                  .resources = {{game->types.keep, QUERN_WRITE}},
+                                  .resources = {{game->types.keep, QUERN_ACCESS_WRITE}},
                                   .emits = {game->types.cue}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
@@ -143,7 +143,7 @@ static void add_score(Game *game)
                                   .phase = PHASE_TELL,
                                   .run = score,
                                   .user_data = game,
-                                  .resources = {{game->types.keep, QUERN_WRITE}},
+                                  .resources = {{game->types.keep, QUERN_ACCESS_WRITE}},
                                   .reads_events = {game->types.kill, game->types.leak}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
@@ -185,17 +185,18 @@ static void decide(quern_context *context)
 static void add_census(Game *game)
 {
     const Types *types = &game->types;
-    const quern_system_def def = {.name = "census",
-                                  .phase = PHASE_TELL,
-                                  .run = count_view,
-                                  .end = decide,
-                                  .partial_bytes = sizeof(uint32_t),
-                                  .user_data = game,
-                                  .terms = {[CENSUS_ENEMY] = quern_term_any(types->enemy, QUERN_NO_ACCESS),
-                                            [CENSUS_SPAWNER] = quern_term_any(types->spawner, QUERN_READ)},
-                                  /* Written in decide alone, so views may run side by side. */
-                                  .resources = {{types->keep, QUERN_WRITE_CONCURRENT}},
-                                  .emits = {types->cue}};
+    const quern_system_def def = {
+        .name = "census",
+        .phase = PHASE_TELL,
+        .run = count_view,
+        .end = decide,
+        .partial_bytes = sizeof(uint32_t),
+        .user_data = game,
+        .terms = {[CENSUS_ENEMY] = quern_term_any(types->enemy, QUERN_ACCESS_NONE),
+                  [CENSUS_SPAWNER] = quern_term_any(types->spawner, QUERN_ACCESS_READ)},
+        /* Written in decide alone, so views may run side by side. */
+        .resources = {{types->keep, QUERN_ACCESS_WRITE_CONCURRENT}},
+        .emits = {types->cue}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 

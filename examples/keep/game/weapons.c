@@ -35,7 +35,7 @@ static void unload(const quern_view *view, uint32_t row, float recoil)
     Loaded *loaded = &QUERN_COLUMN(view, FIRE_LOADED, Loaded)[row];
     barrel->recoil = recoil;
     loaded->seconds = loaded->load_seconds;
-    quern_view_enable(view, FIRE_LOADED, row, false);
+    quern_view_set_enabled(view, FIRE_LOADED, row, false);
 }
 
 static void tell_shot(quern_context *context, const Game *game, Point at, Point ahead, CueKind cue,
@@ -55,7 +55,8 @@ static void tell_shot(quern_context *context, const Game *game, Point at, Point 
 }
 
 /* The terms that all weapons have in common. */
-static quern_system_def weapon_def(Game *game, const char *name, quern_kernel *run, quern_component weapon)
+static quern_system_def weapon_def(Game *game, const char *name, quern_view_callback *run,
+                                   quern_component weapon)
 {
     const Types *types = &game->types;
     return (quern_system_def){.name = name,
@@ -158,7 +159,7 @@ static bool ring(quern_context *context, const Game *game, const Bell *bell, Poi
         if (!quern_context_is_alive(context, enemy)) continue;
         check(quern_commands_accumulate(commands, enemy, types->health, &loss, QUERN_SUM));
         check(quern_commands_accumulate(commands, enemy, types->chill, &chill, QUERN_MAX));
-        check(quern_commands_enable(commands, enemy, types->chill, true));
+        check(quern_commands_set_component_enabled(commands, enemy, types->chill, true));
     }
     return has_hit;
 }
@@ -203,7 +204,7 @@ static void shine(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         const Turret *turret = turrets[i];
-        quern_view_enable(view, PRISM_BEAM, i, turret->is_locked != 0);
+        quern_view_set_enabled(view, PRISM_BEAM, i, turret->is_locked != 0);
         if (!turret->is_locked) continue;
         const Point from = muzzle_of(&spots[i], &barrels[i]);
         const Health loss = {-prisms[i].damage_per_second * step_seconds};
@@ -242,8 +243,8 @@ void weapons_add(Game *game)
     quern_system_def guns = weapon_def(game, "fire guns", fire_guns, game->types.gun);
     const quern_system_def mortars = weapon_def(game, "fire mortars", fire_mortars, game->types.mortar);
     quern_system_def bells = weapon_def(game, "ring bells", ring_bells, game->types.bell);
-    guns.resources[0] = (quern_resource_access){game->types.keep, QUERN_READ};
-    bells.resources[0] = (quern_resource_access){game->types.grid, QUERN_READ};
+    guns.resources[0] = (quern_resource_access){game->types.keep, QUERN_ACCESS_READ};
+    bells.resources[0] = (quern_resource_access){game->types.grid, QUERN_ACCESS_READ};
     check(quern_schedule_add_system(game->schedule, &guns, NULL));
     check(quern_schedule_add_system(game->schedule, &mortars, NULL));
     check(quern_schedule_add_system(game->schedule, &bells, NULL));

@@ -340,12 +340,12 @@ static void add_system(Scene *scene, quern_system_def def)
 {
     def.user_data = scene;
     def.flags = QUERN_SYSTEM_MAIN_THREAD;
-    def.resources[0] = (quern_resource_access){scene->screen, QUERN_WRITE};
-    def.resources[1] = (quern_resource_access){scene->game->types.keep, QUERN_READ};
+    def.resources[0] = (quern_resource_access){scene->screen, QUERN_ACCESS_WRITE};
+    def.resources[1] = (quern_resource_access){scene->game->types.keep, QUERN_ACCESS_READ};
     check(quern_schedule_add_system(scene->schedule, &def, NULL));
 }
 
-static void add_tower_systems(Scene *scene, const char *name, quern_kernel *run)
+static void add_tower_systems(Scene *scene, const char *name, quern_view_callback *run)
 {
     const Types *types = &scene->game->types;
     add_system(scene, (quern_system_def){
@@ -353,8 +353,8 @@ static void add_tower_systems(Scene *scene, const char *name, quern_kernel *run)
                           .run = run,
                           .terms = {[TOWER_SPOT] = quern_term_read(types->spot),
                                     [TOWER_SHAPE] = quern_term_read(types->shape),
-                                    [TOWER_TURRET] = quern_term_optional(types->turret, QUERN_READ),
-                                    [TOWER_TOWER] = quern_term_optional(types->tower, QUERN_READ)}});
+                                    [TOWER_TURRET] = quern_term_optional(types->turret, QUERN_ACCESS_READ),
+                                    [TOWER_TOWER] = quern_term_optional(types->tower, QUERN_ACCESS_READ)}});
 }
 
 /* From the ground up: systems that write the same resource run in the order in which they are added. */

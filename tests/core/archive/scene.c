@@ -4,7 +4,7 @@
 
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 #include <quern/prefab.h>
 
@@ -34,7 +34,7 @@ static void register_types(scene *it)
         it->world,
         &(quern_resource_def){QUERN_TYPE(scene_clock), .fields = QUERN_FIELDS(scene_clock, ticks, focus)},
         &it->clock));
-    cr_assert_neq(quern_world_disabled(it->world).bits, 0);
+    cr_assert_neq(quern_world_disabled_tag(it->world).bits, 0);
 }
 
 void scene_open(scene *it, const quern_allocator *allocator)
@@ -66,8 +66,8 @@ static void relate(const scene *it, const quern_entity *entities, uint32_t count
         must(quern_entity_relate(it->world, entities[i], it->owner, entities[(i * 5 + 1) % count]));
     must(quern_entity_unrelate(it->world, entities[count - 1], it->parent));
     /* siblings in another order than they came */
-    must(quern_entity_place(it->world, entities[26], it->parent,
-                            quern_entity_first_child(it->world, entities[8], it->parent)));
+    must(quern_entity_move_before(it->world, entities[26], it->parent,
+                                  quern_entity_first_source(it->world, entities[8], it->parent)));
 }
 
 static void aim(const scene *it, const quern_entity *entities, uint32_t count, quern_entity dead)
@@ -94,11 +94,11 @@ static void name(const scene *it, const quern_entity *entities, uint32_t count)
 static void switch_off(const scene *it, const quern_entity *entities, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i += 4)
-        must(quern_entity_enable(it->world, entities[i], it->health, false));
+        must(quern_entity_set_component_enabled(it->world, entities[i], it->health, false));
     must(quern_entity_add(it->world, entities[3], it->shield, NULL));
-    must(quern_entity_enable(it->world, entities[3], it->shield, false));
-    must(quern_entity_set_active(it->world, entities[20], false));
-    must(quern_entity_set_active(it->world, entities[30], false));
+    must(quern_entity_set_component_enabled(it->world, entities[3], it->shield, false));
+    must(quern_entity_set_enabled(it->world, entities[20], false));
+    must(quern_entity_set_enabled(it->world, entities[30], false));
 }
 
 static void spawn(const scene *it, quern_entity root)
@@ -142,15 +142,15 @@ void scene_close(scene *it)
     *it = (scene){0};
 }
 
-quern_memory scene_save(const scene *it)
+quern_byte_buffer scene_save(const scene *it)
 {
-    quern_memory memory = {0};
-    must(quern_world_save(it->world, quern_sink_memory(&memory), NULL));
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(it->world, quern_sink_bytes(&memory), NULL));
     return memory;
 }
 
-quern_result scene_load(const scene *it, const quern_memory *memory, const quern_load_def *def,
+quern_result scene_load(const scene *it, const quern_byte_buffer *memory, const quern_load_def *def,
                         quern_load_report *report)
 {
-    return quern_world_load(it->world, quern_source_memory(memory->bytes, memory->size_bytes), def, report);
+    return quern_world_load(it->world, quern_source_bytes(memory->bytes, memory->size_bytes), def, report);
 }

@@ -48,9 +48,9 @@ void scene_fill(const scene *it, uint32_t more);
 void scene_close(scene *it);
 
 /* Saves the world; the memory is to be released. */
-quern_memory scene_save(const scene *it);
+quern_byte_buffer scene_save(const scene *it);
 
-quern_result scene_load(const scene *it, const quern_memory *memory, const quern_load_def *def,
+quern_result scene_load(const scene *it, const quern_byte_buffer *memory, const quern_load_def *def,
                         quern_load_report *report);
 
 #endif

@@ -6,8 +6,8 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
 #include <quern/commands.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 
 #include <criterion/criterion.h>
@@ -56,14 +56,14 @@ static void assert_same(void)
 
 static void load_all(void)
 {
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     quern_load_report report;
     must(scene_load(&to, &memory, NULL, &report));
     cr_assert(report.keeps_handles);
     cr_assert_eq(report.missing_count, 0);
     cr_assert_eq(report.converted_count, 0);
     cr_assert_eq(report.entity_count, stats_of_world(from.world).entity_count);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive, a_world_comes_back_in_an_empty_one_with_the_same_hash_and_the_same_future)
@@ -103,7 +103,7 @@ Test(archive, records_that_a_trimmed_world_gave_back_come_back_as_free_slots)
         must(quern_entity_create(from.world, &a));
         must(quern_entity_create(to.world, &b));
         cr_assert_eq(quern_entity_index(a), quern_entity_index(b));
-        cr_assert_eq(quern_entity_life(from.world, a), quern_entity_life(to.world, b));
+        cr_assert_eq(quern_entity_use_count(from.world, a), quern_entity_use_count(to.world, b));
     }
     free(many);
 }
@@ -124,17 +124,18 @@ Test(archive, what_a_field_does_not_describe_of_a_resource_stays)
 Test(archive, resources_are_left_as_they_are_on_request)
 {
     scene_fill(&from, 0);
-    quern_memory memory = scene_save(&from);
-    must(scene_load(&to, &memory, &(quern_load_def){.no_resources = true}, NULL));
+    quern_byte_buffer memory = scene_save(&from);
+    must(scene_load(&to, &memory, &(quern_load_def){.skip_resources = true}, NULL));
     cr_assert_eq(((scene_clock *)quern_resource_get(to.world, to.clock))->ticks, 0);
     memory.size_bytes = 0;
-    must(quern_world_save(from.world, quern_sink_memory(&memory), &(quern_save_def){.no_resources = true}));
+    must(
+        quern_world_save(from.world, quern_sink_bytes(&memory), &(quern_save_def){.skip_resources = true}));
     scene third;
     scene_open(&third, NULL);
     must(scene_load(&third, &memory, NULL, NULL));
     cr_assert_eq(((scene_clock *)quern_resource_get(third.world, third.clock))->ticks, 0);
     scene_close(&third);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive, a_file_is_as_good_as_memory)
@@ -158,7 +159,7 @@ Test(archive, in_a_world_with_others_all_are_new_and_know_each_other_as_before)
     must(quern_entity_create_with(to.world, &to.tag, NULL, 1, &stranger));
     const uint64_t count = stats_of_world(from.world).entity_count;
     cr_assert_leq(count, 256);
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     quern_load_report report;
     must(
         scene_load(&to, &memory, &(quern_load_def){.entities = entities, .entity_capacity = 256}, &report));
@@ -176,38 +177,38 @@ Test(archive, in_a_world_with_others_all_are_new_and_know_each_other_as_before)
     cr_assert(quern_entity_is_alive(to.world, aim->at));
     for (uint32_t i = 0; i < count; i++)
         cr_assert(quern_entity_is_alive(to.world, entities[i]));
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive, it_can_be_loaded_several_times_if_names_may_be_dropped)
 {
     scene_fill(&from, 0);
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     quern_load_report report;
     must(scene_load(&to, &memory, NULL, NULL));
-    assert_refused(to.world, QUERN_ERROR_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+    assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
     must(scene_load(&to, &memory, &(quern_load_def){.drop_taken_names = true}, &report));
     cr_assert_gt(report.dropped_name_count, 0);
     assert_valid(to.world);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* --------------------------------------------------------------------------------------- refusals */
 
 Test(archive, calls_without_what_they_need_are_refused)
 {
-    quern_memory memory = {0};
-    const quern_source nothing = quern_source_memory(NULL, 0);
+    quern_byte_buffer memory = {0};
+    const quern_source nothing = quern_source_bytes(NULL, 0);
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_world_save(NULL, quern_sink_memory(&memory), NULL));
+                   quern_world_save(NULL, quern_sink_bytes(&memory), NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_save(to.world, (quern_sink){0}, NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_load(to.world, nothing, NULL, NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_world_load(NULL, quern_source_memory("x", 1), NULL, NULL));
+                   quern_world_load(NULL, quern_source_bytes("x", 1), NULL, NULL));
     assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_world_load(to.world, quern_source_memory("x", 1), NULL, NULL));
+                   quern_world_load(to.world, quern_source_bytes("x", 1), NULL, NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_world_load(to.world, quern_source_memory("x", 1),
+                   quern_world_load(to.world, quern_source_bytes("x", 1),
                                     &(quern_load_def){.entity_capacity = 1}, NULL));
 }
 
@@ -220,7 +221,7 @@ static bool write_nothing(void *user_data, const char *text, size_t bytes)
 Test(archive, a_sink_that_writes_nothing_is_told_of)
 {
     scene_fill(&from, 0);
-    assert_refused(from.world, QUERN_ERROR_FILE,
+    assert_refused(from.world, QUERN_ERROR_IO,
                    quern_world_save(from.world, (quern_sink){.write = write_nothing}, NULL));
 }
 
@@ -228,12 +229,12 @@ Test(archive, commands_that_wait_are_not_lost_silently)
 {
     quern_commands *commands = quern_world_commands(from.world);
     cr_assert_neq(quern_commands_create(commands).bits, 0);
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_save(from.world, quern_sink_memory(&memory), NULL));
+                   quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
     must(quern_world_flush(from.world));
-    must(quern_world_save(from.world, quern_sink_memory(&memory), NULL));
-    quern_memory_release(&memory);
+    must(quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
+    quern_byte_buffer_release(&memory);
 }
 
 /* ----------------------------------------------------------------------------------------- memory */
@@ -241,7 +242,7 @@ Test(archive, commands_that_wait_are_not_lost_silently)
 Test(archive, a_load_without_memory_changes_nothing)
 {
     scene_fill(&from, 300);
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     failing_allocator *failing = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(failing);
     for (uint32_t others = 0; others < 2; others++) {
@@ -265,7 +266,7 @@ Test(archive, a_load_without_memory_changes_nothing)
         scene_close(&it);
     }
     failing_allocator_close(failing);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive, a_save_without_memory_says_so)
@@ -276,13 +277,13 @@ Test(archive, a_save_without_memory_says_so)
     scene_open(&it, &interface);
     scene_fill(&it, 0);
     const uint64_t hash = quern_world_hash(it.world);
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint32_t i = 1; result != QUERN_OK; i++) {
         cr_assert_lt(i, 100, "%s", quern_error_message());
         memory.size_bytes = 0;
         failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + i);
-        result = quern_world_save(it.world, quern_sink_memory(&memory), NULL);
+        result = quern_world_save(it.world, quern_sink_bytes(&memory), NULL);
         failing_allocator_heal(failing);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
         cr_assert_eq(quern_world_hash(it.world), hash);
@@ -291,7 +292,7 @@ Test(archive, a_save_without_memory_says_so)
     cr_assert_eq(quern_world_hash(to.world), hash);
     scene_close(&it);
     failing_allocator_close(failing);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* ------------------------------------------------------------------------------------------ chunks */
@@ -348,10 +349,10 @@ static void fill_wide(const wide_world *it, uint32_t tag, uint32_t count)
 static wide_world reload(const wide_world *saved)
 {
     const wide_world loaded = open_wide();
-    quern_memory memory = {0};
-    must(quern_world_save(saved->world, quern_sink_memory(&memory), NULL));
-    must(quern_world_load(loaded.world, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
-    quern_memory_release(&memory);
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(saved->world, quern_sink_bytes(&memory), NULL));
+    must(quern_world_load(loaded.world, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));
+    quern_byte_buffer_release(&memory);
     return loaded;
 }
 
@@ -415,9 +416,9 @@ Test(archive, archetypes_without_rows_count_also_with_hooks)
         &(quern_component_def){
             .name = "owner", .size_bytes = 8, .alignment_bytes = 8, .hooks = {.destroy = forget_values}},
         &owner));
-    quern_memory memory = {0};
-    must(quern_world_save(saved.world, quern_sink_memory(&memory), NULL));
-    must(quern_world_load(loaded.world, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(saved.world, quern_sink_bytes(&memory), NULL));
+    must(quern_world_load(loaded.world, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));
     cr_assert_eq(stats_of_world(loaded.world).archetype_count, stats_of_world(saved.world).archetype_count);
     for (uint32_t tag = 0; tag < TAG_COUNT; tag++) {
         fill_wide(&saved, tag, 11);
@@ -425,7 +426,7 @@ Test(archive, archetypes_without_rows_count_also_with_hooks)
     }
     assert_same_chunks(&saved, &loaded);
     assert_valid(without.world);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
     quern_world_destroy(saved.world);
     quern_world_destroy(loaded.world);
     quern_world_destroy(without.world);
@@ -487,7 +488,7 @@ Test(archive, a_handle_of_the_loading_world_becomes_null)
 /* Memory that is read and written by functions, which change the world meanwhile, or try to. */
 typedef struct meddler {
     quern_world *world;
-    const quern_memory *memory;
+    const quern_byte_buffer *memory;
     size_t position;
     uint32_t refused_count;
 } meddler;
@@ -519,7 +520,7 @@ Test(archive, sources_and_sinks_must_not_change_the_world)
 {
     scene_fill(&from, 0);
     const uint64_t hash = quern_world_hash(from.world);
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     meddler reader = {.world = to.world, .memory = &memory}, writer = {.world = from.world};
     must(quern_world_load(to.world, (quern_source){.read = read_and_meddle, .user_data = &reader}, NULL,
                           NULL));
@@ -535,7 +536,7 @@ Test(archive, sources_and_sinks_must_not_change_the_world)
     cr_assert_gt(writer.refused_count, refused_count);
     cr_assert_eq(quern_world_hash(from.world), hash);
     assert_same(); /* and both are as free as before */
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* -------------------------------------------------------------------------------------- what comes next */
@@ -550,12 +551,12 @@ Test(archive, a_query_of_before_finds_what_was_loaded_and_an_iteration_ends)
     cr_assert_eq(quern_query_count(query), quern_query_count(saved));
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     must(scene_load(&to, &memory, &(quern_load_def){.drop_taken_names = true}, NULL));
     cr_assert_not(quern_query_next(&it));
     cr_assert_neq(it.result, QUERN_OK, "it was under way when entities came");
     cr_assert_eq(quern_query_count(query), 2 * quern_query_count(saved));
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
     quern_query_destroy(query);
     quern_query_destroy(saved);
 }
@@ -565,13 +566,13 @@ Test(archive, the_name_of_a_loaded_entity_is_free_when_it_is_destroyed)
     scene names;
     scene_open(&names, NULL);
     must(quern_entity_set_name(from.world, setup_entity(from.world), "only"));
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     must(scene_load(&names, &memory, NULL, NULL));
     must(quern_entity_destroy(names.world, quern_entity_find(names.world, "only")));
     cr_assert_eq(quern_entity_find(names.world, "only").bits, 0);
     must(scene_load(&names, &memory, NULL, NULL));
     assert_valid(names.world);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
     scene_close(&names);
 }
 
@@ -599,15 +600,15 @@ Test(archive, archetypes_are_removed_at_the_same_sync_points)
         quern_component tags[6], others[6];
         quern_world *saved = open_reclaiming(tags), *loaded = open_reclaiming(others);
         quern_schedule *frames = setup_schedule(saved), *loaded_frames = setup_schedule(loaded);
-        quern_memory memory = {0};
+        quern_byte_buffer memory = {0};
         for (uint32_t i = 0; i < 6; i++) {
             const quern_entity entity = setup_entity_with(saved, &tags[i], 1);
             if (i % 2 == 0) must(quern_entity_destroy(saved, entity));
         }
         for (uint32_t i = 0; i < wait; i++)
             sync(frames);
-        must(quern_world_save(saved, quern_sink_memory(&memory), NULL));
-        must(quern_world_load(loaded, quern_source_memory(memory.bytes, memory.size_bytes), NULL, NULL));
+        must(quern_world_save(saved, quern_sink_bytes(&memory), NULL));
+        must(quern_world_load(loaded, quern_source_bytes(memory.bytes, memory.size_bytes), NULL, NULL));
         for (uint32_t i = 0; i < 45; i++) {
             const uint32_t count = stats_of_world(saved).archetype_count;
             cr_assert_eq(stats_of_world(loaded).archetype_count, count, "%u + %u sync points", wait, i);
@@ -615,7 +616,7 @@ Test(archive, archetypes_are_removed_at_the_same_sync_points)
             sync(loaded_frames);
             removed_count += stats_of_world(saved).archetype_count < count;
         }
-        quern_memory_release(&memory);
+        quern_byte_buffer_release(&memory);
         quern_schedule_destroy(frames);
         quern_schedule_destroy(loaded_frames);
         quern_world_destroy(saved);
@@ -628,12 +629,12 @@ Test(archive, no_more_handles_are_given_than_there_is_room_for)
 {
     scene_fill(&from, 0);
     quern_entity entities[4] = {{1}, {2}, {3}, {4}};
-    quern_memory memory = scene_save(&from);
+    quern_byte_buffer memory = scene_save(&from);
     must(scene_load(&to, &memory, &(quern_load_def){.entities = entities, .entity_capacity = 3}, NULL));
     for (uint32_t i = 0; i < 3; i++)
         cr_assert(quern_entity_is_alive(to.world, entities[i]));
     cr_assert_eq(entities[3].bits, 4);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* Destroys an entity so that the next one in its slot is the last. */

@@ -17,14 +17,14 @@ Test(archive_compress, a_compressed_archive_is_smaller_and_the_same_world)
     scene_open(&from, NULL);
     scene_open(&to, NULL);
     scene_fill(&from, 20000);
-    quern_memory plain = scene_save(&from), memory = {0};
-    must(quern_world_save(from.world, quern_sink_memory(&memory), &compressed));
+    quern_byte_buffer plain = scene_save(&from), memory = {0};
+    must(quern_world_save(from.world, quern_sink_bytes(&memory), &compressed));
     cr_assert_lt(memory.size_bytes, plain.size_bytes * 3 / 4);
     must(scene_load(&to, &memory, NULL, NULL));
     cr_assert_eq(quern_world_hash(to.world), quern_world_hash(from.world));
     assert_valid(to.world);
-    quern_memory_release(&plain);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&plain);
+    quern_byte_buffer_release(&memory);
     scene_close(&from);
     scene_close(&to);
 }
@@ -36,15 +36,15 @@ Test(archive_compress, damage_is_refused)
     scene_open(&from, NULL);
     scene_open(&to, NULL);
     scene_fill(&from, 0);
-    quern_memory memory = {0};
-    must(quern_world_save(from.world, quern_sink_memory(&memory), &compressed));
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(from.world, quern_sink_bytes(&memory), &compressed));
     for (size_t i = 0; i < memory.size_bytes; i++) {
         ((char *)memory.bytes)[i] ^= 16;
         cr_assert_eq(scene_load(&to, &memory, NULL, NULL), QUERN_ERROR_BAD_ARCHIVE, "byte %zu", i);
         ((char *)memory.bytes)[i] ^= 16;
     }
     must(scene_load(&to, &memory, NULL, NULL));
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
     scene_close(&from);
     scene_close(&to);
 }
@@ -54,9 +54,9 @@ Test(archive_compress, without_zstd_it_is_refused_clearly)
     if (quern__blocks_can_compress()) return;
     scene from;
     scene_open(&from, NULL);
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     assert_refused(from.world, QUERN_ERROR_UNAVAILABLE,
-                   quern_world_save(from.world, quern_sink_memory(&memory), &compressed));
+                   quern_world_save(from.world, quern_sink_bytes(&memory), &compressed));
     cr_assert_eq(memory.size_bytes, 0);
     scene_close(&from);
 }

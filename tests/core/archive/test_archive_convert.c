@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
 #include <quern/archive.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 #include <quern/relation.h>
 
@@ -14,20 +14,20 @@
 #include <string.h>
 
 static quern_world *from, *to;
-static quern_memory memory;
+static quern_byte_buffer memory;
 
 static void open_worlds(void)
 {
     from = setup_world();
     to = setup_world();
-    memory = (quern_memory){0};
+    memory = (quern_byte_buffer){0};
 }
 
 static void close_worlds(void)
 {
     quern_world_destroy(from);
     quern_world_destroy(to);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 TestSuite(archive_convert, .init = open_worlds, .fini = close_worlds);
@@ -89,13 +89,13 @@ static quern_component register_2(quern_world *world)
 
 static quern_result load(const quern_load_def *def, quern_load_report *report)
 {
-    return quern_world_load(to, quern_source_memory(memory.bytes, memory.size_bytes), def, report);
+    return quern_world_load(to, quern_source_bytes(memory.bytes, memory.size_bytes), def, report);
 }
 
 static void save(const quern_save_def *def)
 {
     memory.size_bytes = 0;
-    must(quern_world_save(from, quern_sink_memory(&memory), def));
+    must(quern_world_save(from, quern_sink_bytes(&memory), def));
 }
 
 Test(archive_convert, fields_are_found_by_name_and_numbers_converted)
@@ -285,7 +285,7 @@ Test(archive_convert, a_component_with_hooks_is_refused_by_name_or_left_out)
                           plain = setup_component(from, "plain", 4, 4);
     setup_entity_with(from, (quern_component[]){owner, plain}, 2);
     assert_refused(from, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_save(from, quern_sink_memory(&memory), NULL));
+                   quern_world_save(from, quern_sink_bytes(&memory), NULL));
     cr_assert_not_null(strstr(quern_error_message(), "'owner'"));
     save(&(quern_save_def){.leave_out = {owner}});
     setup_component(to, "plain", 4, 4);
@@ -366,7 +366,7 @@ Test(archive_convert, what_was_disabled_needs_a_component_that_can_be)
     setup_tag(to, "t");
     save(NULL);
     must(load(NULL, NULL));
-    must(quern_entity_enable(from, entity, component, false));
+    must(quern_entity_set_component_enabled(from, entity, component, false));
     save(NULL);
     assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
 }
@@ -501,7 +501,7 @@ Test(archive_convert, bytes_of_a_resource_that_owns_something_are_not_overwritte
     save(NULL);
     assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
     cr_assert_str_eq(*(char **)quern_resource_get(to, resource), "kept");
-    must(load(&(quern_load_def){.no_resources = true}, NULL));
+    must(load(&(quern_load_def){.skip_resources = true}, NULL));
     cr_assert_str_eq(*(char **)quern_resource_get(to, resource), "kept");
 }
 
@@ -731,7 +731,7 @@ Test(archive_convert, without_the_hierarchy_all_are_roots_and_off_by_themselves)
     must(quern_entity_relate(from, child, quern_world_parent(from), root));
     must(quern_entity_set_name(from, child, "gun"));
     must(quern_entity_set_name(from, twin, "gun"));
-    must(quern_entity_set_active(from, root, false));
+    must(quern_entity_set_enabled(from, root, false));
     save(NULL);
     quern_entity loaded[3];
     quern_load_report report;
@@ -742,12 +742,12 @@ Test(archive_convert, without_the_hierarchy_all_are_roots_and_off_by_themselves)
     must(load(&def, &report));
     assert_valid(to);
     cr_assert_eq(report.dropped_name_count, 1, "two roots had one name");
-    cr_assert_eq(quern_entity_child_count(to, loaded[0], quern_world_parent(to)), 0);
-    cr_assert_not(quern_entity_is_active(to, loaded[1]));
-    must(quern_entity_set_active(to, loaded[0], true));
-    cr_assert_not(quern_entity_is_active(to, loaded[1]), "nobody else switches it");
-    must(quern_entity_set_active(to, loaded[1], true));
-    cr_assert(quern_entity_is_active(to, loaded[1]));
+    cr_assert_eq(quern_entity_source_count(to, loaded[0], quern_world_parent(to)), 0);
+    cr_assert_not(quern_entity_is_enabled(to, loaded[1]));
+    must(quern_entity_set_enabled(to, loaded[0], true));
+    cr_assert_not(quern_entity_is_enabled(to, loaded[1]), "nobody else switches it");
+    must(quern_entity_set_enabled(to, loaded[1], true));
+    cr_assert(quern_entity_is_enabled(to, loaded[1]));
 }
 
 Test(archive_convert, a_migration_gives_a_relation_another_name_policy_and_order_and_takes_its_levels)

@@ -7,7 +7,7 @@
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 
 #include <criterion/criterion.h>
@@ -31,14 +31,14 @@ static void fill_a_little(const scene *it)
     must(quern_entity_relate(it->world, entities[2], it->owner, entities[0]));
     must(quern_entity_set_name(it->world, entities[0], "a"));
     must(quern_entity_set_name(it->world, entities[1], "b"));
-    must(quern_entity_enable(it->world, entities[1], it->health, false));
-    must(quern_entity_set_active(it->world, entities[4], false));
+    must(quern_entity_set_component_enabled(it->world, entities[1], it->health, false));
+    must(quern_entity_set_enabled(it->world, entities[4], false));
     must(quern_entity_add(it->world, entities[0], it->aim, &(scene_aim){.at = entities[2], .range = 1}));
     must(quern_entity_destroy(it->world, entities[3]));
     must(quern_entity_destroy(it->world, entities[5]));
 }
 
-static quern_memory memory;
+static quern_byte_buffer memory;
 static scene to;
 
 static void open_scenes(void)
@@ -54,14 +54,14 @@ static void open_scenes(void)
 static void close_scenes(void)
 {
     scene_close(&to);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 TestSuite(archive_damage, .init = open_scenes, .fini = close_scenes);
 
 static quern_result load(const char *bytes, size_t size, const quern_load_def *def)
 {
-    return quern_world_load(to.world, quern_source_memory(bytes, size), def, NULL);
+    return quern_world_load(to.world, quern_source_bytes(bytes, size), def, NULL);
 }
 
 Test(archive_damage, every_truncation_is_refused)

@@ -8,7 +8,7 @@
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 
 #include <criterion/criterion.h>
@@ -18,7 +18,7 @@
 
 enum { CHAIN_COUNT = 20, FREE_COUNT = 2 };
 
-static quern_memory memory;
+static quern_byte_buffer memory;
 static scene to;
 static char *bytes; /* a copy of the memory, to be changed */
 static quern_entity chain[CHAIN_COUNT];
@@ -36,7 +36,7 @@ static void fill(const scene *it)
     }
     for (uint32_t i = 0; i < 2; i++)
         must(quern_entity_create_with(it->world, twin, NULL, 2, &twins[i]));
-    must(quern_entity_enable(it->world, twins[0], it->health, false));
+    must(quern_entity_set_component_enabled(it->world, twins[0], it->health, false));
     must(quern_entity_set_name(it->world, twins[0], "a"));
     must(quern_entity_set_name(it->world, twins[1], "b"));
     for (uint32_t i = 0; i < FREE_COUNT; i++)
@@ -58,7 +58,7 @@ static void open_scenes(void)
 static void close_scenes(void)
 {
     scene_close(&to);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
     free(bytes);
 }
 
@@ -90,7 +90,7 @@ static quern_result load_forged(void)
 {
     reseal(bytes, memory.size_bytes);
     const quern_result result =
-        quern_world_load(to.world, quern_source_memory(bytes, memory.size_bytes), NULL, NULL);
+        quern_world_load(to.world, quern_source_bytes(bytes, memory.size_bytes), NULL, NULL);
     memcpy(bytes, memory.bytes, memory.size_bytes);
     return result;
 }
@@ -266,7 +266,7 @@ Test(archive_forged, names_are_of_living_entities_and_each_has_one)
     first[4] = 0;
     assert_forged();
     first[5] = 'b'; /* a root like the other one */
-    assert_refused(to.world, QUERN_ERROR_NAME_TAKEN, load_forged());
+    assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, load_forged());
 }
 
 Test(archive_forged, values_of_a_component_with_hooks_are_refused)

@@ -4,7 +4,7 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/name.h>
 #include <quern/prefab.h>
 
@@ -32,23 +32,23 @@ static void close_scenes(void)
 
 TestSuite(archive_list, .init = open_scenes, .fini = close_scenes);
 
-static quern_memory save(void)
+static quern_byte_buffer save(void)
 {
-    quern_memory memory = {0};
-    must(quern_archive_save(archive, quern_sink_memory(&memory), NULL));
+    quern_byte_buffer memory = {0};
+    must(quern_archive_save(archive, quern_sink_bytes(&memory), NULL));
     return memory;
 }
 
 static void carry(quern_entity *entities, uint32_t capacity)
 {
-    quern_memory memory = save();
+    quern_byte_buffer memory = save();
     quern_load_report report;
     const quern_load_def def = {
         .entities = entities, .entity_capacity = capacity, .drop_taken_names = true};
     must(scene_load(&to, &memory, &def, &report));
     cr_assert_eq(report.entity_count, quern_archive_count(archive));
     assert_valid(to.world);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive_list, a_tree_comes_with_its_levels_names_and_order_wherever_it_was)
@@ -61,16 +61,16 @@ Test(archive_list, a_tree_comes_with_its_levels_names_and_order_wherever_it_was)
     cr_assert_str_eq(quern_entity_name(to.world, loaded[0]), "same");
     cr_assert_eq(quern_entity_target(to.world, loaded[0], to.parent).bits, 0,
                  "its parent was not in the list");
-    cr_assert_eq(quern_entity_child_count(to.world, loaded[0], to.parent),
-                 quern_entity_child_count(from.world, root, from.parent));
-    quern_entity a = quern_entity_first_child(from.world, root, from.parent);
-    quern_entity b = quern_entity_first_child(to.world, loaded[0], to.parent);
+    cr_assert_eq(quern_entity_source_count(to.world, loaded[0], to.parent),
+                 quern_entity_source_count(from.world, root, from.parent));
+    quern_entity a = quern_entity_first_source(from.world, root, from.parent);
+    quern_entity b = quern_entity_first_source(to.world, loaded[0], to.parent);
     for (; a.bits != 0; a = quern_entity_next_sibling(from.world, a, from.parent)) {
         const scene_place *x = quern_entity_get(from.world, a, from.place);
         const scene_place *y = quern_entity_get(to.world, b, to.place);
         cr_assert_eq(x->x, y->x);
-        cr_assert_eq(quern_entity_is_enabled(from.world, a, from.health),
-                     quern_entity_is_enabled(to.world, b, to.health));
+        cr_assert_eq(quern_entity_is_component_enabled(from.world, a, from.health),
+                     quern_entity_is_component_enabled(to.world, b, to.health));
         b = quern_entity_next_sibling(to.world, b, to.parent);
     }
     cr_assert_eq(b.bits, 0);
@@ -83,12 +83,12 @@ Test(archive_list, the_same_list_comes_out_the_same_in_whatever_world)
     scene_open(&others, NULL);
     must(quern_entity_create_with(others.world, &others.raw, NULL, 1, NULL));
     carry(NULL, 0);
-    quern_memory first = save();
+    quern_byte_buffer first = save();
     must(scene_load(&others, &first, NULL, NULL));
     assert_valid(others.world);
     cr_assert_eq(stats_of_world(others.world).entity_count, quern_archive_count(archive) + 1);
     scene_close(&others);
-    quern_memory_release(&first);
+    quern_byte_buffer_release(&first);
 }
 
 Test(archive_list, who_is_not_in_the_list_is_nobody_in_it)
@@ -103,20 +103,20 @@ Test(archive_list, who_is_not_in_the_list_is_nobody_in_it)
     const scene_aim *aim = quern_entity_get(to.world, loaded, to.aim);
     cr_assert_eq(aim->at.bits, 0);
     cr_assert_eq(aim->last[0].bits, 0);
-    cr_assert_eq(quern_entity_child_count(to.world, loaded, to.parent), 0);
+    cr_assert_eq(quern_entity_source_count(to.world, loaded, to.parent), 0);
 }
 
 Test(archive_list, who_was_off_by_a_parent_that_stays_is_off_by_itself)
 {
     const quern_entity top = quern_entity_find(from.world, "number 0");
-    must(quern_entity_set_active(from.world, top, false));
+    must(quern_entity_set_enabled(from.world, top, false));
     const quern_entity child = quern_entity_find(from.world, "number 0/same");
     quern_entity loaded;
     must(quern_archive_append(archive, &child, 1));
     carry(&loaded, 1);
-    cr_assert_not(quern_entity_is_active(to.world, loaded));
-    must(quern_entity_set_active(to.world, loaded, true));
-    cr_assert(quern_entity_is_active(to.world, loaded));
+    cr_assert_not(quern_entity_is_enabled(to.world, loaded));
+    must(quern_entity_set_enabled(to.world, loaded, true));
+    cr_assert(quern_entity_is_enabled(to.world, loaded));
 }
 
 Test(archive_list, a_query_appends_what_it_finds)
@@ -207,21 +207,21 @@ Test(archive_list, a_prefab_is_captured_again_beside_entities_of_the_same_name)
 Test(archive_list, a_saved_world_brings_the_trees_of_its_prefabs_by_name)
 {
     const quern_entity tower = build_tower(&from, 9);
-    must(quern_entity_set_active(from.world, tower, false));
-    quern_memory memory = scene_save(&from);
+    must(quern_entity_set_enabled(from.world, tower, false));
+    quern_byte_buffer memory = scene_save(&from);
     must(scene_load(&to, &memory, NULL, NULL));
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
     const quern_entity loaded = quern_entity_find(to.world, "tower");
     cr_assert_neq(loaded.bits, 0);
-    cr_assert_not(quern_entity_is_active(to.world, loaded));
+    cr_assert_not(quern_entity_is_enabled(to.world, loaded));
     quern_prefab prefab, prefab_off;
     quern_entity spawned_off;
     must(quern_prefab_capture(to.world, loaded, &prefab_off));
     must(quern_prefab_spawn(to.world, prefab_off, NULL, &spawned_off));
-    cr_assert_not(quern_entity_is_active(to.world, spawned_off));
-    must(quern_entity_set_active(to.world, loaded, true));
+    cr_assert_not(quern_entity_is_enabled(to.world, spawned_off));
+    must(quern_entity_set_enabled(to.world, loaded, true));
     must(quern_prefab_capture(to.world, loaded, &prefab));
-    must(quern_entity_set_active(to.world, loaded, false));
+    must(quern_entity_set_enabled(to.world, loaded, false));
     check_tower(&to, prefab, 9);
 }
 
@@ -229,10 +229,10 @@ Test(archive_list, a_name_that_the_world_has_is_told_and_nothing_loaded)
 {
     build_tower(&to, 1);
     must(quern_archive_append_tree(archive, build_tower(&from, 2)));
-    quern_memory memory = save();
-    assert_refused(to.world, QUERN_ERROR_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+    quern_byte_buffer memory = save();
+    assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "'tower'"), "%s", quern_error_message());
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive_list, the_dead_are_refused)
@@ -240,14 +240,14 @@ Test(archive_list, the_dead_are_refused)
     const quern_entity entity = quern_entity_find(from.world, "number 0");
     must(quern_archive_append(archive, &entity, 1));
     must(quern_entity_destroy(from.world, entity));
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     assert_refused(from.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_archive_save(archive, quern_sink_memory(&memory), NULL));
+                   quern_archive_save(archive, quern_sink_bytes(&memory), NULL));
     assert_refused(from.world, QUERN_ERROR_STALE_ENTITY, quern_archive_append(archive, &entity, 1));
     assert_refused(from.world, QUERN_ERROR_STALE_ENTITY, quern_archive_append_tree(archive, entity));
     assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT, quern_archive_append(archive, NULL, 1));
     assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT, quern_archive_append(NULL, &entity, 1));
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive_list, an_empty_list_is_an_archive)
@@ -266,7 +266,7 @@ Test(archive_list, a_list_without_memory_is_as_it_was)
     const quern_entity root = quern_entity_find(it.world, "number 0");
     quern_archive *list;
     must(quern_archive_create(it.world, &list));
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
     for (uint32_t i = 1; result != QUERN_OK; i++) {
         cr_assert_lt(i, 1000, "%s", quern_error_message());
@@ -274,7 +274,7 @@ Test(archive_list, a_list_without_memory_is_as_it_was)
         failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + i);
         result = quern_archive_append_tree(list, root);
         if (result != QUERN_OK) cr_assert_eq(quern_archive_count(list), 0);
-        if (result == QUERN_OK) result = quern_archive_save(list, quern_sink_memory(&memory), NULL);
+        if (result == QUERN_OK) result = quern_archive_save(list, quern_sink_bytes(&memory), NULL);
         failing_allocator_heal(failing);
         if (result != QUERN_OK) {
             cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
@@ -286,7 +286,7 @@ Test(archive_list, a_list_without_memory_is_as_it_was)
     quern_archive_destroy(list);
     scene_close(&it);
     failing_allocator_close(failing);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* Children of one name, whose parents are not in the list: as roots they have the same name. */
@@ -307,11 +307,11 @@ static void append_guns(uint32_t count)
 Test(archive_list, of_roots_with_one_name_the_first_keeps_it)
 {
     append_guns(3);
-    quern_memory memory = save();
+    quern_byte_buffer memory = save();
     quern_entity loaded[3];
     quern_load_report report;
     for (uint32_t others = 0; others < 2; others++) {
-        assert_refused(to.world, QUERN_ERROR_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+        assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
         cr_assert_not_null(strstr(quern_error_message(), "'gun'"), "%s", quern_error_message());
         const quern_load_def def = {.entities = loaded, .entity_capacity = 3, .drop_taken_names = true};
         must(scene_load(&to, &memory, &def, &report));
@@ -323,7 +323,7 @@ Test(archive_list, of_roots_with_one_name_the_first_keeps_it)
         cr_assert_eq(((scene_health *)quern_entity_get(to.world, loaded[0], to.health))->points, 0);
         cr_assert_null(quern_entity_name(to.world, loaded[1]));
     }
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* ---------------------------------------------------------------------------------- what has changed since */
@@ -379,15 +379,15 @@ Test(archive_list, a_subtree_that_is_off_by_its_top_is_on_when_that_is)
 {
     quern_entity chain[4], loaded[3];
     build_chain(chain, 4);
-    must(quern_entity_set_active(from.world, chain[3], false));
-    must(quern_entity_set_active(from.world, chain[0], false));
+    must(quern_entity_set_enabled(from.world, chain[3], false));
+    must(quern_entity_set_enabled(from.world, chain[0], false));
     must(quern_archive_append_tree(archive, chain[1]));
     carry(loaded, 3);
     for (uint32_t i = 0; i < 3; i++)
-        cr_assert_not(quern_entity_is_active(to.world, loaded[i]), "entity %u", i);
-    must(quern_entity_set_active(to.world, loaded[0], true));
-    cr_assert(quern_entity_is_active(to.world, loaded[1]), "it was off by its parent");
-    cr_assert_not(quern_entity_is_active(to.world, loaded[2]), "it was off by itself");
+        cr_assert_not(quern_entity_is_enabled(to.world, loaded[i]), "entity %u", i);
+    must(quern_entity_set_enabled(to.world, loaded[0], true));
+    cr_assert(quern_entity_is_enabled(to.world, loaded[1]), "it was off by its parent");
+    cr_assert_not(quern_entity_is_enabled(to.world, loaded[2]), "it was off by itself");
 }
 
 Test(archive_list, levels_begin_anew_and_end_at_the_last)
@@ -428,15 +428,15 @@ Test(archive_list, components_are_left_out_and_entities_with_the_same_ones_saved
     for (uint32_t i = 0; i < 4; i++)
         must(quern_entity_create_with(from.world, both, NULL, 1 + i % 2, &entities[i]));
     must(quern_archive_append(archive, entities, 4));
-    quern_memory memory = {0};
-    must(quern_archive_save(archive, quern_sink_memory(&memory),
-                            &(quern_save_def){.leave_out = {from.raw}}));
+    quern_byte_buffer memory = {0};
+    must(
+        quern_archive_save(archive, quern_sink_bytes(&memory), &(quern_save_def){.leave_out = {from.raw}}));
     must(scene_load(&to, &memory, &(quern_load_def){.entities = loaded, .entity_capacity = 4}, NULL));
     for (uint32_t i = 0; i < 4; i++) {
         cr_assert(quern_entity_has(to.world, loaded[i], to.place));
         cr_assert_not(quern_entity_has(to.world, loaded[i], to.raw));
     }
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(archive_list, many_entities_of_one_kind_come_in_their_order_with_what_is_disabled)
@@ -447,13 +447,14 @@ Test(archive_list, many_entities_of_one_kind_come_in_their_order_with_what_is_di
         const scene_health health = {.points = (int32_t)i};
         const void *values[] = {&health};
         must(quern_entity_create_with(from.world, &from.health, values, 1, &entities[i]));
-        if (i % 7 == 0) must(quern_entity_enable(from.world, entities[i], from.health, false));
+        if (i % 7 == 0)
+            must(quern_entity_set_component_enabled(from.world, entities[i], from.health, false));
     }
     must(quern_archive_append(archive, entities, COUNT));
     carry(loaded, COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {
         const scene_health *health = quern_entity_get(to.world, loaded[i], to.health);
         cr_assert_eq(health->points, i);
-        cr_assert_eq(quern_entity_is_enabled(to.world, loaded[i], to.health), i % 7 != 0);
+        cr_assert_eq(quern_entity_is_component_enabled(to.world, loaded[i], to.health), i % 7 != 0);
     }
 }

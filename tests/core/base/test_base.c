@@ -9,7 +9,7 @@
 
 Test(base, every_result_has_a_name_of_its_own)
 {
-    for (int a = 0; a <= QUERN_ERROR_PARTED; a++) {
+    for (int a = 0; a <= QUERN_ERROR_DIVERGED; a++) {
         cr_assert_eq(strncmp(quern_result_string((quern_result)a), "QUERN_", 6), 0);
         for (int b = 0; b < a; b++)
             cr_assert_neq(
@@ -17,7 +17,7 @@ Test(base, every_result_has_a_name_of_its_own)
     }
     cr_assert_str_eq(quern_result_string(QUERN_OK), "QUERN_OK");
     cr_assert_str_eq(quern_result_string(QUERN_ERROR_STALE_ENTITY), "QUERN_ERROR_STALE_ENTITY");
-    cr_assert_str_eq(quern_result_string((quern_result)(QUERN_ERROR_PARTED + 1)), "unknown result");
+    cr_assert_str_eq(quern_result_string((quern_result)(QUERN_ERROR_DIVERGED + 1)), "unknown result");
     cr_assert_str_eq(quern_result_string((quern_result)444), "unknown result");
     cr_assert_str_eq(quern_result_string((quern_result)-1), "unknown result");
 }

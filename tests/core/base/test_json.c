@@ -7,13 +7,13 @@
 #include <string.h>
 
 static char text[4096];
-static quern_buffer buffer;
+static quern_text_buffer buffer;
 static quern__printer printer;
 
 static quern__json begin(uint32_t line_depth)
 {
-    buffer = (quern_buffer){text, sizeof text, 0};
-    quern__printer_open(&printer, quern_sink_buffer(&buffer));
+    buffer = (quern_text_buffer){text, sizeof text, 0};
+    quern__printer_open(&printer, quern_sink_text(&buffer));
     return (quern__json){.printer = &printer, .line_depth = line_depth};
 }
 
@@ -114,6 +114,6 @@ Test(json, an_error_is_kept_until_the_end)
     quern__json json = {.printer = &printer, .line_depth = UINT32_MAX};
     for (uint32_t i = 0; i < 200; i++)
         write_nested(&json);
-    cr_assert_eq(quern__printer_close(&printer, "test"), QUERN_ERROR_FILE);
+    cr_assert_eq(quern__printer_close(&printer, "test"), QUERN_ERROR_IO);
     cr_assert_eq(call_count, 1u, "a sink that refused gets nothing more");
 }

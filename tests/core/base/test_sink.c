@@ -23,8 +23,8 @@ Test(sink, a_buffer_ends_with_0_and_knows_the_whole_length)
     for (size_t capacity_bytes = 1; capacity_bytes < 16; capacity_bytes++) {
         char text[16];
         memset(text, 'x', sizeof text);
-        quern_buffer buffer = {text, capacity_bytes, 77};
-        const quern_sink sink = quern_sink_buffer(&buffer);
+        quern_text_buffer buffer = {text, capacity_bytes, 77};
+        const quern_sink sink = quern_sink_text(&buffer);
         cr_assert_eq(buffer.length_bytes, 0u);
         cr_assert_str_eq(text, "");
         cr_assert(give(sink, "frame") && give(sink, "") && give(sink, "s run"));
@@ -39,11 +39,11 @@ Test(sink, a_buffer_ends_with_0_and_knows_the_whole_length)
 Test(sink, a_buffer_without_memory_only_measures)
 {
     char kept = 'x';
-    quern_buffer buffer = {NULL, SIZE_MAX, 0};
-    cr_assert(give(quern_sink_buffer(&buffer), "12345"));
+    quern_text_buffer buffer = {NULL, SIZE_MAX, 0};
+    cr_assert(give(quern_sink_text(&buffer), "12345"));
     cr_assert_eq(buffer.length_bytes, 5u);
-    buffer = (quern_buffer){&kept, 0, 0};
-    cr_assert(give(quern_sink_buffer(&buffer), "12345"));
+    buffer = (quern_text_buffer){&kept, 0, 0};
+    cr_assert(give(quern_sink_text(&buffer), "12345"));
     cr_assert_eq(buffer.length_bytes, 5u);
     cr_assert_eq(kept, 'x');
 }
@@ -66,7 +66,7 @@ Test(sink, a_file_gets_all_and_stays_open)
 Test(sink, nothing_to_write_to_is_no_sink)
 {
     cr_assert_null(quern_sink_file(NULL).write);
-    cr_assert_null(quern_sink_buffer(NULL).write);
+    cr_assert_null(quern_sink_text(NULL).write);
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern__check_sink(quern_sink_file(NULL), "call"));
 }
 
@@ -139,7 +139,7 @@ Test(sink, a_printer_stops_at_the_first_refusal_and_says_so)
         quern__printer_open(&printer, interface_of(sink));
         for (int i = 0; i < 500; i++)
             quern__print(&printer, "%d, ", i);
-        assert_refused(NULL, QUERN_ERROR_FILE, quern__printer_close(&printer, "some_call"));
+        assert_refused(NULL, QUERN_ERROR_IO, quern__printer_close(&printer, "some_call"));
         cr_assert_eq(strncmp(quern_error_message(), "some_call: ", 11), 0);
         cr_assert_eq(strstr(quern_error_message(), strerror(ENOSPC)) != NULL, limit_bytes % 2 != 0);
         cr_assert_eq(sink->fail_count, 1u, "it was called again after it had failed");
@@ -157,7 +157,7 @@ static void assert_write_call(write_call *call, void *subject)
     cr_assert_gt(whole->used_bytes, 40u);
     for (size_t limit_bytes = 0; limit_bytes < whole->used_bytes; limit_bytes += 13) {
         short_sink *sink = open_sink(limit_bytes);
-        assert_refused(NULL, QUERN_ERROR_FILE, call(subject, interface_of(sink)));
+        assert_refused(NULL, QUERN_ERROR_IO, call(subject, interface_of(sink)));
         cr_assert_eq(memcmp(sink->text, whole->text, sink->used_bytes), 0);
         cr_assert_eq(sink->fail_count, 1u);
         free(sink);

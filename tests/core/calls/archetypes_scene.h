@@ -134,7 +134,7 @@ static inline void create_crowd(void)
 static inline bool is_of(uint32_t index, const quern_component *components, uint32_t count)
 {
     quern_component found[8] = {{0}};
-    if (quern_world_archetype_components(world, index, found, 8) != count) return false;
+    if (quern_world_list_archetype_components(world, index, found, 8) != count) return false;
     uint32_t same = 0;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < count; j++)
@@ -166,8 +166,8 @@ static inline void open_queries(quern_query *queries[QUERY_COUNT])
         {quern_term_read(number), quern_term_with(tags[2])},
         {quern_term_read(number), quern_term_without(tags[1])},
         {quern_term_without(tags[0]), quern_term_without(tags[2])},
-        {quern_term_optional(number, QUERN_READ), quern_term_optional(tags[1], QUERN_NO_ACCESS)},
-        {quern_term_any(tags[1], QUERN_NO_ACCESS), quern_term_any(tags[2], QUERN_NO_ACCESS)},
+        {quern_term_optional(number, QUERN_ACCESS_READ), quern_term_optional(tags[1], QUERN_ACCESS_NONE)},
+        {quern_term_any(tags[1], QUERN_ACCESS_NONE), quern_term_any(tags[2], QUERN_ACCESS_NONE)},
     };
     for (uint32_t i = 0; i < QUERY_COUNT; i++)
         queries[i] = setup_query(world, terms[i], 2);

@@ -107,7 +107,7 @@ static quern_result register_resource(script *s, uint32_t i)
 static quern_result create_query(script *s, uint32_t i)
 {
     (void)i;
-    quern_query_def def = {.terms = {quern_term_optional(s->types[1], QUERN_READ)}};
+    quern_query_def def = {.terms = {quern_term_optional(s->types[1], QUERN_ACCESS_READ)}};
     return quern_query_create(s->world, &def, &s->query);
 }
 

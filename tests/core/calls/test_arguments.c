@@ -26,7 +26,7 @@ static quern_system idle;
 static quern_jobs *jobs;
 static quern_graph *graph;
 static quern_trace *trace;
-static quern_capture *capture;
+static quern_frame_capture *capture;
 
 static void *one_of(const void *value, size_t bytes)
 {
@@ -48,12 +48,12 @@ static void open_all(void)
     jobs = setup_jobs(1);
     cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
     cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
-    cr_assert_eq(quern_capture_create(NULL, &capture), QUERN_OK);
+    cr_assert_eq(quern_frame_capture_create(NULL, &capture), QUERN_OK);
 }
 
 static void close_all(void)
 {
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     quern_trace_destroy(trace);
     quern_graph_destroy(graph);
     quern_jobs_destroy(jobs);
@@ -103,12 +103,12 @@ Test(arguments, of_worlds)
     REFUSED(NULL_ARGUMENT, quern_world_get_archetype_stats, NULL, 0, &stats);
     REFUSED(NULL_ARGUMENT, quern_world_get_archetype_stats, world, 0, NULL);
     REFUSED(INVALID_ARGUMENT, quern_world_get_archetype_stats, world, UINT32_MAX, &stats);
-    REFUSED_VALUE(quern_world_archetype_components, NULL, 0, list, 1);
-    REFUSED_VALUE(quern_world_archetype_components, world, 1, NULL, UINT32_MAX);
-    REFUSED_VALUE(quern_world_archetype_components, world, UINT32_MAX, list, 1);
-    cr_assert_eq(quern_world_archetype_components(world, 1, list, UINT32_MAX), 1u,
+    REFUSED_VALUE(quern_world_list_archetype_components, NULL, 0, list, 1);
+    REFUSED_VALUE(quern_world_list_archetype_components, world, 1, NULL, UINT32_MAX);
+    REFUSED_VALUE(quern_world_list_archetype_components, world, UINT32_MAX, list, 1);
+    cr_assert_eq(quern_world_list_archetype_components(world, 1, list, UINT32_MAX), 1u,
                  "a capacity is no promise");
-    cr_assert_eq(quern_world_archetype_components(world, 1, NULL, 0), 1u);
+    cr_assert_eq(quern_world_list_archetype_components(world, 1, NULL, 0), 1u);
 }
 
 Test(arguments, of_calls_on_one_entity)
@@ -132,7 +132,7 @@ Test(arguments, of_calls_on_one_entity)
     REFUSED(NULL_ARGUMENT, quern_entity_mark_changed, NULL, entity, number);
     REFUSED_VALUE(quern_entity_get, NULL, entity, number);
     REFUSED_VALUE(quern_entity_has, NULL, entity, number);
-    REFUSED_VALUE(quern_entity_life, NULL, entity);
+    REFUSED_VALUE(quern_entity_use_count, NULL, entity);
     REFUSED_VALUE(quern_entity_seed, NULL, entity);
     cr_assert_not(quern_entity_is_alive(NULL, entity));
 }
@@ -297,7 +297,8 @@ Test(arguments, of_queries)
     REFUSED(INVALID_ARGUMENT, quern_query_create, world, &def, &out);
     def.terms[1] = quern_term_read(number);
     REFUSED_FOR(INVALID_ARGUMENT, "term 1", quern_query_create(world, &def, &out));
-    REFUSED_FOR(INVALID_ARGUMENT, "match", query_of(quern_term_make(number, (quern_match)-1, QUERN_READ)));
+    REFUSED_FOR(INVALID_ARGUMENT, "match",
+                query_of(quern_term_make(number, (quern_match)-1, QUERN_ACCESS_READ)));
     REFUSED_FOR(INVALID_ARGUMENT, "access",
                 query_of(quern_term_make(number, QUERN_MATCH_ALL, (quern_access)-1)));
     REFUSED_VALUE(quern_query_count, NULL);
@@ -308,8 +309,8 @@ Test(arguments, of_queries)
     cr_assert_eq(none.result, QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_not(quern_query_next(&none));
     REFUSED_VALUE(quern_query_next, NULL);
-    quern_query_end(&none);
-    quern_query_end(NULL);
+    quern_query_iterator_end(&none);
+    quern_query_iterator_end(NULL);
     quern_query_destroy(NULL);
 }
 
@@ -370,8 +371,9 @@ Test(arguments, of_schedules)
     quern_schedule_destroy(NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_add_system, NULL, &system, NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_add_system, schedule, NULL, NULL);
-    REFUSED(NULL_ARGUMENT, quern_schedule_set_enabled, NULL, idle, true);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_set_enabled, schedule, (quern_system){UINT32_MAX}, true);
+    REFUSED(NULL_ARGUMENT, quern_schedule_set_system_enabled, NULL, idle, true);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_set_system_enabled, schedule, (quern_system){UINT32_MAX},
+            true);
     REFUSED(NULL_ARGUMENT, quern_schedule_set_fixed_step, NULL, 0, 1, 1);
     REFUSED(INVALID_ARGUMENT, quern_schedule_set_fixed_step, schedule, UINT32_MAX, 1, 1);
     REFUSED(NULL_ARGUMENT, quern_schedule_compile, NULL);
@@ -393,7 +395,7 @@ Test(arguments, of_lists_in_a_system)
     quern_system_def bad[] = {good, good, good, good, good};
     bad[0].terms[3] = quern_term_read(number);
     bad[1].lookups[3].component = number;
-    bad[2].resources[3] = (quern_resource_access){{1}, QUERN_READ};
+    bad[2].resources[3] = (quern_resource_access){{1}, QUERN_ACCESS_READ};
     bad[3].before[3] = bad[4].after[3] = "idle";
     for (uint32_t i = 0; i < COUNT_OF(bad); i++) {
         REFUSED_FOR(INVALID_ARGUMENT, expected[i], quern_schedule_add_system(schedule, &bad[i], NULL));
@@ -404,16 +406,16 @@ Test(arguments, of_lists_in_a_system)
 
 Test(arguments, of_looking_at_schedules)
 {
-    quern_drop dropped;
+    quern_dropped_command dropped;
     quern_system_stats stats;
     const quern_system wild = {UINT32_MAX};
     quern_frame_stats frame;
     REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_stats, NULL, &frame);
     REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_stats, schedule, NULL);
-    REFUSED_VALUE(quern_schedule_drop_count, NULL);
-    REFUSED(NULL_ARGUMENT, quern_schedule_get_drop, NULL, 0, &dropped);
-    REFUSED(NULL_ARGUMENT, quern_schedule_get_drop, schedule, 0, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_get_drop, schedule, UINT32_MAX, &dropped);
+    REFUSED_VALUE(quern_schedule_dropped_command_count, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_dropped_command, NULL, 0, &dropped);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_dropped_command, schedule, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_get_dropped_command, schedule, UINT32_MAX, &dropped);
     REFUSED_VALUE(quern_schedule_kept_command_count, NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_discard_commands, NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_get_system_stats, NULL, idle, &stats);
@@ -455,7 +457,7 @@ Test(arguments, of_profiles)
     REFUSED(NULL_ARGUMENT, quern_schedule_get_worker_profile, schedule, 0, NULL);
     REFUSED(INVALID_ARGUMENT, quern_schedule_get_worker_profile, schedule, UINT32_MAX, &profile);
     REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, NULL, quern_sink_file(stdout));
-    REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, schedule, quern_sink_buffer(NULL));
+    REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, schedule, quern_sink_text(NULL));
 }
 
 Test(arguments, of_hardware_readings)
@@ -477,31 +479,31 @@ Test(arguments, of_forecasts)
 {
     quern_forecast_costs costs = {0};
     quern_forecast forecast;
-    quern_capture *out;
+    quern_frame_capture *out;
     quern_allocator half = quern_allocator_default();
     half.allocate = NULL;
-    REFUSED(NULL_ARGUMENT, quern_capture_create, NULL, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_capture_create, &half, &out);
-    quern_capture_destroy(NULL);
+    REFUSED(NULL_ARGUMENT, quern_frame_capture_create, NULL, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_frame_capture_create, &half, &out);
+    quern_frame_capture_destroy(NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_run_captured, NULL, NULL, 0, capture);
     REFUSED(NULL_ARGUMENT, quern_schedule_run_captured, schedule, NULL, 0, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_capture_forecast, capture, &costs, 1, &forecast);
+    REFUSED(INVALID_ARGUMENT, quern_frame_capture_forecast, capture, &costs, 1, &forecast);
     cr_assert_eq(quern_schedule_run_captured(schedule, NULL, 0, capture), QUERN_OK);
-    REFUSED(NULL_ARGUMENT, quern_capture_forecast, NULL, &costs, 1, &forecast);
-    REFUSED(NULL_ARGUMENT, quern_capture_forecast, capture, &costs, 1, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_capture_forecast, capture, &costs, 0, &forecast);
-    REFUSED(INVALID_ARGUMENT, quern_capture_forecast, capture, &costs, UINT32_MAX, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_frame_capture_forecast, NULL, &costs, 1, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_frame_capture_forecast, capture, &costs, 1, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_frame_capture_forecast, capture, &costs, 0, &forecast);
+    REFUSED(INVALID_ARGUMENT, quern_frame_capture_forecast, capture, &costs, UINT32_MAX, &forecast);
     static const double wrong[] = {-1, (double)INFINITY, -(double)INFINITY, (double)NAN};
     for (uint32_t i = 0; i < 3 * COUNT_OF(wrong); i++) {
         costs = (quern_forecast_costs){.steal_ns = 1000, .wake_ns = 50000};
         *(double *[]){&costs.steal_ns, &costs.wake_ns, &costs.bytes_per_ns_limit}[i % 3] = wrong[i / 3];
         assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                       quern_capture_forecast(capture, &costs, 1, &forecast));
+                       quern_frame_capture_forecast(capture, &costs, 1, &forecast));
     }
-    REFUSED(NULL_ARGUMENT, quern_forecast_costs_measure, NULL, &costs);
-    REFUSED(NULL_ARGUMENT, quern_forecast_costs_measure, jobs, NULL);
-    cr_assert_not_null(quern_forecast_limit_string((quern_forecast_limit)-1));
-    cr_assert_not_null(quern_forecast_limit_string(QUERN_FORECAST_LIMIT_COUNT));
+    REFUSED(NULL_ARGUMENT, quern_forecast_measure_costs, NULL, &costs);
+    REFUSED(NULL_ARGUMENT, quern_forecast_measure_costs, jobs, NULL);
+    cr_assert_not_null(quern_forecast_bottleneck_string((quern_forecast_bottleneck)-1));
+    cr_assert_not_null(quern_forecast_bottleneck_string(QUERN_FORECAST_BOTTLENECK_COUNT));
 }
 
 Test(arguments, of_traces)
@@ -616,9 +618,9 @@ Test(arguments, of_jobs)
     REFUSED(INVALID_ARGUMENT, quern_jobs_submit_after, jobs, &def, &counter);
     REFUSED(NULL_ARGUMENT, quern_jobs_wait, NULL, &counter);
     REFUSED(NULL_ARGUMENT, quern_jobs_wait, jobs, NULL);
-    REFUSED(NULL_ARGUMENT, quern_jobs_release, NULL, &counter);
-    REFUSED(NULL_ARGUMENT, quern_jobs_release, jobs, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_jobs_release, jobs, &counter);
+    REFUSED(NULL_ARGUMENT, quern_counter_release, NULL, &counter);
+    REFUSED(NULL_ARGUMENT, quern_counter_release, jobs, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_counter_release, jobs, &counter);
     REFUSED(NULL_ARGUMENT, quern_jobs_run_caller_jobs, NULL, NULL);
 }
 

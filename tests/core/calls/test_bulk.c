@@ -178,7 +178,8 @@ static void open_script(failing_allocator *allocator)
     point = setup_component(world, "point", sizeof(vec3), 4);
     tracked_type = tracked_register(world, "tracked", &counts);
     script_large = setup_component(world, "large", 7000, 8);
-    quern_term terms[] = {quern_term_any(number, QUERN_READ), quern_term_any(point, QUERN_READ)};
+    quern_term terms[] = {quern_term_any(number, QUERN_ACCESS_READ),
+                          quern_term_any(point, QUERN_ACCESS_READ)};
     script_query = setup_query(world, terms, 2);
     for (uint32_t i = 0; i < SCRIPT_COUNT; i++)
         tracked_construct(&script_values[i], i, &counts);

@@ -258,7 +258,7 @@ static filling fill_log;
 static void fill_numbers(quern_context *context, const quern_view *view)
 {
     filling *log = quern_context_user_data(context);
-    const uint32_t first = view->first;
+    const uint32_t first = view->fill_index;
     cr_assert_eq(first, log->next, "views out of order");
     cr_assert_gt(view->count, 0u);
     cr_assert_eq(view->term_count, 3u);
@@ -326,7 +326,7 @@ static void fill_payloads(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++) {
         cr_assert(tracked_is_live(&values[i]));
         cr_assert_eq(values[i].payload, (uint64_t)TRACKED_DEFAULT);
-        values[i].payload = view->first + i;
+        values[i].payload = view->fill_index + i;
     }
     (*calls)++;
 }

@@ -172,5 +172,5 @@ Test(create_lists, that_are_bad_stay_bad)
                      QUERN_OK);
         cr_assert_eq(quern_entity_target(world, entity, parent).bits, root.bits);
     }
-    cr_assert_eq(quern_entity_child_count(world, root, parent), 3u);
+    cr_assert_eq(quern_entity_source_count(world, root, parent), 3u);
 }

@@ -76,8 +76,8 @@ static void put_model(bool *is_disabled, uint32_t count, bool enabled)
 static void check_model(const bool *is_disabled, quern_component component)
 {
     for (uint32_t i = 0; i < ENTITIES; i++)
-        cr_assert_eq(quern_entity_is_enabled(world, entities[i], component), !is_disabled[i], "entity %u",
-                     i);
+        cr_assert_eq(quern_entity_is_component_enabled(world, entities[i], component), !is_disabled[i],
+                     "entity %u", i);
     assert_valid(world);
 }
 
@@ -90,7 +90,7 @@ Test(enable_many, comes_to_what_the_calls_one_by_one_come_to)
         const uint32_t count = counts[round % 9];
         const bool enabled = random_chance(&random, 50);
         fill_list(&random, count);
-        must(quern_entity_enable_many(world, list, count, number, enabled));
+        must(quern_entity_set_component_enabled_many(world, list, count, number, enabled));
         put_model(is_disabled, count, enabled);
         check_model(is_disabled, number);
     }
@@ -103,11 +103,11 @@ Test(enable_many, takes_long_lists_in_which_all_stand_more_than_once)
     memset(all, true, sizeof all);
     for (uint32_t i = 0; i < LONG_LIST; i++)
         list[i] = entities[i % ENTITIES];
-    must(quern_entity_enable_many(world, list, LONG_LIST, number, false));
+    must(quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, false));
     check_model(all, number);
-    must(quern_entity_enable_many(world, list, LONG_LIST, number, true));
+    must(quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, true));
     check_model(none, number);
-    must(quern_entity_enable_many(world, NULL, 0, number, false));
+    must(quern_entity_set_component_enabled_many(world, NULL, 0, number, false));
     check_model(none, number);
     close_world();
 }
@@ -117,10 +117,10 @@ Test(enable_many, takes_tags_and_leaves_other_components_alone)
     uint32_t count = 0;
     for (uint32_t i = 0; i < ENTITIES; i += 3)
         list[count++] = entities[i];
-    must(quern_entity_enable_many(world, list, count, tag, false));
+    must(quern_entity_set_component_enabled_many(world, list, count, tag, false));
     for (uint32_t i = 0; i < ENTITIES; i++) {
-        cr_assert_not(quern_entity_is_enabled(world, entities[i], tag));
-        cr_assert(quern_entity_is_enabled(world, entities[i], number));
+        cr_assert_not(quern_entity_is_component_enabled(world, entities[i], tag));
+        cr_assert(quern_entity_is_component_enabled(world, entities[i], number));
     }
     assert_valid(world);
     close_world();
@@ -146,9 +146,9 @@ Test(enable_many, counts_as_a_change_where_it_is_done_and_not_where_it_is_refuse
     memcpy(list, entities, sizeof entities);
     list[ENTITIES - 1] = quern_entity_null();
     assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_enable_many(world, list, ENTITIES, number, false));
+                   quern_entity_set_component_enabled_many(world, list, ENTITIES, number, false));
     cr_assert_not(has_changed(changed));
-    must(quern_entity_enable_many(world, list, ENTITIES - 1, number, false));
+    must(quern_entity_set_component_enabled_many(world, list, ENTITIES - 1, number, false));
     cr_assert(has_changed(changed));
     quern_query_destroy(changed);
     close_world();
@@ -164,8 +164,10 @@ static void refuse_at(uint32_t place, quern_entity wrong, quern_result expected)
     fill_list(&random, LONG_LIST);
     list[place] = wrong;
     const uint32_t count = place + 1 + random_below(&random, LONG_LIST - place);
-    assert_refused(world, expected, quern_entity_enable_many(world, list, count, number, false));
-    assert_refused(world, expected, quern_entity_enable_many(world, list, count, number, true));
+    assert_refused(world, expected,
+                   quern_entity_set_component_enabled_many(world, list, count, number, false));
+    assert_refused(world, expected,
+                   quern_entity_set_component_enabled_many(world, list, count, number, true));
     assert_valid(world);
 }
 
@@ -175,7 +177,7 @@ Test(enable_many, is_refused_as_a_whole_where_one_entity_is_wrong)
     const quern_entity stale = setup_entity_with(world, &number, 1);
     const quern_entity lacking = setup_entity_with(world, &solid, 1);
     must(quern_entity_destroy(world, stale));
-    must(quern_entity_enable_many(world, entities, ENTITIES / 2, number, false));
+    must(quern_entity_set_component_enabled_many(world, entities, ENTITIES / 2, number, false));
     for (uint32_t i = 0; i < sizeof places / sizeof *places; i++) {
         refuse_at(places[i], stale, QUERN_ERROR_STALE_ENTITY);
         refuse_at(places[i], lacking, QUERN_ERROR_COMPONENT_ABSENT);
@@ -190,12 +192,15 @@ Test(enable_many, says_which_entity_of_the_list_is_wrong)
 {
     memcpy(list, entities, sizeof entities);
     list[77] = setup_entity_with(world, &solid, 1);
-    cr_assert_eq(quern_entity_enable_many(world, list, 100, number, false), QUERN_ERROR_COMPONENT_ABSENT);
-    cr_assert_not_null(strstr(quern_error_message(), "quern_entity_enable_many: number 77 of the list: "
-                                                     "entity 3000:1 does not have 'number'"),
+    cr_assert_eq(quern_entity_set_component_enabled_many(world, list, 100, number, false),
+                 QUERN_ERROR_COMPONENT_ABSENT);
+    cr_assert_not_null(strstr(quern_error_message(),
+                              "quern_entity_set_component_enabled_many: number 77 of the list: "
+                              "entity 3000:1 does not have 'number'"),
                        "%s", quern_error_message());
     list[70] = quern_entity_null();
-    cr_assert_eq(quern_entity_enable_many(world, list, 100, number, false), QUERN_ERROR_NULL_ENTITY);
+    cr_assert_eq(quern_entity_set_component_enabled_many(world, list, 100, number, false),
+                 QUERN_ERROR_NULL_ENTITY);
     cr_assert_not_null(strstr(quern_error_message(), "number 70 of the list: "), "%s",
                        quern_error_message());
     close_world();
@@ -206,19 +211,20 @@ static void enable_from_fill(quern_context *context, const quern_view *view)
     (void)context;
     (void)view;
     assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED,
-                   quern_entity_enable_many(world, entities, 2, number, false));
+                   quern_entity_set_component_enabled_many(world, entities, 2, number, false));
 }
 
 Test(enable_many, is_refused_with_wrong_arguments_and_in_a_locked_world)
 {
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_enable_many(NULL, entities, 2, number, false));
+                   quern_entity_set_component_enabled_many(NULL, entities, 2, number, false));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_enable_many(world, NULL, 2, number, false));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_enable_many(world, entities, 2, component_unregistered(number), false));
+                   quern_entity_set_component_enabled_many(world, NULL, 2, number, false));
+    assert_refused(
+        world, QUERN_ERROR_UNKNOWN_COMPONENT,
+        quern_entity_set_component_enabled_many(world, entities, 2, component_unregistered(number), false));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_enable_many(world, entities, 2, solid, false));
+                   quern_entity_set_component_enabled_many(world, entities, 2, solid, false));
     must(quern_entity_create_filled(world, &solid, 1, 1, enable_from_fill, NULL, NULL));
     close_world();
 }
@@ -229,10 +235,11 @@ Test(enable_many, is_refused_as_a_whole_without_memory)
         list[i] = entities[i % ENTITIES];
     failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
     assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
-                   quern_entity_enable_many(world, list, LONG_LIST, number, false));
-    must(quern_entity_enable_many(world, list, ENTITIES, number, false)); /* a short list needs none */
+                   quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, false));
+    must(quern_entity_set_component_enabled_many(world, list, ENTITIES, number,
+                                                 false)); /* a short list needs none */
     failing_allocator_heal(allocator);
-    must(quern_entity_enable_many(world, list, LONG_LIST, number, true));
+    must(quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, true));
     assert_valid(world);
     close_world();
 }

@@ -357,7 +357,7 @@ Test(entity, handles_of_worlds_that_are_gone_are_good_in_none_of_a_thousand_late
             for (uint32_t old = 0; old < kept_count; old++)
                 cr_assert_not(quern_entity_is_alive(one, kept[old]), "world %u, handle %u", i, old);
             cr_assert_eq(quern_entity_index(mine[k]), 0u);
-            cr_assert_eq(quern_entity_life(one, mine[k]), k + 1);
+            cr_assert_eq(quern_entity_use_count(one, mine[k]), k + 1);
             cr_assert_eq(quern_entity_destroy(one, mine[k]), QUERN_OK);
         }
         memcpy(&kept[kept_count], mine, sizeof mine);
@@ -370,13 +370,13 @@ Test(entity, a_life_is_told_of_own_handles_alone)
 {
     quern_world *one = setup_world();
     quern_entity entity = setup_entity(one);
-    cr_assert_eq(quern_entity_life(one, entity), 1u);
+    cr_assert_eq(quern_entity_use_count(one, entity), 1u);
     cr_assert_eq(quern_entity_destroy(one, entity), QUERN_OK);
-    cr_assert_eq(quern_entity_life(one, entity), 1u, "alive or not");
-    assert_refused_value(one, quern_entity_life(NULL, entity));
-    assert_refused_value(one, quern_entity_life(one, quern_entity_null()));
-    assert_refused_value(one, quern_entity_life(one, entity_of_other_world(entity)));
-    assert_refused_value(one, quern_entity_life(one, entity_provisional(0)));
+    cr_assert_eq(quern_entity_use_count(one, entity), 1u, "alive or not");
+    assert_refused_value(one, quern_entity_use_count(NULL, entity));
+    assert_refused_value(one, quern_entity_use_count(one, quern_entity_null()));
+    assert_refused_value(one, quern_entity_use_count(one, entity_of_other_world(entity)));
+    assert_refused_value(one, quern_entity_use_count(one, entity_provisional(0)));
     quern_world_destroy(one);
 }
 

@@ -150,7 +150,7 @@ Test(relate_many, keeps_names_when_one_is_taken)
     const quern_entity twin = many.nodes[TREE_NODES + 1];
     must(quern_entity_set_name(many.world, twin, "hand"));
     const quern_entity pair_sources[] = {a, b}, pair_targets[] = {other, other};
-    assert_refused(many.world, QUERN_ERROR_NAME_TAKEN,
+    assert_refused(many.world, QUERN_ERROR_SIBLING_NAME_TAKEN,
                    quern_entity_relate_many(many.world, pair_sources, many.parent, pair_targets, 2));
     cr_assert(quern_entity_equal(quern_entity_find_child(many.world, many.nodes[0], "arm"), a));
     cr_assert(quern_entity_is_null(quern_entity_find_child(many.world, other, "arm")));

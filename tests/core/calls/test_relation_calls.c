@@ -143,10 +143,10 @@ Test(relation_calls, the_hash_sees_targets_and_the_order_of_siblings)
 {
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root), b = make(2, root);
     const uint64_t hash = quern_world_hash(world);
-    cr_assert_eq(quern_entity_place(world, b, parent, a), QUERN_OK);
+    cr_assert_eq(quern_entity_move_before(world, b, parent, a), QUERN_OK);
     cr_assert_neq(quern_world_hash(world), hash);
-    cr_assert_eq(quern_entity_first_child(world, root, parent).bits, b.bits);
-    cr_assert_eq(quern_entity_place(world, b, parent, quern_entity_null()), QUERN_OK);
+    cr_assert_eq(quern_entity_first_source(world, root, parent).bits, b.bits);
+    cr_assert_eq(quern_entity_move_before(world, b, parent, quern_entity_null()), QUERN_OK);
     cr_assert_eq(quern_world_hash(world), hash);
     close_world();
 }
@@ -220,7 +220,7 @@ Test(relation_calls, failing_for_memory_changes_nothing)
     ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, root, parent, above)); /* all come to other levels */
     ASSERT_ALL_OR_NOTHING(quern_entity_unrelate(world, a, parent));
     ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, a, added, root));
-    ASSERT_ALL_OR_NOTHING(quern_entity_place(world, c, parent, quern_entity_null()));
+    ASSERT_ALL_OR_NOTHING(quern_entity_move_before(world, c, parent, quern_entity_null()));
     const quern_component components[] = {quern_relation_component(added),
                                           quern_relation_component(parent)};
     const void *values[] = {&a, &c};
@@ -298,7 +298,7 @@ Test(relation_calls, relating_tells_what_is_wrong)
         assert_refused(world, results[i],
                        quern_entity_create_with(world, &component, (const void *[]){&wrong[i]}, 1, NULL));
         assert_refused_value(world, quern_entity_target(world, wrong[i], parent).bits);
-        assert_refused_value(world, quern_entity_child_count(world, wrong[i], parent));
+        assert_refused_value(world, quern_entity_source_count(world, wrong[i], parent));
     }
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add(world, a, component, NULL));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
@@ -312,12 +312,13 @@ Test(relation_calls, placing_tells_what_is_wrong)
                        stranger = make(3, a);
     cr_assert_eq(quern_entity_relate(world, a, owner, root), QUERN_OK);
     cr_assert_eq(quern_entity_relate(world, b, owner, root), QUERN_OK);
-    cr_assert_eq(quern_entity_first_child(world, root, owner).bits, b.bits); /* not ordered: in front */
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_place(world, a, owner, b));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_place(world, a, parent, stranger));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_place(world, a, parent, root));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_place(world, root, parent, a));
-    cr_assert_eq(quern_entity_place(world, a, parent, a), QUERN_OK);
+    cr_assert_eq(quern_entity_first_source(world, root, owner).bits, b.bits); /* not ordered: in front */
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_move_before(world, a, owner, b));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_move_before(world, a, parent, stranger));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_move_before(world, a, parent, root));
+    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_move_before(world, root, parent, a));
+    cr_assert_eq(quern_entity_move_before(world, a, parent, a), QUERN_OK);
     cr_assert_eq(quern_entity_sibling_index(world, root, parent), QUERN_NO_SIBLING_INDEX);
     close_world();
 }

@@ -224,7 +224,7 @@ Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
     assert_none_alive(world, entities);
     for (uint32_t i = 0; i < COUNT; i++) {
         cr_assert_eq(quern_entity_index(later[i]), i);
-        cr_assert_eq(quern_entity_life(world, later[i]), 2u);
+        cr_assert_eq(quern_entity_use_count(world, later[i]), 2u);
         cr_assert_neq(quern_entity_seed(world, later[i]), quern_entity_seed(world, entities[i]));
     }
     assert_valid(world);
@@ -232,7 +232,7 @@ Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
     trim(world);
     create_all(world, wide, entities);
     assert_none_alive(world, later);
-    cr_assert_eq(quern_entity_life(world, entities[COUNT - 1]), 3u);
+    cr_assert_eq(quern_entity_use_count(world, entities[COUNT - 1]), 3u);
     assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, later[7]));
     quern_world_destroy(world);
 }

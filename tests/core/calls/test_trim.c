@@ -153,10 +153,10 @@ Test(archetype_stats, components_are_written_as_far_as_there_is_room)
     create_with(tags[0], tags[1], 1);
     uint32_t index = index_of((quern_component[]){number, tags[0], tags[1]}, 3);
     quern_component found[4] = {{1}, {1}, {1}, {1}};
-    cr_assert_eq(quern_world_archetype_components(world, index, NULL, 0), 3u);
-    cr_assert_eq(quern_world_archetype_components(world, index, found, 2), 3u);
+    cr_assert_eq(quern_world_list_archetype_components(world, index, NULL, 0), 3u);
+    cr_assert_eq(quern_world_list_archetype_components(world, index, found, 2), 3u);
     cr_assert_eq(found[2].bits, 1u, "more were written than there is room for");
-    cr_assert_eq(quern_world_archetype_components(world, index, found, 4), 3u);
+    cr_assert_eq(quern_world_list_archetype_components(world, index, found, 4), 3u);
     cr_assert_neq(found[2].bits, 1u);
     cr_assert_eq(found[3].bits, 1u);
     close_bare();
@@ -173,10 +173,10 @@ Test(archetype_stats, out_of_range_are_refused)
                    quern_world_get_archetype_stats(world, UINT32_MAX, &found));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_get_archetype_stats(NULL, 0, &found));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_get_archetype_stats(world, 0, NULL));
-    assert_refused_value(world, quern_world_archetype_components(world, count, &component, 1));
-    assert_refused_value(world, quern_world_archetype_components(NULL, 0, &component, 1));
+    assert_refused_value(world, quern_world_list_archetype_components(world, count, &component, 1));
+    assert_refused_value(world, quern_world_list_archetype_components(NULL, 0, &component, 1));
     refusal before = refusal_begin(world);
-    cr_assert_eq(quern_world_archetype_components(world, 0, NULL, 0), 0u);
+    cr_assert_eq(quern_world_list_archetype_components(world, 0, NULL, 0), 0u);
     cr_assert_not(refusal_has_message(&before), "an answer is no error");
     close_bare();
 }

@@ -129,10 +129,10 @@ static void change_one(uint32_t count)
         quern_entity_remove(many_it.world, entity, many_it.tracked);
         break;
     case 9:
-        quern_entity_enable(many_it.world, entity, many_it.amount, false);
+        quern_entity_set_component_enabled(many_it.world, entity, many_it.amount, false);
         break;
     case 10:
-        quern_entity_enable(many_it.world, entity, many_it.amount, true);
+        quern_entity_set_component_enabled(many_it.world, entity, many_it.amount, true);
         break;
     case 11:
         quern_entity_add(many_it.world, entity, many_it.wide, NULL);

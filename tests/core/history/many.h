@@ -9,7 +9,7 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/history.h>
 #include <quern/name.h>
 #include <quern/relation.h>

@@ -111,7 +111,8 @@ static void look(model *it)
             of->is_there = quern_entity_has(many_it.world, seen->entity, component_at(k));
             if (!of->is_there) continue;
             if (k == 0)
-                of->is_disabled = !quern_entity_is_enabled(many_it.world, seen->entity, component_at(k));
+                of->is_disabled =
+                    !quern_entity_is_component_enabled(many_it.world, seen->entity, component_at(k));
             if (k != 2)
                 of->digest = digest(k, quern_entity_get(many_it.world, seen->entity, component_at(k)));
         }
@@ -230,7 +231,7 @@ static void expect_same(model *actual, model *expected)
 static void expect_delta(uint64_t from, uint64_t to, const model *was, model *is)
 {
     quern_delta *delta;
-    must(quern_history_delta(many_it.history, from, to, &delta));
+    must(quern_delta_create(many_it.history, from, to, &delta));
     copy_model(&replayed, was);
     apply(&replayed, delta);
     expect_same(&replayed, is);
@@ -304,14 +305,14 @@ Test(delta, batches_come_in_the_order_that_is_told)
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     uint32_t count = 99;
     cr_assert_null(quern_delta_batches(delta, &count));
     cr_assert_eq(count, 0);
     quern_delta_destroy(delta);
 
     must(quern_entity_set(many_it.world, list[0], many_it.amount, &two));
-    must(quern_entity_enable(many_it.world, list[1], many_it.amount, false));
+    must(quern_entity_set_component_enabled(many_it.world, list[1], many_it.amount, false));
     must(quern_entity_add(many_it.world, list[2], many_it.tag, NULL));
     must(quern_entity_set_name(many_it.world, list[0], "first"));
     must(quern_entity_destroy(many_it.world, list[3]));
@@ -319,7 +320,7 @@ Test(delta, batches_come_in_the_order_that_is_told)
         quern_entity_create_with(many_it.world, &many_it.amount, (const void *const[]){&two}, 1, &created));
     ((amount *)quern_resource_get(many_it.world, many_it.counter))->value = 5;
     must(quern_history_save(many_it.history, 2, NULL));
-    must(quern_history_delta(many_it.history, 0, 2, &delta));
+    must(quern_delta_create(many_it.history, 0, 2, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     cr_assert_eq(count, 9);
     expect_batch(delta, 0, QUERN_DELTA_REMOVED, list[3], many_it.amount);
@@ -358,7 +359,7 @@ Test(delta, neighbours_are_one_batch_and_relations_are_values)
         must(quern_entity_set(many_it.world, list[i], many_it.amount, &(amount){i}));
     must(quern_entity_set(many_it.world, list[2], many_it.amount, &one)); /* as it was */
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     uint32_t count;
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     cr_assert(count == 1 && batches[0].count == 10 && batches[0].value_bytes == sizeof(amount));
@@ -372,13 +373,13 @@ Test(delta, neighbours_are_one_batch_and_relations_are_values)
     must(quern_history_save(many_it.history, 2, NULL));
     must(quern_entity_relate(many_it.world, list[19], many_it.parent, list[1]));
     must(quern_history_save(many_it.history, 3, NULL));
-    must(quern_history_delta(many_it.history, 1, 2, &delta));
+    must(quern_delta_create(many_it.history, 1, 2, &delta));
     batches = quern_delta_batches(delta, &count);
     cr_assert(count == 1 && batches[0].kind == QUERN_DELTA_ADDED &&
               batches[0].component.bits == parent.bits);
     cr_assert(quern_entity_equal(*(const quern_entity *)batches[0].values, list[0]));
     quern_delta_destroy(delta);
-    must(quern_history_delta(many_it.history, 3, 2, &delta));
+    must(quern_delta_create(many_it.history, 3, 2, &delta));
     batches = quern_delta_batches(delta, &count);
     cr_assert(count == 1 && batches[0].kind == QUERN_DELTA_CHANGED &&
               batches[0].component.bits == parent.bits);
@@ -422,7 +423,7 @@ Test(delta, a_name_that_another_entity_takes_over_is_cleared_first)
     must(quern_entity_set_name(many_it.world, a, "c"));
     must(quern_entity_set_name(many_it.world, b, "a"));
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     cr_assert_eq(count, 5);
     expect_name(&batches[0], a, "a", NULL);
@@ -439,7 +440,7 @@ static void expect_retarget(quern_delta_kind first_kind, uint32_t batch_count)
 {
     quern_delta *delta;
     uint32_t count;
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     cr_assert_eq(count, batch_count, "%u batches", count);
     cr_assert_eq(batches[0].kind, first_kind);
@@ -492,7 +493,7 @@ Test(delta, names_of_entities_in_new_slots_are_told_both_ways)
     must(quern_entity_set_name(many_it.world, entity, "last"));
     must(quern_history_save(many_it.history, 1, NULL));
     for (uint32_t to = 0; to < 2; to++) {
-        must(quern_history_delta(many_it.history, 1 - to, to, &delta));
+        must(quern_delta_create(many_it.history, 1 - to, to, &delta));
         const quern_delta_batch *batches = quern_delta_batches(delta, &count);
         uint32_t i = 0;
         while (i < count && batches[i].kind != QUERN_DELTA_NAMED)
@@ -519,14 +520,14 @@ Test(delta, what_both_frames_share_is_not_looked_at)
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     must(quern_delta_get_stats(delta, &stats));
     cr_assert(stats.compared_count == 0 && stats.compared_bytes == 0);
     quern_delta_destroy(delta);
 
     must(quern_entity_set(many_it.world, many_entities[MANY_MOST / 2], many_it.amount, &other));
     must(quern_history_save(many_it.history, 2, NULL));
-    must(quern_history_delta(many_it.history, 1, 2, &delta));
+    must(quern_delta_create(many_it.history, 1, 2, &delta));
     must(quern_delta_get_stats(delta, &stats));
     cr_assert_eq(stats.compared_count, 1);
     cr_assert(stats.compared_bytes >= sizeof value && stats.compared_bytes < 1000);
@@ -537,7 +538,7 @@ Test(delta, what_both_frames_share_is_not_looked_at)
 
     must(quern_entity_destroy(many_it.world, many_entities[MANY_MOST - 1])); /* the last row: none moves */
     must(quern_history_save(many_it.history, 3, NULL));
-    must(quern_history_delta(many_it.history, 2, 3, &delta));
+    must(quern_delta_create(many_it.history, 2, 3, &delta));
     must(quern_delta_get_stats(delta, &stats));
     cr_assert_leq(stats.compared_count, 3);
     (void)quern_delta_batches(delta, &count);
@@ -559,7 +560,7 @@ Test(delta, it_keeps_what_it_points_at)
     many_change(2, 300);
     look(&models[1]);
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     for (uint64_t frame = 2; frame < 20; frame++) {
         many_change(frame + 1, 100);
         must(quern_history_save(many_it.history, frame, NULL));
@@ -584,7 +585,7 @@ Test(delta, a_history_with_deltas_refuses_to_go)
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     capture_reports(&reports);
     quern_history_destroy(many_it.history);
     quern_log_set_handler(NULL, NULL);
@@ -625,7 +626,7 @@ Test(delta, values_that_nobody_can_compare_count_as_changed_where_they_were_writ
     must(
         quern_entity_mark_changed(many_it.world, list[0], many_it.tracked)); /* of which a field is known */
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     cr_assert(count == 1 && batches[0].kind == QUERN_DELTA_CHANGED && batches[0].count == COUNT);
     cr_assert_eq(batches[0].component.bits, bare.bits);
@@ -641,7 +642,7 @@ static void ask_in_frame(quern_context *context)
 {
     quern_delta *delta = NULL;
     (void)context;
-    result_in_frame = quern_history_delta(many_it.history, 0, 1, &delta);
+    result_in_frame = quern_delta_create(many_it.history, 0, 1, &delta);
 }
 
 Test(delta, bad_use_is_refused)
@@ -651,22 +652,22 @@ Test(delta, bad_use_is_refused)
     many_open_world(NULL);
     many_open_history(NULL);
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_delta(many_it.history, 0, 1, &delta));
+                   quern_delta_create(many_it.history, 0, 1, &delta));
     cr_assert(strstr(quern_error_message(), "no frame was saved") != NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 1, NULL));
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_delta(many_it.history, 0, 2, &delta));
+                   quern_delta_create(many_it.history, 0, 2, &delta));
     cr_assert(strstr(quern_error_message(), "frame 2 is not kept") != NULL);
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_delta(many_it.history, 3, 0, &delta));
+                   quern_delta_create(many_it.history, 3, 0, &delta));
     cr_assert(strstr(quern_error_message(), "frame 3 is not kept") != NULL);
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_delta(many_it.history, 1, 1, &delta));
+                   quern_delta_create(many_it.history, 1, 1, &delta));
     cr_assert(strstr(quern_error_message(), "both frame 1") != NULL);
-    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_history_delta(NULL, 0, 1, &delta));
+    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_create(NULL, 0, 1, &delta));
     assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_history_delta(many_it.history, 0, 1, NULL));
+                   quern_delta_create(many_it.history, 0, 1, NULL));
     assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_get_stats(NULL, NULL));
     cr_assert_null(quern_delta_batches(NULL, &count));
     cr_assert_eq(count, 0);
@@ -697,17 +698,17 @@ static bool fail_once(failing_allocator *allocator, uint64_t n)
     must(quern_history_save(many_it.history, 1, NULL));
     must(quern_history_get_stats(many_it.history, &before));
     failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
-    const quern_result result = quern_history_delta(many_it.history, 0, 1, &delta);
+    const quern_result result = quern_delta_create(many_it.history, 0, 1, &delta);
     failing_allocator_heal(allocator);
     if (result == QUERN_OK) quern_delta_destroy(delta);
     cr_assert(result == QUERN_OK || (result == QUERN_ERROR_OUT_OF_MEMORY && delta == NULL));
     must(quern_history_get_stats(many_it.history, &after));
     cr_assert(after.page_count == before.page_count && after.used_bytes == before.used_bytes);
 
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     quern_delta_destroy(delta);
     const uint64_t warm_calls = failing_allocator_call_count(allocator);
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     quern_delta_destroy(delta);
     cr_assert_eq(failing_allocator_call_count(allocator), warm_calls);
     quern_history_destroy(many_it.history);

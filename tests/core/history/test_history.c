@@ -31,7 +31,7 @@ Test(history, every_frame_comes_back_and_has_the_same_future)
         hashes[frame] = many_hash();
         if (random_below(&random, 2) != 0) continue;
         uint64_t oldest, newest;
-        cr_assert(quern_history_frames(many_it.history, &oldest, &newest));
+        cr_assert(quern_history_get_frames(many_it.history, &oldest, &newest));
         const uint64_t to = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
         must(quern_history_restore(many_it.history, to, NULL));
         for (uint64_t i = to; i < frame; i++) {
@@ -111,16 +111,16 @@ Test(history, the_ring_keeps_the_last_frames)
     many_open_world(NULL);
     uint64_t oldest = 99, newest = 99;
     many_open_history(NULL);
-    cr_assert(!quern_history_frames(many_it.history, &oldest, &newest));
+    cr_assert(!quern_history_get_frames(many_it.history, &oldest, &newest));
     cr_assert(oldest == 99 && newest == 99);
     for (uint64_t frame = 10; frame < 30; frame += 2)
         must(quern_history_save(many_it.history, frame, NULL));
-    cr_assert(quern_history_frames(many_it.history, &oldest, &newest));
+    cr_assert(quern_history_get_frames(many_it.history, &oldest, &newest));
     cr_assert(oldest == 18 && newest == 28);
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_history_restore(many_it.history, 19, NULL));
     must(quern_history_save(many_it.history, 22, NULL));
-    cr_assert(quern_history_frames(many_it.history, &oldest, &newest));
+    cr_assert(quern_history_get_frames(many_it.history, &oldest, &newest));
     cr_assert(oldest == 18 && newest == 22);
     many_close_world();
 }
@@ -138,7 +138,7 @@ Test(history, a_warm_history_takes_no_memory)
     for (uint64_t frame = 0; frame < 60; frame++) {
         must(quern_history_save(many_it.history, frame, NULL));
         uint64_t oldest;
-        cr_assert(quern_history_frames(many_it.history, &oldest, NULL));
+        cr_assert(quern_history_get_frames(many_it.history, &oldest, NULL));
         if (frame % 3 == 2) must(quern_history_restore(many_it.history, oldest, NULL));
         many_list_all();
         for (uint32_t i = 0; i < 20; i++) {

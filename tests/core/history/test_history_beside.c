@@ -33,7 +33,7 @@ static quern_prefab capture_tree(void)
         must(quern_entity_relate(many_it.world, child, many_it.parent, root));
     }
     must(quern_entity_set_name(many_it.world, child, "last"));
-    must(quern_entity_enable(many_it.world, child, many_it.amount, false));
+    must(quern_entity_set_component_enabled(many_it.world, child, many_it.amount, false));
     must(quern_prefab_capture(many_it.world, root, &prefab));
     return prefab;
 }
@@ -107,22 +107,22 @@ Test(history_beside, prefabs_themselves_are_not_taken_back)
 /* ----------------------------------------------------------------------------------------- archives */
 
 /* Without values that only hooks can copy. */
-static void archive(quern_memory *out_bytes)
+static void archive(quern_byte_buffer *out_bytes)
 {
-    *out_bytes = (quern_memory){0};
-    must(quern_world_save(many_it.world, quern_sink_memory(out_bytes),
+    *out_bytes = (quern_byte_buffer){0};
+    must(quern_world_save(many_it.world, quern_sink_bytes(out_bytes),
                           &(quern_save_def){.leave_out = {many_it.tracked}}));
 }
 
-static uint64_t load(const quern_memory *bytes)
+static uint64_t load(const quern_byte_buffer *bytes)
 {
-    must(quern_world_load(many_it.world, quern_source_memory(bytes->bytes, bytes->size_bytes),
+    must(quern_world_load(many_it.world, quern_source_bytes(bytes->bytes, bytes->size_bytes),
                           &(quern_load_def){.drop_taken_names = true}, NULL));
     return many_hash();
 }
 
 /* Into a world as it is: taken back, loaded again, and forth again. */
-static void load_and_take_back(const quern_memory *bytes)
+static void load_and_take_back(const quern_byte_buffer *bytes)
 {
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
@@ -144,7 +144,7 @@ static void load_and_take_back(const quern_memory *bytes)
 
 Test(history_beside, what_an_archive_brings_is_taken_back)
 {
-    quern_memory bytes;
+    quern_byte_buffer bytes;
     many_open_world(NULL);
     many_change(2, 500);
     archive(&bytes);
@@ -152,12 +152,12 @@ Test(history_beside, what_an_archive_brings_is_taken_back)
     load_and_take_back(&bytes);
     many_close_world();
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
-    quern_memory_release(&bytes);
+    quern_byte_buffer_release(&bytes);
 }
 
 Test(history_beside, an_archive_in_an_empty_world_is_taken_back)
 {
-    quern_memory bytes;
+    quern_byte_buffer bytes;
     many_open_world(NULL);
     many_change(2, 500);
     archive(&bytes);
@@ -166,12 +166,12 @@ Test(history_beside, an_archive_in_an_empty_world_is_taken_back)
     load_and_take_back(&bytes);
     many_close_world();
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
-    quern_memory_release(&bytes);
+    quern_byte_buffer_release(&bytes);
 }
 
 Test(history_beside, a_delta_tells_what_an_archive_brings)
 {
-    quern_memory bytes;
+    quern_byte_buffer bytes;
     quern_delta *delta;
     uint32_t count;
     uint64_t created_count = 0, destroyed_count = 0;
@@ -183,7 +183,7 @@ Test(history_beside, a_delta_tells_what_an_archive_brings)
     const uint64_t entity_count = stats_of_world(many_it.world).entity_count;
     load(&bytes);
     must(quern_history_save(many_it.history, 1, NULL));
-    must(quern_history_delta(many_it.history, 0, 1, &delta));
+    must(quern_delta_create(many_it.history, 0, 1, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
     for (uint32_t i = 0; i < count; i++) {
         if (batches[i].kind == QUERN_DELTA_CREATED) created_count += batches[i].count;
@@ -192,5 +192,5 @@ Test(history_beside, a_delta_tells_what_an_archive_brings)
     cr_assert(created_count == entity_count && destroyed_count == 0);
     quern_delta_destroy(delta);
     many_close_world();
-    quern_memory_release(&bytes);
+    quern_byte_buffer_release(&bytes);
 }

@@ -124,7 +124,7 @@ static void go_about(void)
     random_source random = {7};
     for (uint32_t turn = 0; turn < TURNS; turn++) {
         uint64_t oldest = 0, newest = 0;
-        cr_assert(quern_history_frames(it.history, &oldest, &newest));
+        cr_assert(quern_history_get_frames(it.history, &oldest, &newest));
         uint64_t frame = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
         must(quern_history_restore(it.history, frame, it.jobs));
         expect(frame);

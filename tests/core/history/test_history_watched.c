@@ -42,7 +42,7 @@ static void add_watching(quern_schedule *to, const char *name, quern_term term, 
     const quern_system_def def = {.name = name,
                                   .run = be_told,
                                   .terms = {quern_term_read(many_it.amount), term},
-                                  .reacts_to = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED,
+                                  .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
                                   .flags = QUERN_SYSTEM_SERIAL};
     must(quern_schedule_add_system(to, &def, out_system));
 }
@@ -202,7 +202,7 @@ Test(history_watched, systems_are_enabled_as_they_were)
 {
     open_watched();
     must(quern_history_save(many_it.history, 0, NULL));
-    must(quern_schedule_set_enabled(schedule, watching, false));
+    must(quern_schedule_set_system_enabled(schedule, watching, false));
     must(quern_history_save(many_it.history, 1, NULL));
     change_rows();
     told.count = 0;
@@ -240,7 +240,7 @@ Test(history_watched, the_target_of_a_system_is_taken_back)
     must(quern_schedule_set_target(schedule, system, rows[1]));
     must(quern_history_restore(many_it.history, 0, NULL));
     told.count = 0;
-    must(quern_schedule_set_enabled(schedule, watching, false));
+    must(quern_schedule_set_system_enabled(schedule, watching, false));
     must(quern_schedule_run(schedule, NULL, 0.1));
     cr_assert_eq(told.count, 1u);
     quern_history *twice;

@@ -72,7 +72,7 @@ static void record_one(quern_commands *commands, quern_entity entity, quern_enti
         must(quern_commands_set_name(commands, entity, name));
         break;
     case 8:
-        must(quern_commands_enable(commands, entity, many_it.amount, value.value % 2 != 0));
+        must(quern_commands_set_component_enabled(commands, entity, many_it.amount, value.value % 2 != 0));
         break;
     case 9:
         must(quern_commands_accumulate(commands, entity, many_it.amount, &value, QUERN_SUM));

@@ -52,8 +52,8 @@ static void assert_found(const char *path, quern_entity expected)
 static const char *path_of(quern_entity entity)
 {
     static char text[4096];
-    quern_buffer buffer = {text, sizeof text, 0};
-    must(quern_entity_get_path(world, entity, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    must(quern_entity_get_path(world, entity, quern_sink_text(&buffer)));
     return text;
 }
 
@@ -148,11 +148,11 @@ Test(entity_names, wrong_arguments_are_refused)
     assert_refused_value(NULL, quern_entity_find(NULL, "a").bits);
     assert_refused_value(world, quern_entity_find_child(world, dead, "a").bits);
     assert_refused_value(world, quern_entity_find_child(world, entity, NULL).bits);
-    quern_buffer buffer = {0};
+    quern_text_buffer buffer = {0};
     assert_refused(world, QUERN_ERROR_STALE_ENTITY,
-                   quern_entity_get_path(world, dead, quern_sink_buffer(&buffer)));
+                   quern_entity_get_path(world, dead, quern_sink_text(&buffer)));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_get_path(world, entity, quern_sink_buffer(NULL)));
+                   quern_entity_get_path(world, entity, quern_sink_text(NULL)));
 }
 
 /* ------------------------------------------------------------------------------------------ siblings */
@@ -160,11 +160,11 @@ Test(entity_names, wrong_arguments_are_refused)
 Test(entity_names, siblings_cannot_share_one)
 {
     const quern_entity arena = named("arena"), other = setup_entity(world);
-    assert_refused(world, QUERN_ERROR_NAME_TAKEN, quern_entity_set_name(world, other, "arena"));
+    assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_set_name(world, other, "arena"));
     assert_message_has("arena");
     const quern_entity tower = child(arena, "tower"), second = setup_entity(world);
     must(quern_entity_relate(world, second, parent, arena));
-    assert_refused(world, QUERN_ERROR_NAME_TAKEN, quern_entity_set_name(world, second, "tower"));
+    assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_set_name(world, second, "tower"));
     must(quern_entity_set_name(world, second, "arena")); /* no sibling has that */
     must(quern_entity_set_name(world, other, "tower"));
     assert_found("arena/tower", tower);
@@ -214,11 +214,11 @@ Test(entity_names, a_name_goes_with_its_entity_to_another_parent)
 Test(entity_names, nobody_comes_where_his_name_is_taken)
 {
     const quern_entity a = named("a"), b = named("b"), gun = child(a, "gun"), other = child(b, "gun");
-    assert_refused(world, QUERN_ERROR_NAME_TAKEN, quern_entity_relate(world, gun, parent, b));
+    assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_relate(world, gun, parent, b));
     assert_message_has("gun");
     const quern_entity root = named("gun");
-    assert_refused(world, QUERN_ERROR_NAME_TAKEN, quern_entity_unrelate(world, gun, parent));
-    assert_refused(world, QUERN_ERROR_NAME_TAKEN, quern_entity_relate(world, root, parent, a));
+    assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_unrelate(world, gun, parent));
+    assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_relate(world, root, parent, a));
     assert_found("a/gun", gun);
     assert_found("b/gun", other);
     assert_found("gun", root);
@@ -372,7 +372,7 @@ Test(entity_names, a_bulk_call_that_unrelates_takes_names_along_or_does_nothing)
     must(quern_entity_add(world, other, tag, NULL));
     const quern_term terms[] = {quern_term_with(tag)};
     quern_query *query = setup_query(world, terms, 1);
-    assert_refused(world, QUERN_ERROR_NAME_TAKEN,
+    assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN,
                    quern_entity_remove_matching(query, quern_relation_component(parent), NULL));
     assert_found("a/x", x);
     assert_found("a/y", y);

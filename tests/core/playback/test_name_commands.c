@@ -386,10 +386,10 @@ static void compare(void)
 static uint64_t count_taken(const quern_schedule *schedule)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
-        quern_drop dropped;
-        must(quern_schedule_get_drop(schedule, i, &dropped));
-        if (dropped.reason == QUERN_DROP_NAME_TAKEN) count += dropped.count;
+    for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
+        quern_dropped_command dropped;
+        must(quern_schedule_get_dropped_command(schedule, i, &dropped));
+        if (dropped.reason == QUERN_DROP_SIBLING_NAME_TAKEN) count += dropped.count;
     }
     return count;
 }

@@ -88,7 +88,7 @@ static void record(side *it, uint32_t index, uint32_t roll, uint64_t value)
     } else if (kind < 30) {
         must(quern_commands_remove(commands, entity, component));
     } else if (kind < 40) {
-        must(quern_commands_enable(commands, entity, it->components[FLAG], kind % 2 == 0));
+        must(quern_commands_set_component_enabled(commands, entity, it->components[FLAG], kind % 2 == 0));
     } else if (kind < 60 || which >= WIDE) {
         must(quern_commands_add(commands, entity, component, NULL));
     } else if (which == TRACKED) {

@@ -661,7 +661,7 @@ static void assert_asks_for_too_much(quern_system_callback *callback, quern_resu
     must_not_run(schedule, NULL, expected);
     cr_assert_eq(number_of(first), 4u, "the rest of the frame was not done");
     assert_valid(world);
-    must(quern_schedule_set_enabled(schedule, system, false));
+    must(quern_schedule_set_system_enabled(schedule, system, false));
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
 }

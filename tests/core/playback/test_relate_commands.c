@@ -167,7 +167,7 @@ Test(relate_commands, of_many_callbacks_do_not_touch_each_other)
     for (uint32_t frame = 1; frame <= 20; frame++) {
         must_run(schedule, NULL);
         assert_valid(world);
-        cr_assert_eq(quern_entity_child_count(world, shared_root, parent), frame * SYSTEMS);
+        cr_assert_eq(quern_entity_source_count(world, shared_root, parent), frame * SYSTEMS);
     }
     quern_schedule_destroy(schedule);
 }
@@ -180,15 +180,15 @@ Test(relate_commands, make_children_in_their_order)
         must(quern_commands_relate(commands(), b, i == 0 ? parent : carrier, target));
     }
     flush();
-    cr_assert_eq(quern_entity_first_child(world, target, parent).bits, a.bits);
-    cr_assert_eq(quern_entity_first_child(world, target, carrier).bits, b.bits, "it is not ordered");
+    cr_assert_eq(quern_entity_first_source(world, target, parent).bits, a.bits);
+    cr_assert_eq(quern_entity_first_source(world, target, carrier).bits, b.bits, "it is not ordered");
     must(quern_commands_relate(commands(), a, parent, target));
     flush();
-    cr_assert_eq(quern_entity_first_child(world, target, parent).bits, a.bits, "it keeps its place");
+    cr_assert_eq(quern_entity_first_source(world, target, parent).bits, a.bits, "it keeps its place");
     must(quern_commands_unrelate(commands(), a, parent));
     must(quern_commands_relate(commands(), a, parent, target));
     flush();
-    cr_assert_eq(quern_entity_first_child(world, target, parent).bits, b.bits);
+    cr_assert_eq(quern_entity_first_source(world, target, parent).bits, b.bits);
 }
 
 /* --------------------------------------------------------------------------------------------- dropped */
@@ -287,7 +287,7 @@ Test(relate_commands, that_destroy_take_along_what_is_below)
     for (uint32_t i = 0; i < 30; i++)
         cr_assert_eq(lives(chain[i]), i < 10);
     cr_assert(quern_entity_is_null(target_of(loose, carrier)));
-    cr_assert_eq(quern_entity_child_count(world, chain[9], ring), 0u);
+    cr_assert_eq(quern_entity_source_count(world, chain[9], ring), 0u);
 }
 
 Test(relate_commands, that_destroy_find_what_earlier_ones_have_related)
@@ -390,7 +390,7 @@ Test(relate_commands, of_entities_that_are_refused_are_dropped_with_the_rest)
     cr_assert(quern_entity_is_null(target_of(later(last, 2), parent)));
     assert_target(later(last, 2), carrier, a);
     cr_assert(quern_entity_is_null(target_of(last, parent)));
-    cr_assert_eq(quern_entity_child_count(world, a, parent), 0u);
+    cr_assert_eq(quern_entity_source_count(world, a, parent), 0u);
 }
 
 Test(relate_commands, of_others_reach_the_living_that_are_refused)

@@ -87,7 +87,7 @@ typedef struct outcome {
     uint64_t hash;
     uint64_t command_count, dropped_count, created_count, destroyed_count;
     uint32_t drop_count;
-    quern_drop drops[4];
+    quern_dropped_command drops[4];
     uint64_t next;
 } outcome;
 
@@ -99,9 +99,9 @@ static outcome outcome_of(quern_schedule *schedule)
                   .dropped_count = stats.dropped_count,
                   .created_count = stats.created_count,
                   .destroyed_count = stats.destroyed_count,
-                  .drop_count = quern_schedule_drop_count(schedule)};
+                  .drop_count = quern_schedule_dropped_command_count(schedule)};
     for (uint32_t i = 0; i < it.drop_count; i++) {
-        must(quern_schedule_get_drop(schedule, i, &it.drops[i]));
+        must(quern_schedule_get_dropped_command(schedule, i, &it.drops[i]));
         it.drops[i].first.bits &= UINT32_MAX;
         it.drops[i].system.bits = 0;
         it.drops[i].system_name = NULL;
@@ -116,7 +116,7 @@ typedef enum way { SHORT_WAY, ALL_STAGES } way;
 /* What the system of a program does: at once, or view by view of what has a number. */
 typedef struct changes {
     quern_system_callback *begin;
-    quern_kernel *run;
+    quern_view_callback *run;
     uint32_t flags;
     bool tracks, spawns, reacts;
 } changes;
@@ -137,7 +137,7 @@ static void add_reaction(quern_schedule *schedule)
     quern_system_def def = system_def("reacts", note_removed);
     def.terms[0] = quern_term_read(number);
     def.terms[1] = quern_term_with(position);
-    def.reacts_to = QUERN_ON_REMOVED;
+    def.reacts_to = QUERN_REACT_REMOVED;
     def.flags = QUERN_SYSTEM_EXCLUSIVE; /* one view after the other */
     setup_system(schedule, &def);
 }
@@ -570,7 +570,8 @@ static bool play_refused(uint64_t call, const outcome *expected)
         cr_assert_eq(quern_world_hash(world), hash, "call %llu", (unsigned long long)call);
         cr_assert_gt(quern_schedule_kept_command_count(schedule), 0u);
         assert_valid(world);
-        must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "changes"), false));
+        must(quern_schedule_set_system_enabled(schedule, quern_schedule_find_system(schedule, "changes"),
+                                               false));
         must_run(schedule, NULL);
     }
     cr_assert_eq(schedule->playback.turnover_count, 1u);

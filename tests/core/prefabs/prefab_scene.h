@@ -106,7 +106,7 @@ static inline uint32_t list_tree(const scene *in, quern_entity root, quern_entit
     uint32_t count = 1;
     out_members[0] = root;
     for (uint32_t i = 0; i < count; i++)
-        count += quern_entity_get_children(in->world, out_members[i], in->parent, out_members + count,
+        count += quern_entity_list_sources(in->world, out_members[i], in->parent, out_members + count,
                                            capacity - count);
     return count;
 }
@@ -131,11 +131,11 @@ static inline void expect_tower(const scene *in, const quern_entity *members, qu
         cr_assert_eq(number_of(in, members[i]), 10 + i);
     expect_same(quern_entity_target(in->world, members[0], in->parent), parent);
     quern_entity children[3];
-    cr_assert_eq(quern_entity_get_children(in->world, members[0], in->parent, children, 3), 2u);
+    cr_assert_eq(quern_entity_list_sources(in->world, members[0], in->parent, children, 3), 2u);
     expect_same(children[0], members[1]);
     expect_same(children[1], members[2]);
-    expect_same(quern_entity_first_child(in->world, members[1], in->parent), members[3]);
-    cr_assert_eq(quern_entity_child_count(in->world, members[2], in->parent), 0u);
+    expect_same(quern_entity_first_source(in->world, members[1], in->parent), members[3]);
+    cr_assert_eq(quern_entity_source_count(in->world, members[2], in->parent), 0u);
     expect_same(pair_of(in, members[1]).first, members[3]);
     expect_same(pair_of(in, members[1]).second, members[0]);
     expect_same(pair_of(in, members[2]).first, outside);

@@ -20,7 +20,7 @@ Test(prefab, spawns_what_was_captured_when_the_tree_is_gone, .init = open_scene)
     const quern_entity base = make_tower(&it, outside);
     const quern_prefab tower = capture(&it, base);
     cr_assert_eq(quern_prefab_member_count(it.world, tower), 4u);
-    const quern_entity children[] = {base, quern_entity_first_child(it.world, base, it.parent)};
+    const quern_entity children[] = {base, quern_entity_first_source(it.world, base, it.parent)};
     must(quern_entity_set(it.world, children[1], it.number, &(uint64_t){99}));
     quern_entity members[4], root;
     must(quern_prefab_spawn_many(it.world, tower, 1, NULL, &root, members));
@@ -46,7 +46,7 @@ Test(prefab, root_gets_the_parent_given_and_not_its_own, .init = open_scene)
     expect_tower(&it, members, quern_entity_null(), outside);
     must(quern_prefab_spawn_many(it.world, tower, 1, &(quern_spawn_def){.parent = hill}, NULL, members));
     expect_tower(&it, members, hill, outside);
-    cr_assert_eq(quern_entity_child_count(it.world, hill, it.parent), 2u);
+    cr_assert_eq(quern_entity_source_count(it.world, hill, it.parent), 2u);
     expect_same(quern_entity_next_sibling(it.world, outside, it.parent), members[0]);
     must(quern_prefab_spawn(it.world, tower, &(quern_spawn_def){.parent = members[3]}, &root));
     expect_same(quern_entity_target(it.world, root, it.parent), members[3]);
@@ -127,7 +127,7 @@ Test(prefab, many_give_roots_and_members_by_number, .init = open_scene)
     quern_entity *roots = malloc(MANY * sizeof *roots), *members = malloc(4 * MANY * sizeof *members);
     must(quern_prefab_spawn_many(it.world, tower, MANY, &(quern_spawn_def){.parent = outside}, roots,
                                  members));
-    quern_entity child = quern_entity_first_child(it.world, outside, it.parent);
+    quern_entity child = quern_entity_first_source(it.world, outside, it.parent);
     for (uint32_t i = 0; i < MANY; i++) {
         expect_same(roots[i], members[4 * i]);
         expect_tower(&it, members + 4 * i, outside, outside);
@@ -218,20 +218,20 @@ Test(prefab, refuses_types_that_cannot_be_copied, .init = open_scene)
 static quern_entity make_named_tower(void)
 {
     const quern_entity base = make_tower(&it, quern_entity_null());
-    const quern_entity gun = quern_entity_first_child(it.world, base, it.parent);
+    const quern_entity gun = quern_entity_first_source(it.world, base, it.parent);
     must(quern_entity_set_name(it.world, base, "tower"));
     must(quern_entity_set_name(it.world, gun, "gun"));
-    must(quern_entity_set_name(it.world, quern_entity_first_child(it.world, gun, it.parent), "muzzle"));
+    must(quern_entity_set_name(it.world, quern_entity_first_source(it.world, gun, it.parent), "muzzle"));
     return base;
 }
 
 static void expect_names(quern_entity root)
 {
     cr_assert_null(quern_entity_name(it.world, root));
-    const quern_entity gun = quern_entity_first_child(it.world, root, it.parent);
+    const quern_entity gun = quern_entity_first_source(it.world, root, it.parent);
     cr_assert_str_eq(quern_entity_name(it.world, gun), "gun");
     expect_same(quern_entity_find_child(it.world, root, "gun/muzzle"),
-                quern_entity_first_child(it.world, gun, it.parent));
+                quern_entity_first_source(it.world, gun, it.parent));
 }
 
 Test(prefab, members_have_the_names_that_were_captured, .init = open_scene)
@@ -252,8 +252,8 @@ Test(prefab, members_have_the_names_that_were_captured, .init = open_scene)
     for (uint32_t i = 0; i < MANY; i++)
         must(quern_commands_spawn(commands, tower, &(quern_spawn_def){.parent = arena}, NULL));
     must(quern_world_flush(it.world));
-    cr_assert_eq(quern_entity_child_count(it.world, arena, it.parent), MANY);
-    quern_entity child = quern_entity_first_child(it.world, arena, it.parent);
+    cr_assert_eq(quern_entity_source_count(it.world, arena, it.parent), MANY);
+    quern_entity child = quern_entity_first_source(it.world, arena, it.parent);
     for (; child.bits != 0; child = quern_entity_next_sibling(it.world, child, it.parent))
         expect_names(child);
     close_scene(&it);
@@ -280,9 +280,9 @@ Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
     must(quern_entity_relate(it.world, duke, serves, king));
     const quern_entity base = make_tower(&it, king);
     quern_entity captured[4] = {base};
-    captured[1] = quern_entity_first_child(it.world, base, it.parent);
+    captured[1] = quern_entity_first_source(it.world, base, it.parent);
     captured[2] = quern_entity_next_sibling(it.world, captured[1], it.parent);
-    captured[3] = quern_entity_first_child(it.world, captured[1], it.parent);
+    captured[3] = quern_entity_first_source(it.world, captured[1], it.parent);
     must(quern_entity_relate(it.world, captured[0], likes, captured[3])); /* in a circle */
     must(quern_entity_relate(it.world, captured[3], likes, captured[0]));
     must(quern_entity_relate(it.world, captured[2], likes, king));
@@ -308,7 +308,7 @@ Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
         must(quern_entity_unrelate(it.world, duke, serves)); /* now all of them are a level higher */
         must(quern_entity_relate(it.world, king, serves, duke));
     }
-    cr_assert_eq(quern_entity_child_count(it.world, duke, serves), 42u);
+    cr_assert_eq(quern_entity_source_count(it.world, duke, serves), 42u);
     const quern_entity rebel = make(&it, 4, quern_entity_null());
     must(quern_entity_relate(it.world, captured[3], serves, rebel));
     const quern_prefab rebels = capture(&it, base);
@@ -398,7 +398,7 @@ Test(prefab, failed_allocations_leave_all_as_it_was)
     tracked_construct(&value, 3, &it.counts);
     must(quern_entity_set(it.world, base, it.value, &value));
     tracked_destroy(&value, &it.counts);
-    must(quern_entity_set_name(it.world, quern_entity_first_child(it.world, base, it.parent), "gun"));
+    must(quern_entity_set_name(it.world, quern_entity_first_source(it.world, base, it.parent), "gun"));
     quern_prefab tower;
     FAIL_EACH(allocator, it.world, quern_prefab_capture(it.world, base, &tower));
     cr_assert_geq(failed_count, 8u);

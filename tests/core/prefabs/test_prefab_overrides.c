@@ -11,7 +11,8 @@ Test(prefab_overrides, overrides_give_each_instance_values_of_its_own, .init = o
     const quern_entity base = make_tower(&it, quern_entity_null());
     tracked first;
     tracked_construct(&first, 1, &it.counts);
-    must(quern_entity_set(it.world, quern_entity_first_child(it.world, base, it.parent), it.value, &first));
+    must(
+        quern_entity_set(it.world, quern_entity_first_source(it.world, base, it.parent), it.value, &first));
     tracked_destroy(&first, &it.counts);
     const quern_prefab tower = capture(&it, base);
     vec3 points[MANY];
@@ -48,10 +49,10 @@ static void fill_numbers(quern_context *context, const quern_view *view)
 {
     filled *seen = quern_context_user_data(context);
     uint64_t *numbers = quern_view_write(view, 0);
-    cr_assert_eq(view->first, seen->next);
+    cr_assert_eq(view->fill_index, seen->next);
     for (uint32_t i = 0; i < view->count; i++) {
         cr_assert(numbers[i] == 10 || numbers[i] == 12, "values are there already");
-        numbers[i] = 5000 + view->first + i;
+        numbers[i] = 5000 + view->fill_index + i;
     }
     seen->next += view->count;
     seen->call_count++;

@@ -3,7 +3,7 @@
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/prefab.h>
 #include <quern/relation.h>
 
@@ -102,14 +102,14 @@ Test(prefab_values, trees_that_are_off_are_spawned_off, .init = open_world, .fin
     const quern_entity root = make(), child = make();
     const quern_relation parent = quern_world_parent(world);
     must(quern_entity_relate(world, child, parent, root));
-    must(quern_entity_set_active(world, root, false));
+    must(quern_entity_set_enabled(world, root, false));
     quern_prefab prefab;
     must(quern_prefab_capture(world, root, &prefab));
     quern_entity roots[2];
     must(quern_prefab_spawn(world, prefab, NULL, &roots[0]));
     must(quern_commands_spawn(quern_world_commands(world), prefab, NULL, NULL));
     must(quern_world_flush(world));
-    const quern_query_def def = {.terms = {quern_term_with(quern_world_disabled(world)),
+    const quern_query_def def = {.terms = {quern_term_with(quern_world_disabled_tag(world)),
                                            quern_term_without(quern_relation_component(parent))}};
     quern_query *query;
     must(quern_query_create(world, &def, &query));
@@ -120,9 +120,9 @@ Test(prefab_values, trees_that_are_off_are_spawned_off, .init = open_world, .fin
     roots[1] = iterator.view.entities[2];
     quern_query_destroy(query);
     for (uint32_t i = 0; i < 2; i++) {
-        const quern_entity below = quern_entity_first_child(world, roots[i], parent);
-        cr_assert_not(quern_entity_is_active(world, below));
-        must(quern_entity_set_active(world, roots[i], true));
-        cr_assert(quern_entity_is_active(world, below), "it was off because of its parent");
+        const quern_entity below = quern_entity_first_source(world, roots[i], parent);
+        cr_assert_not(quern_entity_is_enabled(world, below));
+        must(quern_entity_set_enabled(world, roots[i], true));
+        cr_assert(quern_entity_is_enabled(world, below), "it was off because of its parent");
     }
 }

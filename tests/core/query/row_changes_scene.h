@@ -62,8 +62,8 @@ static inline uint32_t list_shown(quern_query *query, quern_entity *shown)
     uint32_t count = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
-        quern_run run = {0};
-        for (; quern_view_next_run(&it.view, &run); count += run.count)
+        quern_row_range run = {0};
+        for (; quern_view_next_range(&it.view, &run); count += run.count)
             if (shown != NULL)
                 memcpy(shown + count, it.view.entities + run.first, run.count * sizeof *shown);
     }

@@ -228,7 +228,7 @@ Test(changed, a_pointer_from_get_is_told_by_hand)
 Test(changed, several_filters_let_pass_what_passes_one)
 {
     quern_term terms[] = {quern_term_changed(quern_term_read(number)),
-                          quern_term_changed(quern_term_optional(other, QUERN_NO_ACCESS))};
+                          quern_term_changed(quern_term_optional(other, QUERN_ACCESS_NONE))};
     quern_query *query = setup_query(world, terms, 2);
     look(query);
     uint64_t value = 1;
@@ -243,7 +243,7 @@ Test(changed, an_absent_optional_component_has_not_changed)
 {
     quern_entity alone = setup_entity_with(world, &number, 1);
     quern_term terms[] = {quern_term_read(number),
-                          quern_term_changed(quern_term_optional(other, QUERN_READ))};
+                          quern_term_changed(quern_term_optional(other, QUERN_ACCESS_READ))};
     quern_query *query = setup_query(world, terms, 2);
     cr_assert_not(shows(query, alone));
     quern_query_destroy(query);

@@ -4,9 +4,9 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/active.h>
 #include <quern/bulk.h>
 #include <quern/commands.h>
+#include <quern/enabled.h>
 #include <quern/getter.h>
 #include <quern/parallel.h>
 
@@ -23,7 +23,7 @@ static void open_world(void)
 {
     world = setup_world();
     number = setup_component(world, "number", sizeof(uint64_t), 8);
-    disabled = quern_world_disabled(world);
+    disabled = quern_world_disabled_tag(world);
     cr_assert_neq(disabled.bits, 0u, "%s", quern_error_message());
 }
 
@@ -62,7 +62,7 @@ static uint64_t count(const quern_term *terms, uint32_t term_count)
 
 Test(disabled, it_is_one_tag_of_the_world_and_has_a_name)
 {
-    cr_assert(quern_world_disabled(world).bits == disabled.bits);
+    cr_assert(quern_world_disabled_tag(world).bits == disabled.bits);
     cr_assert_str_eq(quern_component_name(world, disabled), "disabled");
     cr_assert(quern_component_find(world, "disabled").bits == disabled.bits);
     cr_assert(setup_tag(world, "disabled").bits == disabled.bits);
@@ -72,14 +72,14 @@ Test(disabled, a_component_of_the_name_is_not_taken_for_it)
 {
     quern_world *other = setup_world();
     const quern_component own = setup_tag(other, "disabled");
-    assert_refused_value(other, quern_world_disabled(other).bits != 0);
+    assert_refused_value(other, quern_world_disabled_tag(other).bits != 0);
     assert_message_has("'disabled'");
     setup_entity_with(other, &own, 1);
-    quern_query *query = setup_query(other, (quern_term[]){quern_term_optional(own, QUERN_NO_ACCESS)}, 1);
+    quern_query *query = setup_query(other, (quern_term[]){quern_term_optional(own, QUERN_ACCESS_NONE)}, 1);
     cr_assert_eq(quern_query_count(query), 1u);
     quern_query_destroy(query);
     quern_world_destroy(other);
-    assert_refused_value(NULL, quern_world_disabled(NULL).bits != 0);
+    assert_refused_value(NULL, quern_world_disabled_tag(NULL).bits != 0);
 }
 
 Test(disabled, without_memory_it_is_not_registered)
@@ -92,13 +92,13 @@ Test(disabled, without_memory_it_is_not_registered)
     quern_component tag = {0};
     for (; tag.bits == 0; refused++) {
         failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1 + refused);
-        tag = quern_world_disabled(other);
+        tag = quern_world_disabled_tag(other);
         cr_assert_lt(refused, 10u);
         assert_valid(other);
     }
     cr_assert_gt(refused, 1u);
     failing_allocator_heal(allocator);
-    cr_assert(quern_world_disabled(other).bits == tag.bits);
+    cr_assert(quern_world_disabled_tag(other).bits == tag.bits);
     quern_world_destroy(other);
     failing_allocator_close(allocator);
 }
@@ -107,7 +107,7 @@ static quern_component asked_in_frame;
 
 static void ask(quern_context *context)
 {
-    asked_in_frame = quern_world_disabled(*(quern_world **)quern_context_user_data(context));
+    asked_in_frame = quern_world_disabled_tag(*(quern_world **)quern_context_user_data(context));
 }
 
 Test(disabled, in_frames_it_is_found_but_not_registered)
@@ -123,9 +123,9 @@ Test(disabled, in_frames_it_is_found_but_not_registered)
         must_run(schedule, NULL);
         quern_schedule_destroy(schedule);
         if (round == 0) cr_assert_eq(asked_in_frame.bits, 0u, "registered while a frame ran");
-        if (round == 0) cr_assert_neq(quern_world_disabled(other).bits, 0u);
+        if (round == 0) cr_assert_neq(quern_world_disabled_tag(other).bits, 0u);
     }
-    cr_assert(asked_in_frame.bits == quern_world_disabled(other).bits);
+    cr_assert(asked_in_frame.bits == quern_world_disabled_tag(other).bits);
     quern_world_destroy(other);
 }
 
@@ -135,13 +135,14 @@ Test(disabled, a_query_leaves_them_out_unless_a_term_names_the_tag)
 {
     create(5, 3);
     cr_assert_eq(COUNT(quern_term_read(number)), 5u);
-    cr_assert_eq(COUNT(quern_term_optional(number, QUERN_READ)), 5u);
-    cr_assert_eq(COUNT(quern_term_any(number, QUERN_READ)), 5u);
+    cr_assert_eq(COUNT(quern_term_optional(number, QUERN_ACCESS_READ)), 5u);
+    cr_assert_eq(COUNT(quern_term_any(number, QUERN_ACCESS_READ)), 5u);
     cr_assert_eq(COUNT(quern_term_read(number), quern_term_with(disabled)), 3u);
     cr_assert_eq(COUNT(quern_term_with(disabled)), 3u);
     cr_assert_eq(COUNT(quern_term_read(number), quern_term_without(disabled)), 5u);
-    cr_assert_eq(COUNT(quern_term_read(number), quern_term_optional(disabled, QUERN_NO_ACCESS)), 8u);
-    cr_assert_eq(COUNT(quern_term_any(number, QUERN_READ), quern_term_any(disabled, QUERN_NO_ACCESS)), 8u);
+    cr_assert_eq(COUNT(quern_term_read(number), quern_term_optional(disabled, QUERN_ACCESS_NONE)), 8u);
+    cr_assert_eq(
+        COUNT(quern_term_any(number, QUERN_ACCESS_READ), quern_term_any(disabled, QUERN_ACCESS_NONE)), 8u);
 }
 
 Test(disabled, a_query_that_is_older_than_the_tag_leaves_them_out_too)
@@ -152,9 +153,9 @@ Test(disabled, a_query_that_is_older_than_the_tag_leaves_them_out_too)
     setup_entity_with(other, &here, 1);
     quern_query *query = setup_query(other, (quern_term[]){quern_term_with(here)}, 1);
     cr_assert_eq(quern_query_count(query), 2u);
-    must(quern_entity_add(other, entity, quern_world_disabled(other), NULL));
+    must(quern_entity_add(other, entity, quern_world_disabled_tag(other), NULL));
     cr_assert_eq(quern_query_count(query), 1u);
-    must(quern_entity_remove(other, entity, quern_world_disabled(other)));
+    must(quern_entity_remove(other, entity, quern_world_disabled_tag(other)));
     cr_assert_eq(quern_query_count(query), 2u);
     quern_query_destroy(query);
     quern_world_destroy(other);
@@ -239,7 +240,7 @@ static void number_them(quern_context *context, const quern_view *view)
     (void)context;
     uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
-        numbers[i] = view->first + i;
+        numbers[i] = view->fill_index + i;
 }
 
 static void run_frames(uint32_t thread_count, uint64_t *out_hash)
@@ -249,7 +250,7 @@ static void run_frames(uint32_t thread_count, uint64_t *out_hash)
     quern_system_def toggling = system_def("toggle", toggle);
     toggling.user_data = &disabled;
     toggling.terms[0] = quern_term_read(number);
-    toggling.terms[1] = quern_term_optional(disabled, QUERN_NO_ACCESS);
+    toggling.terms[1] = quern_term_optional(disabled, QUERN_ACCESS_NONE);
     setup_system(schedule, &toggling);
     quern_system_def counting = system_def("count", count_rows);
     counting.terms[0] = quern_term_with(number);

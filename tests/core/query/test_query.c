@@ -107,17 +107,17 @@ Test(query, optional_terms_match_either_way)
 {
     create_of_each_set();
     assert_terms_find(expected_count(1, 0, 0), quern_term_read(position),
-                      quern_term_optional(velocity, QUERN_READ));
-    assert_terms_find(expected_count(0, 0, 0), quern_term_optional(velocity, QUERN_READ));
+                      quern_term_optional(velocity, QUERN_ACCESS_READ));
+    assert_terms_find(expected_count(0, 0, 0), quern_term_optional(velocity, QUERN_ACCESS_READ));
 }
 
 Test(query, one_of_the_any_terms_must_be_there)
 {
     create_of_each_set();
-    assert_terms_find(expected_count(0, 0, 3), quern_term_any(position, QUERN_READ),
-                      quern_term_any(velocity, QUERN_READ));
-    assert_terms_find(expected_count(4, 8, 3), quern_term_any(position, QUERN_READ),
-                      quern_term_any(velocity, QUERN_READ), quern_term_read(health),
+    assert_terms_find(expected_count(0, 0, 3), quern_term_any(position, QUERN_ACCESS_READ),
+                      quern_term_any(velocity, QUERN_ACCESS_READ));
+    assert_terms_find(expected_count(4, 8, 3), quern_term_any(position, QUERN_ACCESS_READ),
+                      quern_term_any(velocity, QUERN_ACCESS_READ), quern_term_read(health),
                       quern_term_without(frozen));
 }
 
@@ -125,8 +125,9 @@ Test(query, a_view_tells_which_optional_and_any_terms_are_there)
 {
     create_of(1 | 4, 3);
     create_of(2 | 4, 3);
-    quern_term terms[] = {quern_term_any(position, QUERN_READ), quern_term_any(velocity, QUERN_WRITE),
-                          quern_term_optional(frozen, QUERN_NO_ACCESS)};
+    quern_term terms[] = {quern_term_any(position, QUERN_ACCESS_READ),
+                          quern_term_any(velocity, QUERN_ACCESS_WRITE),
+                          quern_term_optional(frozen, QUERN_ACCESS_NONE)};
     quern_query *query = setup_query(world, terms, 3);
     quern_query_iterator it = quern_query_iterate(query);
     for (uint32_t round = 0; round < 2; round++) {
@@ -268,7 +269,7 @@ Test(query, an_iteration_that_is_ended_has_no_more_views)
     for (uint32_t walk = 0; walk < 3; walk++) {
         quern_query_iterator it = quern_query_iterate(query);
         cr_assert(quern_query_next(&it));
-        quern_query_end(&it);
+        quern_query_iterator_end(&it);
         cr_assert_not(quern_query_next(&it), "walk %u", walk);
         cr_assert_eq(it.result, QUERN_OK);
     }
@@ -303,7 +304,7 @@ Test(query, the_first_walk_and_later_ones_see_the_same_views)
 {
     create_of_each_set();
     create_of(1 | 2, 4000);
-    quern_term terms[] = {quern_term_write(position), quern_term_optional(velocity, QUERN_READ)};
+    quern_term terms[] = {quern_term_write(position), quern_term_optional(velocity, QUERN_ACCESS_READ)};
     quern_query *query = setup_query(world, terms, 2);
     for (uint32_t walk = 0; walk < 3; walk++) {
         quern_query_iterator first = quern_query_iterate(setup_query(world, terms, 2));
@@ -540,7 +541,7 @@ Test(query, access_that_was_not_declared_is_refused)
 {
     create_of(1 | 2 | 4 | 8, 3);
     quern_term terms[] = {quern_term_read(position), quern_term_with(velocity),
-                          quern_term_optional(health, QUERN_NO_ACCESS), quern_term_with(frozen)};
+                          quern_term_optional(health, QUERN_ACCESS_NONE), quern_term_with(frozen)};
     quern_query *query = setup_query(world, terms, 4);
     quern_query_iterator it = first_view(query);
     assert_undeclared(quern_view_write(&it.view, 0), 3 * sizeof(vec3), "position");
@@ -639,8 +640,8 @@ Test(query, a_column_of_another_name_is_refused_in_builds_with_checks)
 Test(query, a_column_that_the_entities_lack_is_null)
 {
     create_of(1, 3);
-    quern_term terms[] = {quern_term_read(position), quern_term_optional(health, QUERN_READ),
-                          quern_term_optional(frozen, QUERN_READ)};
+    quern_term terms[] = {quern_term_read(position), quern_term_optional(health, QUERN_ACCESS_READ),
+                          quern_term_optional(frozen, QUERN_ACCESS_READ)};
     quern_query *query = setup_query(world, terms, 3);
     quern_query_iterator it = first_view(query);
     cr_assert_null(QUERN_COLUMN(&it.view, 1, const uint64_t), "not there");
@@ -694,13 +695,13 @@ Test(query, bad_terms_are_refused)
     assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(unregistered));
     assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(quern_term_read((quern_component){0})));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, QUERN_MATCH_ALL, QUERN_WRITE_CONCURRENT)));
+                   try_term(quern_term_make(position, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE_CONCURRENT)));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, (quern_match)9, QUERN_READ)));
+                   try_term(quern_term_make(position, (quern_match)9, QUERN_ACCESS_READ)));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    try_term(quern_term_make(position, QUERN_MATCH_ALL, (quern_access)9)));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, QUERN_MATCH_NONE, QUERN_READ)));
+                   try_term(quern_term_make(position, QUERN_MATCH_NONE, QUERN_ACCESS_READ)));
 }
 
 Test(query, bad_definitions_are_refused)
@@ -732,7 +733,8 @@ Test(query, a_term_without_match_asks_for_the_component)
 {
     setup_entity_with(world, (quern_component[]){position}, 1);
     setup_entity_with(world, (quern_component[]){velocity}, 1);
-    quern_query *query = setup_query(world, &(quern_term){.component = position, .access = QUERN_READ}, 1);
+    quern_query *query =
+        setup_query(world, &(quern_term){.component = position, .access = QUERN_ACCESS_READ}, 1);
     cr_assert_eq(quern_query_count(query), 1u);
     quern_query_destroy(query);
 }

@@ -60,11 +60,12 @@ Test(row_changes, a_value_that_is_set_shows_its_row_alone)
 
 Test(row_changes, rows_come_as_runs_or_all_in_one_view)
 {
-    const quern_query_def def = {.terms = {quern_term_changed(quern_term_read(number))}, .by_runs = true};
-    quern_query *query = query_changed(number), *by_runs;
-    must(quern_query_create(world, &def, &by_runs));
+    const quern_query_def def = {.terms = {quern_term_changed(quern_term_read(number))},
+                                 .whole_chunks = true};
+    quern_query *query = query_changed(number), *whole_chunks;
+    must(quern_query_create(world, &def, &whole_chunks));
     look(query);
-    look(by_runs);
+    look(whole_chunks);
     static const uint32_t changed[] = {3, 4, 5, 63, 64, 65, 127, 200};
     for (uint32_t i = 0; i < 8; i++)
         must(quern_entity_mark_changed(world, entities[changed[i]], number));
@@ -77,19 +78,19 @@ Test(row_changes, rows_come_as_runs_or_all_in_one_view)
         cr_assert_eq(it.view.ordinal, 0u, "runs of a chunk share the ordinal");
     }
     cr_assert_not(quern_query_next(&it));
-    it = quern_query_iterate(by_runs);
+    it = quern_query_iterate(whole_chunks);
     cr_assert(quern_query_next(&it));
     cr_assert_gt(it.view.count, 200u);
-    quern_run run = {0};
+    quern_row_range run = {0};
     for (uint32_t i = 0; i < 4; i++) {
-        cr_assert(quern_view_next_run(&it.view, &run));
+        cr_assert(quern_view_next_range(&it.view, &run));
         cr_assert_eq(run.first, firsts[i]);
         cr_assert_eq(run.count, counts[i]);
     }
-    cr_assert_not(quern_view_next_run(&it.view, &run));
+    cr_assert_not(quern_view_next_range(&it.view, &run));
     cr_assert_not(quern_query_next(&it));
     quern_query_destroy(query);
-    quern_query_destroy(by_runs);
+    quern_query_destroy(whole_chunks);
 }
 
 Test(row_changes, entities_that_come_are_shown_and_those_that_move_are_not)
@@ -150,17 +151,17 @@ Test(row_changes, writing_a_column_changes_all_rows_of_the_view)
 
 Test(row_changes, where_rows_are_left_out_the_others_are_written)
 {
-    const quern_query_def def = {.terms = {quern_term_write(number)}, .by_runs = true};
-    quern_query *watcher = query_changed(other), *by_row, *by_runs;
+    const quern_query_def def = {.terms = {quern_term_write(number)}, .whole_chunks = true};
+    quern_query *watcher = query_changed(other), *by_row, *whole_chunks;
     quern_query *disabled =
         setup_query(world, (quern_term[]){quern_term_if_disabled(quern_term_write(number))}, 1);
     quern_query *either = setup_query(
         world, (quern_term[]){quern_term_changed(quern_term_either(quern_term_with(number)))}, 1);
     by_row = setup_query(world, def.terms, 1);
-    must(quern_query_create(world, &def, &by_runs));
+    must(quern_query_create(world, &def, &whole_chunks));
     for (uint32_t i = 0; i < ROWS; i += 3)
-        must(quern_entity_enable(world, entities[i], number, false));
-    quern_query *writers[] = {by_row, by_runs, disabled};
+        must(quern_entity_set_component_enabled(world, entities[i], number, false));
+    quern_query *writers[] = {by_row, whole_chunks, disabled};
     look(watcher);
     for (uint32_t k = 0; k < 3; k++) {
         look(either);
@@ -174,7 +175,7 @@ Test(row_changes, where_rows_are_left_out_the_others_are_written)
     quern_query_destroy(disabled);
     quern_query_destroy(either);
     quern_query_destroy(by_row);
-    quern_query_destroy(by_runs);
+    quern_query_destroy(whole_chunks);
 }
 
 Test(row_changes, rows_are_marked_one_by_one)
@@ -214,8 +215,8 @@ Test(row_changes, rows_are_marked_one_by_one)
 
 Test(row_changes, a_row_that_lacks_the_component_cannot_be_marked)
 {
-    const quern_term terms[] = {quern_term_with(tag), quern_term_optional(number, QUERN_WRITE),
-                                quern_term_optional(flag, QUERN_WRITE)};
+    const quern_term terms[] = {quern_term_with(tag), quern_term_optional(number, QUERN_ACCESS_WRITE),
+                                quern_term_optional(flag, QUERN_ACCESS_WRITE)};
     setup_entity_with(world, (quern_component[]){tag, flag}, 2);
     quern_query *writer = setup_query(world, terms, 3), *watcher = query_changed(flag);
     look(watcher);
@@ -262,15 +263,15 @@ Test(row_changes, a_switch_is_a_change)
     look(query);
     look(enabled);
     look(by_chunk);
-    must(quern_entity_enable(world, entities[3], number, false));
+    must(quern_entity_set_component_enabled(world, entities[3], number, false));
     cr_assert(shows_only(query, entities[3]));
     cr_assert_eq(look(enabled), 0u);
-    must(quern_entity_enable(world, entities[3], number, true));
+    must(quern_entity_set_component_enabled(world, entities[3], number, true));
     cr_assert(shows_only(enabled, entities[3]));
     cr_assert(shows_only(query, entities[3]));
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
     quern_query_iterator it = first_view(writer);
-    cr_assert(quern_view_enable(&it.view, 0, 8, false));
+    cr_assert(quern_view_set_enabled(&it.view, 0, 8, false));
     cr_assert(shows_only(query, entities[8]));
     cr_assert_eq(look(by_chunk), 0u);
     quern_query_destroy(writer);
@@ -286,19 +287,19 @@ Test(row_changes, what_makes_no_difference_may_be_a_change_all_the_same)
     must(quern_entity_add(world, entities[5], flag, NULL));
     look(query);
     look(flags);
-    must(quern_entity_enable(world, entities[3], number, true));
+    must(quern_entity_set_component_enabled(world, entities[3], number, true));
     cr_assert(shows_only(query, entities[3]));
     quern_commands *commands = quern_world_commands(world);
-    must(quern_commands_enable(commands, entities[6], number, true));
+    must(quern_commands_set_component_enabled(commands, entities[6], number, true));
     must(quern_world_flush(world));
     cr_assert(shows_only(query, entities[6]));
-    must(quern_entity_enable_many(world, &entities[9], 1, number, true));
+    must(quern_entity_set_component_enabled_many(world, &entities[9], 1, number, true));
     cr_assert(shows_only(query, entities[9]));
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
     quern_query_iterator it = first_view(writer);
-    cr_assert(quern_view_enable(&it.view, 0, 8, true));
+    cr_assert(quern_view_set_enabled(&it.view, 0, 8, true));
     cr_assert(shows_only(query, it.view.entities[8]), "one row, not all of the view");
-    must(quern_entity_enable(world, entities[5], flag, true));
+    must(quern_entity_set_component_enabled(world, entities[5], flag, true));
     cr_assert(shows_only(flags, entities[5]));
     must(quern_commands_add(quern_world_commands(world), entities[5], flag, NULL));
     must(quern_commands_set(quern_world_commands(world), entities[5], flag, NULL));
@@ -325,7 +326,7 @@ Test(row_changes, a_tag_changes_when_it_is_added_or_switched)
     must(quern_entity_add(world, entities[7], tag, NULL));
     cr_assert_eq(look(query), 0u);
     look(either);
-    must(quern_entity_enable(world, entities[20], flag, false));
+    must(quern_entity_set_component_enabled(world, entities[20], flag, false));
     cr_assert_eq(look(query), 0u, "it has changed, and is left out");
     cr_assert(shows_only(either, entities[20]));
     quern_query_destroy(query);
@@ -337,12 +338,13 @@ Test(row_changes, switching_a_tag_changes_nothing_else_of_its_chunk)
     quern_query *by_chunk = query_changed(plain);
     must(quern_entity_add(world, entities[0], flag, NULL));
     look(by_chunk);
-    must(quern_entity_enable(world, entities[0], flag, false));
+    must(quern_entity_set_component_enabled(world, entities[0], flag, false));
     cr_assert_eq(look(by_chunk), 0u);
     quern_query *writer = setup_query(
-        world, (quern_term[]){quern_term_either(quern_term_make(flag, QUERN_MATCH_ALL, QUERN_WRITE))}, 1);
+        world,
+        (quern_term[]){quern_term_either(quern_term_make(flag, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE))}, 1);
     quern_query_iterator it = first_view(writer);
-    cr_assert(quern_view_enable(&it.view, 0, 0, true));
+    cr_assert(quern_view_set_enabled(&it.view, 0, 0, true));
     cr_assert_eq(look(by_chunk), 0u, "a system with this filter may run at the same time");
     quern_query_destroy(writer);
     quern_query_destroy(by_chunk);
@@ -351,7 +353,7 @@ Test(row_changes, switching_a_tag_changes_nothing_else_of_its_chunk)
 Test(row_changes, several_filters_let_pass_what_passes_one)
 {
     const quern_term both[] = {quern_term_changed(quern_term_read(number)),
-                               quern_term_changed(quern_term_optional(other, QUERN_READ))};
+                               quern_term_changed(quern_term_optional(other, QUERN_ACCESS_READ))};
     const quern_term mixed[] = {quern_term_changed(quern_term_read(number)),
                                 quern_term_changed(quern_term_read(plain))};
     quern_query *by_row = setup_query(world, both, 2), *by_either = setup_query(world, mixed, 2);
@@ -433,8 +435,8 @@ Test(row_changes, commands_change_the_rows_that_they_give_values)
     quern_commands_create_with(commands, (quern_component[]){number, plain}, NULL, 2);
     commands = flush();
     cr_assert_eq(look(query), 1u);
-    must(quern_commands_enable(commands, entities[10], number, false));
-    must(quern_commands_enable(commands, entities[10], number, true));
+    must(quern_commands_set_component_enabled(commands, entities[10], number, false));
+    must(quern_commands_set_component_enabled(commands, entities[10], number, true));
     flush();
     cr_assert(shows_only(query, entities[10]));
     quern_query_destroy(query);
@@ -519,7 +521,7 @@ Test(row_changes, of_rows_that_have_changed_up_terms_leave_out_theirs)
     for (uint32_t k = 0; k < 2; k++) {
         const quern_query_def def = {
             .terms = {quern_term_changed(quern_term_read(number)), quern_term_up(plain, parent)},
-            .by_runs = k == 1};
+            .whole_chunks = k == 1};
         must(quern_query_create(world, &def, &queries_up[k]));
     }
     const quern_entity bare = setup_entity(world);

@@ -32,16 +32,16 @@ static quern_getter *getter;
 
 /* What queries ask for: a filter, or just to be there, by lane. */
 static const struct {
-    bool wants[LANES], filters[LANES], is_optional[LANES], is_either, no_tag, by_runs;
+    bool wants[LANES], filters[LANES], is_optional[LANES], is_either, no_tag, whole_chunks;
 } asks[QUERIES] = {
     {.wants = {true}, .filters = {true}},
     {.wants = {true, false},
      .filters = {true, true},
      .is_optional = {false, true},
      .is_either = true,
-     .by_runs = true},
+     .whole_chunks = true},
     {.wants = {false, false, true}, .filters = {false, false, true}},
-    {.wants = {false, true, true}, .filters = {false, true, false}, .by_runs = true},
+    {.wants = {false, true, true}, .filters = {false, true, false}, .whole_chunks = true},
     {.wants = {true, true}, .filters = {true, true}, .no_tag = true},
     {.wants = {false, true}, .filters = {false, true, true}, .is_optional = {false, false, true}},
 };
@@ -53,11 +53,11 @@ static void open_queries(void)
     lanes[2] = flag;
     lanes[3] = plain;
     for (uint32_t q = 0; q < QUERIES; q++) {
-        quern_query_def def = {.by_runs = asks[q].by_runs};
+        quern_query_def def = {.whole_chunks = asks[q].whole_chunks};
         uint32_t count = 0;
         for (uint32_t k = 0; k < LANES; k++) {
             if (!asks[q].wants[k] && !asks[q].is_optional[k]) continue;
-            quern_term term = asks[q].is_optional[k] ? quern_term_optional(lanes[k], QUERN_NO_ACCESS)
+            quern_term term = asks[q].is_optional[k] ? quern_term_optional(lanes[k], QUERN_ACCESS_NONE)
                                                      : quern_term_with(lanes[k]);
             if (asks[q].is_either && !asks[q].is_optional[k]) term = quern_term_either(term);
             def.terms[count++] = asks[q].filters[k] ? quern_term_changed(term) : term;
@@ -166,10 +166,10 @@ static void enable_lane(random_source *random, uint32_t i, uint32_t k)
     if (!model[i].has[k]) return;
     model[i].is_off[k] = random_chance(random, 60);
     if (random_chance(random, 50)) {
-        must(quern_entity_enable(world, entities[i], lanes[k], !model[i].is_off[k]));
+        must(quern_entity_set_component_enabled(world, entities[i], lanes[k], !model[i].is_off[k]));
     } else {
-        must(
-            quern_commands_enable(quern_world_commands(world), entities[i], lanes[k], !model[i].is_off[k]));
+        must(quern_commands_set_component_enabled(quern_world_commands(world), entities[i], lanes[k],
+                                                  !model[i].is_off[k]));
         must(quern_world_flush(world));
     }
     change_lane(i, k);
@@ -185,16 +185,16 @@ static void switch_tag(uint32_t i)
 /* One view of many is written, as a whole or by rows. */
 static void write_view(random_source *random)
 {
-    const bool by_runs = random_chance(random, 50), by_rows = random_chance(random, 50);
-    const quern_query_def def = {.terms = {quern_term_write(number)}, .by_runs = by_runs};
+    const bool whole_chunks = random_chance(random, 50), by_rows = random_chance(random, 50);
+    const quern_query_def def = {.terms = {quern_term_write(number)}, .whole_chunks = whole_chunks};
     quern_query *query;
     must(quern_query_create(world, &def, &query));
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         if (!random_chance(random, 3)) continue;
         cr_assert_not_null(by_rows ? quern_view_write_rows(&it.view, 0) : quern_view_write(&it.view, 0));
-        quern_run run = {0};
-        while (quern_view_next_run(&it.view, &run))
+        quern_row_range run = {0};
+        while (quern_view_next_range(&it.view, &run))
             for (uint32_t i = run.first; i < run.first + run.count; i++) {
                 if (by_rows && !random_chance(random, 10)) continue;
                 if (by_rows) cr_assert(quern_view_mark_row(&it.view, 0, i));

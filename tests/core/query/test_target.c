@@ -222,7 +222,7 @@ Test(target, a_change_in_the_middle_ends_the_walk)
     cr_assert(quern_query_next(&outer));
     assert_walk(query, targets[3]); /* another walk does not */
     cr_assert(quern_query_next(&outer));
-    quern_query_end(&outer);
+    quern_query_iterator_end(&outer);
     cr_assert_not(quern_query_next(&outer));
     quern_query_destroy(query);
 }

@@ -62,7 +62,7 @@ TestSuite(toggles_refused, .init = open_world, .fini = close_world);
 
 static void disable(uint32_t i)
 {
-    must(quern_entity_enable(world, entities[i], number, false));
+    must(quern_entity_set_component_enabled(world, entities[i], number, false));
     is_disabled[i] = true;
 }
 
@@ -77,9 +77,9 @@ static void disable_some(void)
     assert_valid(world);
 }
 
-static quern_query *query_of(quern_term term, bool by_runs)
+static quern_query *query_of(quern_term term, bool whole_chunks)
 {
-    const quern_query_def def = {.terms = {term}, .by_runs = by_runs};
+    const quern_query_def def = {.terms = {term}, .whole_chunks = whole_chunks};
     quern_query *query;
     must(quern_query_create(world, &def, &query));
     return query;
@@ -90,8 +90,8 @@ static uint32_t see(const quern_view *view, bool *seen)
 {
     const uint64_t *numbers = QUERN_COLUMN(view, 0, const uint64_t);
     uint32_t count = 0;
-    quern_run run = {0};
-    while (quern_view_next_run(view, &run)) {
+    quern_row_range run = {0};
+    while (quern_view_next_range(view, &run)) {
         cr_assert_gt(run.count, 0u);
         for (uint32_t i = run.first; i < run.first + run.count; i++, count++) {
             cr_assert(quern_entity_equal(view->entities[i], entities[numbers[i]]));
@@ -104,9 +104,9 @@ static uint32_t see(const quern_view *view, bool *seen)
 }
 
 /* The query shows just the entities that are `wanted`, in either way, and counts as many. */
-static void check_query(quern_term term, bool by_runs, bool shows_enabled, bool shows_disabled)
+static void check_query(quern_term term, bool whole_chunks, bool shows_enabled, bool shows_disabled)
 {
-    quern_query *query = query_of(term, by_runs);
+    quern_query *query = query_of(term, whole_chunks);
     bool seen[ENTITIES] = {false};
     uint32_t count = 0;
     quern_query_iterator it = quern_query_iterate(query);
@@ -125,11 +125,11 @@ Test(toggles, terms_are_about_who_has_the_component_enabled)
 {
     const quern_term off = quern_term_if_disabled(quern_term_read(number));
     for (uint32_t round = 0; round < 2; round++) {
-        for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
-            check_query(quern_term_read(number), by_runs, true, false);
-            check_query(quern_term_either(quern_term_read(number)), by_runs, true, true);
-            check_query(quern_term_optional(number, QUERN_READ), by_runs, true, true);
-            check_query(off, by_runs, false, true);
+        for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
+            check_query(quern_term_read(number), whole_chunks, true, false);
+            check_query(quern_term_either(quern_term_read(number)), whole_chunks, true, true);
+            check_query(quern_term_optional(number, QUERN_ACCESS_READ), whole_chunks, true, true);
+            check_query(off, whole_chunks, false, true);
         }
         disable_some();
     }
@@ -139,20 +139,20 @@ Test(toggles, terms_are_about_who_has_the_component_enabled)
 Test(toggles, values_are_written_of_just_those_that_have_it_disabled)
 {
     disable_some();
-    for (uint64_t by_runs = 0; by_runs < 2; by_runs++) {
-        quern_query *query = query_of(quern_term_if_disabled(quern_term_write(number)), by_runs);
+    for (uint64_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
+        quern_query *query = query_of(quern_term_if_disabled(quern_term_write(number)), whole_chunks);
         quern_query_iterator it = quern_query_iterate(query);
         while (quern_query_next(&it)) {
             uint64_t *numbers = QUERN_COLUMN(&it.view, 0, uint64_t);
-            quern_run run = {0};
-            while (quern_view_next_run(&it.view, &run))
+            quern_row_range run = {0};
+            while (quern_view_next_range(&it.view, &run))
                 for (uint32_t i = run.first; i < run.first + run.count; i++)
                     numbers[i] += ENTITIES;
         }
         must(it.result);
         for (uint64_t i = 0; i < ENTITIES; i++)
             cr_assert_eq(*(const uint64_t *)quern_entity_get(world, entities[i], number),
-                         is_disabled[i] ? i + (by_runs + 1) * ENTITIES : i);
+                         is_disabled[i] ? i + (whole_chunks + 1) * ENTITIES : i);
         quern_query_destroy(query);
     }
 }
@@ -173,17 +173,17 @@ Test(toggles, a_chunk_comes_as_a_view_for_each_run_or_as_one)
     it = quern_query_iterate(whole);
     cr_assert(quern_query_next(&it));
     cr_assert_gt(it.view.count, 100u);
-    quern_run run = {0};
-    cr_assert(quern_view_next_run(&it.view, &run));
+    quern_row_range run = {0};
+    cr_assert(quern_view_next_range(&it.view, &run));
     cr_assert_eq(run.first, 0u);
     cr_assert_eq(run.count, 1u);
-    cr_assert(quern_view_next_run(&it.view, &run));
+    cr_assert(quern_view_next_range(&it.view, &run));
     cr_assert_eq(run.first, 2u);
     cr_assert_eq(run.count, 1u);
-    cr_assert(quern_view_next_run(&it.view, &run));
+    cr_assert(quern_view_next_range(&it.view, &run));
     cr_assert_eq(run.first, 4u);
     cr_assert_eq(run.first + run.count, it.view.count);
-    cr_assert_not(quern_view_next_run(&it.view, &run));
+    cr_assert_not(quern_view_next_range(&it.view, &run));
     quern_query_destroy(split);
     quern_query_destroy(whole);
 }
@@ -195,7 +195,7 @@ Test(toggles, several_terms_each_leave_rows_out)
     disable_some();
     for (uint32_t i = 1; i < ENTITIES; i += 2)
         if (random_chance(&random, 40)) {
-            must(quern_entity_enable(world, entities[i], other, false));
+            must(quern_entity_set_component_enabled(world, entities[i], other, false));
             other_disabled[i] = true;
         }
     quern_query *query =
@@ -223,8 +223,8 @@ static void look_in_parallel(quern_context *context, const quern_view *view)
 Test(toggles, parallel_queries_leave_out_the_same)
 {
     disable_some();
-    for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
-        quern_query *query = query_of(quern_term_read(number), by_runs);
+    for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
+        quern_query *query = query_of(quern_term_read(number), whole_chunks);
         shared_look look = {.count = 0};
         must(quern_query_parallel_for(query, NULL, look_in_parallel, &look));
         for (uint32_t i = 0; i < ENTITIES; i++)
@@ -243,9 +243,9 @@ Test(toggles, go_together_with_terms_on_targets)
         has_value[i] = i % 2 == 1; /* the odd have `other` */
     }
     disable_some();
-    for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
+    for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
         const quern_query_def def = {.terms = {quern_term_read(number), quern_term_up(other, parent)},
-                                     .by_runs = by_runs};
+                                     .whole_chunks = whole_chunks};
         quern_query *query;
         must(quern_query_create(world, &def, &query));
         bool seen[ENTITIES] = {false};
@@ -269,7 +269,7 @@ Test(toggles, tags_can_be_disabled_too)
     for (uint32_t i = 0; i < ENTITIES; i++)
         must(quern_entity_add(world, entities[i], tag, NULL));
     for (uint32_t i = 0; i < ENTITIES; i += 3) {
-        must(quern_entity_enable(world, entities[i], tag, false));
+        must(quern_entity_set_component_enabled(world, entities[i], tag, false));
         is_disabled[i] = true;
     }
     quern_query *query =
@@ -288,31 +288,31 @@ Test(toggles, tags_can_be_disabled_too)
 Test(toggles, a_view_toggles_its_rows_and_keeps_its_runs)
 {
     disable_some();
-    for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
-        quern_query *query = query_of(quern_term_write(number), by_runs);
+    for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
+        quern_query *query = query_of(quern_term_write(number), whole_chunks);
         bool seen[ENTITIES] = {false}, expected[ENTITIES];
         for (uint32_t i = 0; i < ENTITIES; i++)
             expected[i] = !is_disabled[i];
         quern_query_iterator it = quern_query_iterate(query);
         while (quern_query_next(&it)) {
             const uint64_t *numbers = QUERN_COLUMN(&it.view, 0, const uint64_t);
-            quern_run run = {0};
-            while (quern_view_next_run(&it.view, &run))
+            quern_row_range run = {0};
+            while (quern_view_next_range(&it.view, &run))
                 for (uint32_t i = run.first; i < run.first + run.count; i++) {
                     seen[numbers[i]] = true;
                     if (numbers[i] % 5 > 1) continue;
-                    cr_assert(quern_view_enable(&it.view, 0, i, false));
+                    cr_assert(quern_view_set_enabled(&it.view, 0, i, false));
                     is_disabled[numbers[i]] = true;
                     if (i + 1 < it.view.count && numbers[i] % 5 == 1) {
                         const bool was = quern_view_is_enabled(&it.view, 0, i + 1);
-                        cr_assert(quern_view_enable(&it.view, 0, i + 1, false)); /* still comes */
-                        cr_assert(quern_view_enable(&it.view, 0, i + 1, was));
+                        cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, false)); /* still comes */
+                        cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, was));
                     }
                 }
         }
         cr_assert_arr_eq(seen, expected, sizeof seen);
         assert_valid(world);
-        check_query(quern_term_read(number), by_runs, true, false);
+        check_query(quern_term_read(number), whole_chunks, true, false);
         quern_query_destroy(query);
     }
 }
@@ -333,10 +333,10 @@ Test(toggles, count_as_changes_of_the_component)
     cr_assert_not(quern_query_next(&it));
     it = quern_query_iterate(writer);
     cr_assert(quern_query_next(&it));
-    cr_assert(quern_view_enable(&it.view, 0, 0, false));
+    cr_assert(quern_view_set_enabled(&it.view, 0, 0, false));
     it = quern_query_iterate(changed);
     cr_assert(quern_query_next(&it));
-    must(quern_commands_enable(quern_world_commands(world), entities[1], number, false));
+    must(quern_commands_set_component_enabled(quern_world_commands(world), entities[1], number, false));
     must(quern_world_flush(world));
     it = quern_query_iterate(changed);
     cr_assert(quern_query_next(&it));
@@ -350,15 +350,15 @@ Test(toggles, follow_the_entity_and_begin_anew_with_the_component)
 {
     disable(7);
     must(quern_entity_add(world, entities[7], solid, NULL));
-    cr_assert_not(quern_entity_is_enabled(world, entities[7], number));
+    cr_assert_not(quern_entity_is_component_enabled(world, entities[7], number));
     cr_assert_eq(*(const uint64_t *)quern_entity_get(world, entities[7], number), 7u);
     must(quern_entity_set(world, entities[7], number, &(uint64_t){8}));
-    cr_assert_not(quern_entity_is_enabled(world, entities[7], number), "a value is no switch");
+    cr_assert_not(quern_entity_is_component_enabled(world, entities[7], number), "a value is no switch");
     must(quern_entity_remove(world, entities[7], number));
-    cr_assert_not(quern_entity_is_enabled(world, entities[7], number), "it has none");
+    cr_assert_not(quern_entity_is_component_enabled(world, entities[7], number), "it has none");
     must(quern_entity_add(world, entities[7], number, NULL));
-    cr_assert(quern_entity_is_enabled(world, entities[7], number));
-    cr_assert(quern_entity_is_enabled(world, entities[7], solid));
+    cr_assert(quern_entity_is_component_enabled(world, entities[7], number));
+    cr_assert(quern_entity_is_component_enabled(world, entities[7], solid));
     cr_assert(quern_entity_has(world, entities[7], number));
     assert_valid(world);
 }
@@ -369,9 +369,9 @@ Test(toggles, tell_in_the_hash_only_where_something_is_disabled)
     disable(3);
     const uint64_t with_one = quern_world_hash(world);
     cr_assert_neq(with_one, before);
-    must(quern_entity_enable(world, entities[3], number, true));
+    must(quern_entity_set_component_enabled(world, entities[3], number, true));
     cr_assert_eq(quern_world_hash(world), before);
-    must(quern_entity_enable(world, entities[1], number, false));
+    must(quern_entity_set_component_enabled(world, entities[1], number, false));
     cr_assert_neq(quern_world_hash(world), with_one);
 }
 
@@ -396,7 +396,7 @@ static void record_step(quern_commands *commands, quern_entity entity, step what
     case ENABLE:
     case DISABLE:
     case STEPS:
-        must(quern_commands_enable(commands, entity, number, what == ENABLE));
+        must(quern_commands_set_component_enabled(commands, entity, number, what == ENABLE));
         break;
     }
 }
@@ -417,7 +417,7 @@ Test(toggles, by_command_come_to_what_they_come_to_one_by_one)
         for (uint32_t state = 0; state < STATES - 1; state++) {
             subjects[i][state] =
                 setup_entity_with(world, (quern_component[]){solid, number}, 1 + (state > 0));
-            if (state == 2) must(quern_entity_enable(world, subjects[i][2], number, false));
+            if (state == 2) must(quern_entity_set_component_enabled(world, subjects[i][2], number, false));
         }
     quern_commands *commands = quern_world_commands(world);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -447,8 +447,8 @@ Test(toggles, by_command_come_to_what_they_come_to_one_by_one)
             for (uint32_t k = 0; k < LENGTH; k++, rest /= STEPS)
                 play_step((step)(rest % STEPS), &has, &disabled);
             cr_assert_eq(quern_entity_has(world, subjects[i][state], number), has);
-            cr_assert_eq(quern_entity_is_enabled(world, subjects[i][state], number), has && !disabled,
-                         "sequence %u, state %u", i, state);
+            cr_assert_eq(quern_entity_is_component_enabled(world, subjects[i][state], number),
+                         has && !disabled, "sequence %u, state %u", i, state);
         }
     quern_query_destroy(all);
 }
@@ -461,8 +461,8 @@ Test(toggles, are_captured_with_a_tree_and_spawned_by_calls_and_commands)
     const quern_component both[] = {number, tag};
     const quern_entity root = setup_entity_with(world, both, 2), child = setup_entity_with(world, both, 2);
     must(quern_entity_relate(world, child, quern_world_parent(world), root));
-    must(quern_entity_enable(world, root, number, false));
-    must(quern_entity_enable(world, child, tag, false));
+    must(quern_entity_set_component_enabled(world, root, number, false));
+    must(quern_entity_set_component_enabled(world, child, tag, false));
     quern_prefab prefab;
     must(quern_prefab_capture(world, root, &prefab));
     must(quern_entity_destroy(world, root));
@@ -495,18 +495,23 @@ Test(toggles_refused, calls_on_what_cannot_be_disabled)
 {
     const quern_entity entity = entities[0];
     must(quern_entity_add(world, entity, solid, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_enable(world, entity, solid, false));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_enable(world, entity, other, false));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_set_component_enabled(world, entity, solid, false));
+    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT,
+                   quern_entity_set_component_enabled(world, entity, other, false));
     assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_enable(world, quern_entity_null(), number, false));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_enable(world, entity, component_unregistered(number), false));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_enable(NULL, entity, number, false));
-    assert_refused_value(world, quern_entity_is_enabled(world, quern_entity_null(), number));
+                   quern_entity_set_component_enabled(world, quern_entity_null(), number, false));
+    assert_refused(
+        world, QUERN_ERROR_UNKNOWN_COMPONENT,
+        quern_entity_set_component_enabled(world, entity, component_unregistered(number), false));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_set_component_enabled(NULL, entity, number, false));
+    assert_refused_value(world, quern_entity_is_component_enabled(world, quern_entity_null(), number));
     quern_commands *commands = quern_world_commands(world);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_commands_enable(commands, entity, solid, false));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_commands_enable(NULL, entity, number, false));
+                   quern_commands_set_component_enabled(commands, entity, solid, false));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_commands_set_component_enabled(NULL, entity, number, false));
 }
 
 static void refuse_term(quern_term term, quern_result expected)
@@ -520,7 +525,7 @@ Test(toggles_refused, terms_that_ask_for_what_is_never_so)
 {
     refuse_term(quern_term_disabled(solid), QUERN_ERROR_INVALID_ARGUMENT);
     refuse_term(quern_term_if_disabled(quern_term_write(solid)), QUERN_ERROR_INVALID_ARGUMENT);
-    refuse_term(quern_term_if_disabled(quern_term_optional(number, QUERN_READ)),
+    refuse_term(quern_term_if_disabled(quern_term_optional(number, QUERN_ACCESS_READ)),
                 QUERN_ERROR_INVALID_ARGUMENT);
     refuse_term(quern_term_if_disabled(quern_term_up(number, quern_world_parent(world))),
                 QUERN_ERROR_INVALID_ARGUMENT);
@@ -538,7 +543,7 @@ Test(toggles_refused, calls_on_all_that_match_where_single_rows_may_be_left_out)
     quern_query *either = setup_query(world, (quern_term[]){quern_term_either(quern_term_read(number))}, 1);
     disable(0);
     must(quern_entity_add_matching(either, solid, NULL, NULL));
-    cr_assert_not(quern_entity_is_enabled(world, entities[0], number));
+    cr_assert_not(quern_entity_is_component_enabled(world, entities[0], number));
     assert_valid(world);
     must(quern_entity_destroy_matching(either, NULL));
     assert_valid(world);
@@ -551,15 +556,15 @@ Test(toggles_refused, rows_and_terms_of_a_view_that_are_not_there)
     must(quern_entity_add(world, entities[0], solid, NULL));
     quern_query *query = setup_query(world,
                                      (quern_term[]){quern_term_read(number), quern_term_write(solid),
-                                                    quern_term_optional(other, QUERN_WRITE)},
+                                                    quern_term_optional(other, QUERN_ACCESS_WRITE)},
                                      3);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
-    assert_refused_value(world, quern_view_enable(&it.view, 0, 0, false));
-    assert_refused_value(world, quern_view_enable(&it.view, 1, 0, false));
-    assert_refused_value(world, quern_view_enable(&it.view, 2, 0, false));
-    assert_refused_value(world, quern_view_enable(&it.view, 1, it.view.count, false));
-    assert_refused_value(world, quern_view_enable(&it.view, 3, 0, false));
+    assert_refused_value(world, quern_view_set_enabled(&it.view, 0, 0, false));
+    assert_refused_value(world, quern_view_set_enabled(&it.view, 1, 0, false));
+    assert_refused_value(world, quern_view_set_enabled(&it.view, 2, 0, false));
+    assert_refused_value(world, quern_view_set_enabled(&it.view, 1, it.view.count, false));
+    assert_refused_value(world, quern_view_set_enabled(&it.view, 3, 0, false));
     assert_refused_value(world, quern_view_is_enabled(&it.view, 3, 0));
     assert_refused_value(world, quern_view_is_enabled(&it.view, 0, it.view.count));
     cr_assert(quern_view_is_enabled(&it.view, 0, 0));

@@ -342,8 +342,8 @@ Test(up, loops_that_are_left_early_can_be_ended)
     for (uint32_t i = 0; i < 3 * WALKS; i++) {
         quern_query_iterator left = quern_query_iterate(query);
         cr_assert(quern_query_next(&left));
-        quern_query_end(&left);
-        quern_query_end(&left);
+        quern_query_iterator_end(&left);
+        quern_query_iterator_end(&left);
         cr_assert_not(quern_query_next(&left));
         must(left.result);
     }
@@ -353,7 +353,7 @@ Test(up, loops_that_are_left_early_can_be_ended)
         others[i] = quern_query_iterate(query);
         cr_assert(quern_query_next(&others[i]));
     }
-    quern_query_end(&outer); /* its place is another's by now, which goes on */
+    quern_query_iterator_end(&outer); /* its place is another's by now, which goes on */
     quern_query_iterator last = quern_query_iterate(query);
     cr_assert(quern_query_next(&last), "takes the place of the first of them");
     captured_reports lost;
@@ -467,7 +467,7 @@ static quern_term changed_up(quern_term term, quern_match match, quern_access ac
 {
     term.match = match;
     term.access = access;
-    term.reach = (quern_reach)reach;
+    term.reach = (quern_term_path)reach;
     return term;
 }
 
@@ -481,13 +481,15 @@ Test(up_refused, terms_that_make_no_sense)
     REFUSED(INVALID_ARGUMENT, "tag", quern_term_up(tag, parent));
     REFUSED(UNKNOWN_COMPONENT, "term 0", quern_term_up((quern_component){0}, parent));
     REFUSED(INVALID_ARGUMENT, "changed", quern_term_changed(up));
-    REFUSED(INVALID_ARGUMENT, "only be read", changed_up(up, QUERN_MATCH_ALL, QUERN_WRITE, QUERN_REACH_UP));
     REFUSED(INVALID_ARGUMENT, "only be read",
-            changed_up(up, QUERN_MATCH_ALL, QUERN_NO_ACCESS, QUERN_REACH_UP));
+            changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE, QUERN_PATH_TARGET));
+    REFUSED(INVALID_ARGUMENT, "only be read",
+            changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_NONE, QUERN_PATH_TARGET));
     REFUSED(INVALID_ARGUMENT, "QUERN_MATCH_ALL",
-            changed_up(up, QUERN_MATCH_ANY, QUERN_READ, QUERN_REACH_UP));
-    REFUSED(INVALID_ARGUMENT, "reach 7", changed_up(up, QUERN_MATCH_ALL, QUERN_READ, 7));
-    REFUSED(INVALID_ARGUMENT, "no up-term", changed_up(up, QUERN_MATCH_ALL, QUERN_READ, QUERN_REACH_ROW));
+            changed_up(up, QUERN_MATCH_ANY, QUERN_ACCESS_READ, QUERN_PATH_TARGET));
+    REFUSED(INVALID_ARGUMENT, "reach 7", changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_READ, 7));
+    REFUSED(INVALID_ARGUMENT, "no up-term",
+            changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_READ, QUERN_PATH_ROW));
     REFUSED(DUPLICATE_COMPONENT, "term 0 and again in term 1", up, quern_term_up_optional(number, parent));
     must(try_terms((quern_term[]){up, quern_term_up_nearest(number, parent), quern_term_read(number),
                                   quern_term_up(number, friend_of)},

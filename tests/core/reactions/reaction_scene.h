@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    ALL_KINDS = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED,
+    ALL_KINDS = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
     MANY = 700, /* entities that take several chunks */
     WIDE_BYTES = 120
 };
@@ -91,7 +91,7 @@ static inline void expect_one(quern_reaction_kind kind, quern_entity entity)
 /* The same for one that went, with the number that it had. */
 static inline void expect_gone(quern_entity entity, uint64_t value)
 {
-    expect_one(QUERN_ON_REMOVED, entity);
+    expect_one(QUERN_REACT_REMOVED, entity);
     cr_assert_eq(*(const uint64_t *)told.rows[0].values[0], value);
     reacting_done(&told);
 }

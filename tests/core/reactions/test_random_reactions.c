@@ -69,26 +69,32 @@ static const struct {
     uint32_t kinds, term_count;
     described_term terms[TERMS];
 } specs[REACTIONS] = {
-    {QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED, 1, {{SMALL, QUERN_MATCH_ALL, QUERN_READ}}},
-    {QUERN_ON_REMOVED,
+    {QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
+     1,
+     {{SMALL, QUERN_MATCH_ALL, QUERN_ACCESS_READ}}},
+    {QUERN_REACT_REMOVED,
      3,
-     {{SMALL, QUERN_MATCH_ALL, QUERN_READ},
-      {WIDE, QUERN_MATCH_OPTIONAL, QUERN_READ},
-      {TAG, QUERN_MATCH_NONE, QUERN_NO_ACCESS}}},
-    {QUERN_ON_ADDED | QUERN_ON_REMOVED,
+     {{SMALL, QUERN_MATCH_ALL, QUERN_ACCESS_READ},
+      {WIDE, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_READ},
+      {TAG, QUERN_MATCH_NONE, QUERN_ACCESS_NONE}}},
+    {QUERN_REACT_ADDED | QUERN_REACT_REMOVED,
      2,
-     {{TRACKED, QUERN_MATCH_ALL, QUERN_READ}, {SMALL, QUERN_MATCH_ALL, QUERN_NO_ACCESS}}},
-    {QUERN_ON_SET, 2, {{SMALL, QUERN_MATCH_ANY, QUERN_READ}, {OTHER, QUERN_MATCH_ANY, QUERN_WRITE}}},
-    {QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED,
+     {{TRACKED, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {SMALL, QUERN_MATCH_ALL, QUERN_ACCESS_NONE}}},
+    {QUERN_REACT_SET,
+     2,
+     {{SMALL, QUERN_MATCH_ANY, QUERN_ACCESS_READ}, {OTHER, QUERN_MATCH_ANY, QUERN_ACCESS_WRITE}}},
+    {QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
      3,
-     {{OTHER, QUERN_MATCH_ALL, QUERN_NO_ACCESS},
-      {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_READ},
-      {WIDE, QUERN_MATCH_NONE, QUERN_NO_ACCESS}}},
-    {QUERN_ON_SET | QUERN_ON_REMOVED, 1, {{WIDE, QUERN_MATCH_ALL, QUERN_WRITE}}},
-    {QUERN_ON_SET, 2, {{SMALL, QUERN_MATCH_ALL, QUERN_READ}, {TAG, QUERN_MATCH_NONE, QUERN_NO_ACCESS}}},
-    {QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED | QUERN_ON_PRESENT, /* comes and goes */
+     {{OTHER, QUERN_MATCH_ALL, QUERN_ACCESS_NONE},
+      {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_READ},
+      {WIDE, QUERN_MATCH_NONE, QUERN_ACCESS_NONE}}},
+    {QUERN_REACT_SET | QUERN_REACT_REMOVED, 1, {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE}}},
+    {QUERN_REACT_SET,
      2,
-     {{WIDE, QUERN_MATCH_ALL, QUERN_READ}, {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_NO_ACCESS}}},
+     {{SMALL, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {TAG, QUERN_MATCH_NONE, QUERN_ACCESS_NONE}}},
+    {QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT, /* comes and goes */
+     2,
+     {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_NONE}}},
 };
 
 static failing_allocator *memory;
@@ -123,7 +129,8 @@ static uint32_t looked_at(uint32_t reaction)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < specs[reaction].term_count; i++)
-        if (specs[reaction].terms[i].access != QUERN_NO_ACCESS) mask |= 1u << specs[reaction].terms[i].type;
+        if (specs[reaction].terms[i].access != QUERN_ACCESS_NONE)
+            mask |= 1u << specs[reaction].terms[i].type;
     return mask & ~(1u << TAG);
 }
 
@@ -155,13 +162,14 @@ static void settle(uint32_t reaction, subject *it)
     const bool now = it->is_alive && matches(reaction, it->mask);
     uint8_t *pending = &it->pending[reaction];
     if (before && !now) {
-        if (asks_for(reaction, QUERN_ON_REMOVED) && *pending != QUERN_ON_ADDED) note_gone(reaction, it);
+        if (asks_for(reaction, QUERN_REACT_REMOVED) && *pending != QUERN_REACT_ADDED)
+            note_gone(reaction, it);
         *pending = 0;
     }
-    if (!before && now && asks_for(reaction, QUERN_ON_ADDED)) *pending = QUERN_ON_ADDED;
-    if (before && now && asks_for(reaction, QUERN_ON_SET) && *pending != QUERN_ON_ADDED &&
+    if (!before && now && asks_for(reaction, QUERN_REACT_ADDED)) *pending = QUERN_REACT_ADDED;
+    if (before && now && asks_for(reaction, QUERN_REACT_SET) && *pending != QUERN_REACT_ADDED &&
         (it->given & looked_at(reaction)) != 0)
-        *pending = QUERN_ON_SET;
+        *pending = QUERN_REACT_SET;
 }
 
 static void begin_change(void)
@@ -504,13 +512,13 @@ static int compare_gone(const void *a, const void *b)
 
 static void assert_gone(uint32_t reaction, const reacting_row *row, const gone *expected)
 {
-    cr_assert_eq(row->kind, QUERN_ON_REMOVED);
+    cr_assert_eq(row->kind, QUERN_REACT_REMOVED);
     cr_assert_eq(row->archetype, expected->archetype);
     cr_assert(quern_entity_equal(row->entity, expected->handle));
     for (uint32_t i = 0; i < specs[reaction].term_count; i++) {
         const described_term *term = &specs[reaction].terms[i];
         const bool has = (expected->mask & looked_at(reaction) & 1u << term->type) != 0;
-        cr_assert_eq(row->values[i] != NULL, has && term->access != QUERN_NO_ACCESS);
+        cr_assert_eq(row->values[i] != NULL, has && term->access != QUERN_ACCESS_NONE);
         if (row->values[i] != NULL)
             cr_assert_eq(payload_of(term->type, row->values[i]), expected->values[term->type]);
     }
@@ -549,8 +557,8 @@ static void begin_reaction(uint32_t reaction)
     for (uint32_t i = 0; i < subject_count; i++) {
         subject *it = &subjects[i];
         const bool is_present = it->is_alive && matches(reaction, it->mask);
-        const bool asks = (specs[reaction].kinds & QUERN_ON_PRESENT) != 0;
-        it->pending[reaction] = is_present && asks ? QUERN_ON_ADDED : 0;
+        const bool asks = (specs[reaction].kinds & QUERN_REACT_PRESENT) != 0;
+        it->pending[reaction] = is_present && asks ? QUERN_REACT_ADDED : 0;
     }
 }
 

@@ -12,7 +12,7 @@ Test(reaction, a_created_entity_was_added_and_is_told_of_once)
 {
     const quern_entity entity = create(1);
     cr_assert(quern__reactions_are_pending(world->storage.reactions));
-    expect_one(QUERN_ON_ADDED, entity);
+    expect_one(QUERN_REACT_ADDED, entity);
     cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
     close_world();
@@ -45,9 +45,9 @@ Test(reaction, who_goes_and_comes_again_is_told_of_twice)
     must(quern_entity_remove(world, entity, number));
     must(quern_entity_add(world, entity, number, &(uint64_t){4}));
     expect(2);
-    cr_assert_eq(told.rows[0].kind, QUERN_ON_REMOVED);
+    cr_assert_eq(told.rows[0].kind, QUERN_REACT_REMOVED);
     cr_assert_eq(*(const uint64_t *)told.rows[0].values[0], 3u);
-    cr_assert_eq(told.rows[1].kind, QUERN_ON_ADDED);
+    cr_assert_eq(told.rows[1].kind, QUERN_REACT_ADDED);
     cr_assert(quern_entity_equal(told.rows[1].entity, entity));
     reacting_done(&told);
 
@@ -63,9 +63,9 @@ Test(reaction, a_value_that_is_set_is_told_of_once)
     const quern_entity entity = create_old(1), still = create_old(2);
     must(quern_entity_set(world, entity, number, &(uint64_t){7}));
     must(quern_entity_set(world, entity, number, &(uint64_t){8}));
-    expect_one(QUERN_ON_SET, entity);
+    expect_one(QUERN_REACT_SET, entity);
     must(quern_entity_mark_changed(world, still, number));
-    expect_one(QUERN_ON_SET, still);
+    expect_one(QUERN_REACT_SET, still);
     close_world();
 }
 
@@ -73,7 +73,7 @@ Test(reaction, values_of_who_was_just_added_belong_to_that)
 {
     const quern_entity entity = create(1);
     must(quern_entity_set(world, entity, number, &(uint64_t){7}));
-    expect_one(QUERN_ON_ADDED, entity);
+    expect_one(QUERN_REACT_ADDED, entity);
     close_world();
 }
 
@@ -104,22 +104,22 @@ Test(reaction, what_is_pending_follows_a_row)
     must(quern_entity_add(world, added, tag, NULL));
     must(quern_entity_destroy(world, filler));
     expect(3);
-    cr_assert_not_null(reacting_find(&told, QUERN_ON_SET, set));
-    cr_assert_not_null(reacting_find(&told, QUERN_ON_ADDED, added));
-    cr_assert_not_null(reacting_find(&told, QUERN_ON_REMOVED, filler));
+    cr_assert_not_null(reacting_find(&told, QUERN_REACT_SET, set));
+    cr_assert_not_null(reacting_find(&told, QUERN_REACT_ADDED, added));
+    cr_assert_not_null(reacting_find(&told, QUERN_REACT_REMOVED, filler));
     close_world();
 }
 
 Test(reaction, an_optional_value_that_comes_along_was_set)
 {
-    const quern_term terms[] = {quern_term_read(number), quern_term_optional(other, QUERN_READ)};
+    const quern_term terms[] = {quern_term_read(number), quern_term_optional(other, QUERN_ACCESS_READ)};
     reacting both = reacting_begin(world, ALL_KINDS, terms, 2);
     const quern_entity entity = create(1);
     reacting_look(&both);
     must(quern_entity_add(world, entity, other, NULL));
     reacting_look(&both);
     cr_assert_eq(both.count, 1u);
-    cr_assert_eq(both.rows[0].kind, QUERN_ON_SET);
+    cr_assert_eq(both.rows[0].kind, QUERN_REACT_SET);
     must(quern_entity_remove(world, entity, other));
     reacting_look(&both);
     cr_assert_eq(both.count, 0u, "nothing was given");
@@ -129,15 +129,15 @@ Test(reaction, an_optional_value_that_comes_along_was_set)
 
 Test(reaction, matching_by_exclusion_and_by_any)
 {
-    const quern_term terms[] = {quern_term_any(number, QUERN_READ), quern_term_any(other, QUERN_READ),
-                                quern_term_without(tag)};
+    const quern_term terms[] = {quern_term_any(number, QUERN_ACCESS_READ),
+                                quern_term_any(other, QUERN_ACCESS_READ), quern_term_without(tag)};
     reacting any = reacting_begin(world, ALL_KINDS, terms, 3);
     const quern_entity entity = create(1);
     reacting_look(&any);
-    cr_assert_not_null(reacting_find(&any, QUERN_ON_ADDED, entity));
+    cr_assert_not_null(reacting_find(&any, QUERN_REACT_ADDED, entity));
     must(quern_entity_add(world, entity, tag, NULL));
     reacting_look(&any);
-    cr_assert_eq(*(const uint64_t *)reacting_find(&any, QUERN_ON_REMOVED, entity)->values[0], 1u);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&any, QUERN_REACT_REMOVED, entity)->values[0], 1u);
     cr_assert_null(any.rows[0].values[1]);
     reacting_done(&any);
     must(quern_entity_add(world, entity, other, &(uint64_t){2}));
@@ -145,28 +145,28 @@ Test(reaction, matching_by_exclusion_and_by_any)
     must(quern_entity_remove(world, entity, tag));
     reacting_look(&any);
     cr_assert_eq(any.count, 1u);
-    cr_assert_not_null(reacting_find(&any, QUERN_ON_ADDED, entity));
+    cr_assert_not_null(reacting_find(&any, QUERN_REACT_ADDED, entity));
     reacting_end(&any);
     close_world();
 }
 
 Test(reaction, each_kind_is_told_to_those_that_ask)
 {
-    reacting removed = react(QUERN_ON_REMOVED, quern_term_read(number));
-    reacting set = react(QUERN_ON_SET, quern_term_read(number));
-    reacting added = react(QUERN_ON_ADDED, quern_term_read(number));
+    reacting removed = react(QUERN_REACT_REMOVED, quern_term_read(number));
+    reacting set = react(QUERN_REACT_SET, quern_term_read(number));
+    reacting added = react(QUERN_REACT_ADDED, quern_term_read(number));
     const quern_entity entity = create(1);
     must(quern_entity_set(world, entity, number, &(uint64_t){2}));
     reacting_look(&added);
     cr_assert_eq(added.count, 1u);
-    cr_assert_eq(added.rows[0].kind, QUERN_ON_ADDED);
+    cr_assert_eq(added.rows[0].kind, QUERN_REACT_ADDED);
     reacting_look(&set);
     cr_assert_eq(set.count, 1u, "it matched before that call");
-    cr_assert_eq(set.rows[0].kind, QUERN_ON_SET);
+    cr_assert_eq(set.rows[0].kind, QUERN_REACT_SET);
     must(quern_entity_destroy(world, entity));
     reacting_look(&removed);
     cr_assert_eq(removed.count, 1u, "who does not ask for additions is told of each that goes");
-    cr_assert_eq(removed.rows[0].kind, QUERN_ON_REMOVED);
+    cr_assert_eq(removed.rows[0].kind, QUERN_REACT_REMOVED);
     reacting_look(&added);
     cr_assert_eq(added.count, 0u);
     reacting_end(&added);
@@ -185,11 +185,11 @@ Test(reaction, who_is_present_counts_as_added_only_on_request)
     must(quern_entity_destroy(world, entities[0]));
     reacting_look(&late);
     cr_assert_eq(late.count, 1u, "it has been there");
-    reacting present = react(ALL_KINDS | QUERN_ON_PRESENT, quern_term_read(number));
+    reacting present = react(ALL_KINDS | QUERN_REACT_PRESENT, quern_term_read(number));
     reacting_look(&present);
     cr_assert_eq(present.count, MANY - 1u);
     for (uint32_t i = 1; i < MANY; i++)
-        cr_assert_not_null(reacting_find(&present, QUERN_ON_ADDED, entities[i]));
+        cr_assert_not_null(reacting_find(&present, QUERN_REACT_ADDED, entities[i]));
     reacting_end(&present);
     reacting_end(&late);
     close_world();
@@ -204,7 +204,7 @@ Test(reaction, one_that_is_removed_forgets_and_leaves_the_others_alone)
     must(quern_entity_destroy(world, create_old(4)));
     reacting_end(&second);
     reacting_look(&third);
-    cr_assert_not_null(reacting_find(&third, QUERN_ON_ADDED, entity));
+    cr_assert_not_null(reacting_find(&third, QUERN_REACT_ADDED, entity));
     reacting fourth = react(ALL_KINDS, quern_term_read(number));
     cr_assert_eq(fourth.reaction->number, 1u, "the number of the one that went");
     reacting_look(&fourth);

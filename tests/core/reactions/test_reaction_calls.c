@@ -4,7 +4,7 @@
 #include "tests/core/reactions/reaction_scene.h"
 
 #include <criterion/criterion.h>
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/getter.h>
 #include <quern/prefab.h>
 #include <quern/relation.h>
@@ -28,7 +28,7 @@ Test(reaction_calls, many_that_are_created_at_once)
 /* The i-th row that went was this one. */
 static void assert_gone(uint32_t i, quern_entity entity, uint64_t value)
 {
-    cr_assert_eq(told.rows[i].kind, QUERN_ON_REMOVED);
+    cr_assert_eq(told.rows[i].kind, QUERN_REACT_REMOVED);
     cr_assert(quern_entity_equal(told.rows[i].entity, entity), "row %u", i);
     cr_assert_eq(*(const uint64_t *)told.rows[i].values[0], value);
 }
@@ -73,7 +73,7 @@ Test(reaction_calls, components_of_all_matches_are_put_in_and_taken_out)
     must(quern_entity_add_matching(query, number, NULL, NULL));
     expect(MANY);
     for (uint32_t i = 0; i < MANY; i++)
-        cr_assert_eq(told.rows[i].kind, QUERN_ON_ADDED);
+        cr_assert_eq(told.rows[i].kind, QUERN_REACT_ADDED);
     quern_query_destroy(query);
     close_world();
 }
@@ -81,10 +81,10 @@ Test(reaction_calls, components_of_all_matches_are_put_in_and_taken_out)
 Test(reaction_calls, an_entity_that_is_switched_off_no_longer_matches)
 {
     const quern_entity entity = create_old(5);
-    must(quern_entity_set_active(world, entity, false));
+    must(quern_entity_set_enabled(world, entity, false));
     expect_gone(entity, 5);
-    must(quern_entity_set_active(world, entity, true));
-    expect_one(QUERN_ON_ADDED, entity);
+    must(quern_entity_set_enabled(world, entity, true));
+    expect_one(QUERN_REACT_ADDED, entity);
     close_world();
 }
 
@@ -97,7 +97,7 @@ Test(reaction_calls, who_writes_through_a_pointer_has_to_say_so)
     *(uint64_t *)quern_entity_get(world, entity, number) = 3;
     expect(0);
     must(quern_entity_mark_changed(world, entity, number));
-    expect_one(QUERN_ON_SET, entity);
+    expect_one(QUERN_REACT_SET, entity);
     quern_getter_destroy(getter);
     close_world();
 }
@@ -111,21 +111,21 @@ Test(reaction_calls, a_target_is_a_value)
     must(quern_entity_relate(world, child, parent, root));
     reacting_look(&related);
     cr_assert_eq(related.count, 2u);
-    cr_assert_not_null(reacting_find(&related, QUERN_ON_ADDED, child));
+    cr_assert_not_null(reacting_find(&related, QUERN_REACT_ADDED, child));
     must(quern_entity_relate(world, child, parent, deep)); /* on another level */
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
-    cr_assert_not_null(reacting_find(&related, QUERN_ON_SET, child));
+    cr_assert_not_null(reacting_find(&related, QUERN_REACT_SET, child));
     const quern_entity other_root = create(4);
     must(
         quern_entity_relate(world, deep, parent, other_root)); /* the child's level stays, and its target */
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
-    cr_assert_not_null(reacting_find(&related, QUERN_ON_SET, deep));
+    cr_assert_not_null(reacting_find(&related, QUERN_REACT_SET, deep));
     must(quern_entity_unrelate(world, deep, parent)); /* the child comes to another level */
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
-    const reacting_row *row = reacting_find(&related, QUERN_ON_REMOVED, deep);
+    const reacting_row *row = reacting_find(&related, QUERN_REACT_REMOVED, deep);
     cr_assert_eq(memcmp(row->values[0], &other_root, sizeof other_root), 0);
     reacting_end(&related);
     close_world();
@@ -140,9 +140,9 @@ Test(reaction_calls, all_that_end_with_a_target_are_told_of)
     expect(3);
     must(quern_entity_destroy(world, root));
     expect(3);
-    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_ON_REMOVED, root)->values[0], 1u);
-    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_ON_REMOVED, child)->values[0], 2u);
-    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_ON_REMOVED, grandchild)->values[0], 3u);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_REACT_REMOVED, root)->values[0], 1u);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_REACT_REMOVED, child)->values[0], 2u);
+    cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_REACT_REMOVED, grandchild)->values[0], 3u);
     close_world();
 }
 
@@ -160,7 +160,7 @@ Test(reaction_calls, who_lives_on_without_a_target_is_told_of)
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
     cr_assert_eq(
-        memcmp(reacting_find(&related, QUERN_ON_REMOVED, source)->values[0], &target, sizeof target), 0);
+        memcmp(reacting_find(&related, QUERN_REACT_REMOVED, source)->values[0], &target, sizeof target), 0);
     reacting_end(&related);
     close_world();
 }
@@ -177,7 +177,7 @@ Test(reaction_calls, members_of_a_prefab_that_is_spawned)
     must(quern_prefab_spawn_many(world, prefab, 10, NULL, roots, NULL));
     expect(20);
     for (uint32_t i = 0; i < 10; i++)
-        cr_assert_not_null(reacting_find(&told, QUERN_ON_ADDED, roots[i]));
+        cr_assert_not_null(reacting_find(&told, QUERN_REACT_ADDED, roots[i]));
     must(quern_entity_destroy_many(world, roots, 10));
     expect(20);
     close_world();
@@ -205,11 +205,11 @@ Test(reaction_calls, what_commands_add_up_to)
     flush();
     expect(4);
     assert_gone(0, gone, 1);
-    cr_assert_not_null(reacting_find(&told, QUERN_ON_SET, set));
-    cr_assert_not_null(reacting_find(&told, QUERN_ON_SET, back));
+    cr_assert_not_null(reacting_find(&told, QUERN_REACT_SET, set));
+    cr_assert_not_null(reacting_find(&told, QUERN_REACT_SET, back));
     uint32_t added_count = 0;
     for (uint32_t i = 0; i < told.count; i++)
-        added_count += told.rows[i].kind == QUERN_ON_ADDED;
+        added_count += told.rows[i].kind == QUERN_REACT_ADDED;
     cr_assert_eq(added_count, 1u);
     close_world();
 }
@@ -268,17 +268,17 @@ Test(reaction_calls, commands_that_relate)
     flush();
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
-    cr_assert_not_null(reacting_find(&related, QUERN_ON_SET, child));
+    cr_assert_not_null(reacting_find(&related, QUERN_REACT_SET, child));
     must(quern_commands_unrelate(commands(), deep, parent));
     flush();
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
-    cr_assert_not_null(reacting_find(&related, QUERN_ON_REMOVED, deep));
+    cr_assert_not_null(reacting_find(&related, QUERN_REACT_REMOVED, deep));
     must(quern_commands_destroy(commands(), deep));
     flush();
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
-    cr_assert_not_null(reacting_find(&related, QUERN_ON_REMOVED, child));
+    cr_assert_not_null(reacting_find(&related, QUERN_REACT_REMOVED, child));
     reacting_end(&related);
     close_world();
 }

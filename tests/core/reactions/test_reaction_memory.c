@@ -4,7 +4,7 @@
 #include "tests/core/reactions/reaction_scene.h"
 
 #include <criterion/criterion.h>
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/relation.h>
 
 /* Reactions where memory is missing. */
@@ -53,7 +53,7 @@ static quern_result unrelate_matches(void)
 
 static quern_result switch_off(void)
 {
-    return quern_entity_set_active(world, listed[0], false);
+    return quern_entity_set_enabled(world, listed[0], false);
 }
 
 static quern_result play_commands(void)
@@ -95,7 +95,7 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
     for (uint64_t n = 1; has_failed; n++, tried++) {
         open_world();
         const quern_term terms[] = {quern_term_read(number),
-                                    quern_term_optional(tracked_component, QUERN_READ)};
+                                    quern_term_optional(tracked_component, QUERN_ACCESS_READ)};
         reacting values = reacting_begin(world, ALL_KINDS, terms, 2);
         fill_world(makes_tree);
         if (record != NULL) record();
@@ -162,7 +162,7 @@ Test(reaction_memory, a_reaction_that_is_added)
     fill_world(false);
     setup_entity_with(world, (const quern_component[]){number, tag}, 2);
     quern_query *query = setup_query(world, (const quern_term[]){quern_term_read(number)}, 1);
-    const quern__reaction_def def = {.kinds = ALL_KINDS | QUERN_ON_PRESENT,
+    const quern__reaction_def def = {.kinds = ALL_KINDS | QUERN_REACT_PRESENT,
                                      .terms = query->terms,
                                      .term_count = 1,
                                      .matches = quern__query_matches,

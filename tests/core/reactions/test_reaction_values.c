@@ -56,7 +56,7 @@ Test(reaction_values, a_value_that_cannot_be_copied_cannot_be_kept)
     atomic_llong live_count = 0;
     const quern_component boxed = owned_register(world, "boxed", &live_count);
     quern_query *query = setup_query(world, (const quern_term[]){quern_term_read(boxed)}, 1);
-    quern__reaction_def def = {.kinds = QUERN_ON_REMOVED,
+    quern__reaction_def def = {.kinds = QUERN_REACT_REMOVED,
                                .terms = query->terms,
                                .term_count = 1,
                                .matches = quern__query_matches,
@@ -65,7 +65,7 @@ Test(reaction_values, a_value_that_cannot_be_copied_cannot_be_kept)
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern__reaction_add(&world->storage, &def, &reaction));
     cr_assert_not_null(strstr(quern_error_message(), "boxed"));
-    def.kinds = QUERN_ON_ADDED | QUERN_ON_SET;
+    def.kinds = QUERN_REACT_ADDED | QUERN_REACT_SET;
     must(quern__reaction_add(&world->storage, &def, &reaction));
     quern__reaction_remove(&world->storage, reaction);
     quern_query_destroy(query);
@@ -130,7 +130,7 @@ Test(reaction_values, what_is_put_back_is_told_of_again)
     expect_again(GONE - 100 + MANY + 10);
     for (uint32_t i = 0; i < GONE - 100; i++) {
         const uint64_t value = *(const uint64_t *)told.rows[i].values[0];
-        cr_assert(told.rows[i].kind == QUERN_ON_REMOVED && value >= 100 && value < GONE);
+        cr_assert(told.rows[i].kind == QUERN_REACT_REMOVED && value >= 100 && value < GONE);
         cr_assert(quern_entity_equal(told.rows[i].entity, gone[value]));
     }
     reacting_done(&told);
@@ -202,7 +202,7 @@ Test(reaction_values, an_archetype_stays_until_those_that_left_it_were_seen)
     const quern_entity entity = create_old(6);
     must(quern_entity_destroy(world, entity));
     must(quern_world_remove_empty_archetypes(world, NULL));
-    expect_one(QUERN_ON_REMOVED, entity);
+    expect_one(QUERN_REACT_REMOVED, entity);
     must(quern_world_remove_empty_archetypes(world, NULL));
     cr_assert_eq(*(const uint64_t *)told.rows[0].values[0], 6u, "they are being looked at");
     reacting_done(&told);
@@ -210,7 +210,7 @@ Test(reaction_values, an_archetype_stays_until_those_that_left_it_were_seen)
     must(quern_world_remove_empty_archetypes(world, &count));
     cr_assert_eq(count, 1u);
     cr_assert_eq(told.reaction->subscriptions.count, 0u);
-    expect_one(QUERN_ON_ADDED, create(1));
+    expect_one(QUERN_REACT_ADDED, create(1));
     close_world();
 }
 
@@ -223,7 +223,7 @@ Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_wh
     reacting_end(&told);
     cr_assert(archetype->is_quick);
     cr_assert_not(archetype->is_watched);
-    reacting added = react(QUERN_ON_ADDED | QUERN_ON_SET, quern_term_read(number));
+    reacting added = react(QUERN_REACT_ADDED | QUERN_REACT_SET, quern_term_read(number));
     cr_assert(archetype->is_quick);
     cr_assert(archetype->is_watched);
     must(quern_entity_add(world, entity, other, NULL)); /* makes an edge */
@@ -233,7 +233,7 @@ Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_wh
     told = react(ALL_KINDS, quern_term_without(other)); /* old edges are forgotten */
     must(quern_entity_add(world, entity, other, NULL));
     expect(1);
-    cr_assert_not_null(reacting_find(&told, QUERN_ON_REMOVED, entity));
+    cr_assert_not_null(reacting_find(&told, QUERN_REACT_REMOVED, entity));
     reacting_end(&added);
     close_world();
 }

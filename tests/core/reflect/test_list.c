@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include <quern/active.h>
 #include <quern/bulk.h>
+#include <quern/enabled.h>
 #include <quern/event.h>
 #include <quern/reflect.h>
 
@@ -122,13 +122,13 @@ Test(list, flags_with_a_list_read_and_change_the_state_of_an_entity)
         must(quern_world_flush(world));
         cr_assert(flag.is_listed(world, entity, toggle));
     }
-    cr_assert_not(quern_entity_is_enabled(world, entity, toggle));
+    cr_assert_not(quern_entity_is_component_enabled(world, entity, toggle));
 }
 
 Test(list, components_that_the_world_keeps_are_told_apart)
 {
     const quern_relation parent = quern_world_parent(world);
-    const quern_component disabled = quern_world_disabled(world);
+    const quern_component disabled = quern_world_disabled_tag(world);
     quern_type_info info = info_of(quern_relation_component(parent));
     cr_assert(info.is_relation && info.is_managed && !info.is_hidden);
     cr_assert_str_eq(info.fields[0].name, "target");
@@ -184,15 +184,15 @@ Test(list, entities_in_the_order_of_slots_and_their_components)
     must(quern_entity_add(world, entities[3], a, NULL));
     must(quern_entity_add(world, entities[3], b, NULL));
     must(quern_entity_destroy(world, entities[1]));
-    cr_assert_eq(quern_world_entities(world, NULL, 0), 3u);
-    cr_assert_eq(quern_world_entities(world, found, 2), 3u);
-    cr_assert_eq(quern_world_entities(world, found, 4), 3u);
+    cr_assert_eq(quern_world_list_entities(world, NULL, 0), 3u);
+    cr_assert_eq(quern_world_list_entities(world, found, 2), 3u);
+    cr_assert_eq(quern_world_list_entities(world, found, 4), 3u);
     cr_assert(quern_entity_equal(found[0], entities[0]) && quern_entity_equal(found[1], entities[2]) &&
               quern_entity_equal(found[2], entities[3]));
     cr_assert_eq(quern_entity_component_count(world, entities[3]), 2u);
-    cr_assert_eq(quern_entity_components(world, entities[3], components, 1), 2u);
+    cr_assert_eq(quern_entity_list_components(world, entities[3], components, 1), 2u);
     cr_assert(quern_component_equal(components[0], b) && components[1].bits == 0);
-    cr_assert_eq(quern_entity_components(world, entities[3], components, 4), 2u);
+    cr_assert_eq(quern_entity_list_components(world, entities[3], components, 4), 2u);
     cr_assert(quern_component_equal(components[1], a));
     cr_assert_eq(quern_entity_component_count(world, entities[0]), 0u);
 }
@@ -205,7 +205,7 @@ Test(list, entities_of_worlds_whose_pages_were_given_back)
     must(quern_entity_destroy_many(world, entities, QUERN__PAGE_RECORDS));
     must(quern_world_trim(world));
     quern_entity found[16];
-    cr_assert_eq(quern_world_entities(world, found, 16), 10u);
+    cr_assert_eq(quern_world_list_entities(world, found, 16), 10u);
     cr_assert(quern_entity_equal(found[9], entities[COUNT - 1]));
 }
 
@@ -239,9 +239,9 @@ Test(list, wrong_calls_are_refused)
                    quern_relation_get_def(world, (quern_relation){0}, NULL));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_relation_get_def(NULL, (quern_relation){0}, &def));
-    assert_refused_value(world, quern_world_entities(NULL, NULL, 0));
-    assert_refused_value(world, quern_world_entities(world, NULL, 1));
+    assert_refused_value(world, quern_world_list_entities(NULL, NULL, 0));
+    assert_refused_value(world, quern_world_list_entities(world, NULL, 1));
     assert_refused_value(world, quern_entity_component_count(world, dead));
-    assert_refused_value(world, quern_entity_components(world, entity, NULL, 1));
-    assert_refused_value(world, quern_entity_components(NULL, entity, NULL, 0));
+    assert_refused_value(world, quern_entity_list_components(world, entity, NULL, 1));
+    assert_refused_value(world, quern_entity_list_components(NULL, entity, NULL, 0));
 }

@@ -102,8 +102,8 @@ static char said[512];
 
 static const char *get(const char *path)
 {
-    quern_buffer buffer = {said, sizeof said, 0};
-    must(quern_value_get_text(world, &type, &thing, path, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {said, sizeof said, 0};
+    must(quern_value_get_text(world, &type, &thing, path, quern_sink_text(&buffer)));
     cr_assert_lt(buffer.length_bytes, sizeof said);
     return said;
 }
@@ -415,8 +415,8 @@ Test(text, any_bits_of_handles_come_back)
 
 static const char *get_of(quern_entity of, const char *path)
 {
-    quern_buffer buffer = {said, sizeof said, 0};
-    must(quern_entity_get_text(world, of, path, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {said, sizeof said, 0};
+    must(quern_entity_get_text(world, of, path, quern_sink_text(&buffer)));
     return said;
 }
 
@@ -538,7 +538,7 @@ Test(text, components_come_and_go_by_name)
 Test(text, resources)
 {
     quern_resource resource;
-    quern_buffer buffer = {said, sizeof said, 0};
+    quern_text_buffer buffer = {said, sizeof said, 0};
     const quern_resource_def def = {
         .name = "rules",
         .size_bytes = 8,
@@ -546,7 +546,7 @@ Test(text, resources)
     must(quern_resource_register(world, &def, &resource));
     must(quern_resource_set_text(world, "rules.gravity", "-9.81"));
     cr_assert_eq(((const float *)quern_resource_get(world, resource))[1], -9.81f);
-    must(quern_resource_get_text(world, "rules.gravity", quern_sink_buffer(&buffer)));
+    must(quern_resource_get_text(world, "rules.gravity", quern_sink_text(&buffer)));
     cr_assert_str_eq(said, "-9.81");
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_resource_set_text(world, "rules.gravity", "-21"));
@@ -562,8 +562,8 @@ Test(text, resources)
 
 Test(text, wrong_calls_are_refused)
 {
-    quern_buffer buffer = {said, sizeof said, 0};
-    const quern_sink sink = quern_sink_buffer(&buffer);
+    quern_text_buffer buffer = {said, sizeof said, 0};
+    const quern_sink sink = quern_sink_text(&buffer);
     const quern_entity bare = setup_entity(world), dead = setup_entity(world);
     setup_tag(world, "tag");
     setup_component(world, "blob", 4, 4);

@@ -109,8 +109,8 @@ Test(cascade, a_part_of_a_tree_ends_and_the_rest_stays)
     make_tree(tree);
     cr_assert_eq(quern_entity_destroy(world, tree[1]), QUERN_OK);
     cr_assert_str_eq(ended, "db");
-    cr_assert_eq(quern_entity_child_count(world, tree[0], parent), 1u);
-    cr_assert_eq(quern_entity_first_child(world, tree[0], parent).bits, tree[2].bits);
+    cr_assert_eq(quern_entity_source_count(world, tree[0], parent), 1u);
+    cr_assert_eq(quern_entity_first_source(world, tree[0], parent).bits, tree[2].bits);
     close_world();
 }
 

@@ -133,8 +133,8 @@ static void step_place(uint32_t r)
              (before != source && (!model_target(&relations, r, before, &other) || other != target)))
         expected = QUERN_ERROR_INVALID_ARGUMENT;
     const quern_entity sibling = before == source ? quern_entity_null() : handle(before);
-    ASSERT_RESULT(expected,
-                  quern_entity_place(run.model.world, handle(source), relations.relations[r], sibling));
+    ASSERT_RESULT(expected, quern_entity_move_before(run.model.world, handle(source),
+                                                     relations.relations[r], sibling));
     if (expected == QUERN_OK) model_place(&relations, r, source, before);
 }
 

@@ -62,9 +62,9 @@ static void assert_children(quern_relation relation, quern_entity target, const 
                             uint32_t count)
 {
     quern_entity children[16];
-    cr_assert_eq(quern_entity_get_children(world, target, relation, children, 16), count);
-    cr_assert_eq(quern_entity_child_count(world, target, relation), count);
-    cr_assert_eq(quern_entity_first_child(world, target, relation).bits, count ? expected[0].bits : 0);
+    cr_assert_eq(quern_entity_list_sources(world, target, relation, children, 16), count);
+    cr_assert_eq(quern_entity_source_count(world, target, relation), count);
+    cr_assert_eq(quern_entity_first_source(world, target, relation).bits, count ? expected[0].bits : 0);
     for (uint32_t i = 0; i < count; i++) {
         cr_assert_eq(children[i].bits, expected[i].bits);
         cr_assert_eq(quern_entity_sibling_index(world, children[i], relation), i);
@@ -152,7 +152,7 @@ Test(relation, the_component_may_be_set_added_and_removed_instead)
     ASSERT_CHILDREN(parent, a, b);
     cr_assert_eq(quern_entity_set(world, b, component, &c), QUERN_OK);
     ASSERT_CHILDREN(parent, c, b);
-    cr_assert_eq(quern_entity_child_count(world, a, parent), 0u);
+    cr_assert_eq(quern_entity_source_count(world, a, parent), 0u);
     cr_assert_eq(quern_entity_set(world, c, component, &a), QUERN_OK);
     cr_assert_eq(level_of(b), 2u);
     cr_assert_eq(((const quern_entity *)quern_entity_get(world, b, component))->bits, c.bits);

@@ -188,7 +188,7 @@ static quern_result call_destroy_matching(void)
 
 static quern_result call_enable_many(void)
 {
-    return quern_entity_enable_many(shared, &living, 1, plain, false);
+    return quern_entity_set_component_enabled_many(shared, &living, 1, plain, false);
 }
 
 static quern_result call_add_matching(void)
@@ -248,7 +248,7 @@ static const intrusion intrusions[] = {
     {"quern_entity_create_many", call_create_many},
     {"quern_entity_create_filled", call_create_filled},
     {"quern_entity_destroy_many", call_destroy_many},
-    {"quern_entity_enable_many", call_enable_many},
+    {"quern_entity_set_component_enabled_many", call_enable_many},
     {"quern_entity_destroy_matching", call_destroy_matching},
     {"quern_entity_add_matching", call_add_matching},
     {"quern_entity_remove_matching", call_remove_matching},

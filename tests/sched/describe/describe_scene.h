@@ -143,15 +143,15 @@ static inline void setup_zoo(void)
     setup_entity_with(world, both, 2);
     setup_writer(schedule, "a \"quoted\" \\ & name\n", position);
     add_looker("b", velocity, position);
-    add_user("c", position, score, QUERN_WRITE);
-    add_user("d", position, score, QUERN_WRITE);
-    add_user("e", position, score, QUERN_WRITE);
+    add_user("c", position, score, QUERN_ACCESS_WRITE);
+    add_user("d", position, score, QUERN_ACCESS_WRITE);
+    add_user("e", position, score, QUERN_ACCESS_WRITE);
     quern_system_def def = system_def("x", idle_run);
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
     setup_system(schedule, &def);
     def = system_def("y", idle_run);
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    must(quern_schedule_set_enabled(schedule, setup_system(schedule, &def), false));
+    must(quern_schedule_set_system_enabled(schedule, setup_system(schedule, &def), false));
     setup_writer(schedule, "z", velocity);
 }
 

@@ -27,7 +27,7 @@ Test(describe, a_small_schedule_as_a_whole)
     add_terms("push", (quern_term[]){quern_term_write(velocity)}, 1);
     add_terms("move", (quern_term[]){quern_term_write(position), quern_term_read(velocity)}, 2);
     setup_writer(schedule, "heal", health);
-    add_user("count", position, score, QUERN_WRITE);
+    add_user("count", position, score, QUERN_ACCESS_WRITE);
     assert_text(
         "phase 'p0'\n"
         "  run: parallelism 2.4 (work 19, critical path 8, in calls)\n"
@@ -58,14 +58,14 @@ Test(describe, every_kind_of_access_is_named)
     def.terms[1] = quern_term_write(velocity);
     def.terms[2] = quern_term_with(tag);
     def.terms[3] = quern_term_without(kinds[0]);
-    def.terms[4] = quern_term_optional(kinds[1], QUERN_NO_ACCESS);
-    def.terms[5] = quern_term_optional(kinds[2], QUERN_READ);
-    def.terms[6] = quern_term_any(kinds[3], QUERN_NO_ACCESS);
-    def.terms[7] = quern_term_any(kinds[4], QUERN_WRITE);
+    def.terms[4] = quern_term_optional(kinds[1], QUERN_ACCESS_NONE);
+    def.terms[5] = quern_term_optional(kinds[2], QUERN_ACCESS_READ);
+    def.terms[6] = quern_term_any(kinds[3], QUERN_ACCESS_NONE);
+    def.terms[7] = quern_term_any(kinds[4], QUERN_ACCESS_WRITE);
     def.terms[8] = quern_term_changed(quern_term_read(kinds[5]));
     def.lookups[0].component = health;
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
-    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_ACCESS_WRITE_CONCURRENT};
     setup_system(schedule, &def);
     assert_line("'all': read 'position', write 'velocity', with 'tag', without 'c0', optional 'c1', "
                 "optional read 'c2', any 'c3', any write 'c4', read 'c5' if changed, look up 'health', "
@@ -87,7 +87,7 @@ Test(describe, conditions_intervals_callbacks_and_disabled_systems_are_named)
     def.partial_bytes = 8;
     quern_system rich = setup_system(schedule, &def);
     assert_line("'rich': read 'position'; condition; every 0.25 s; begin; end; partial results of 8 bytes");
-    must(quern_schedule_set_enabled(schedule, rich, false));
+    must(quern_schedule_set_system_enabled(schedule, rich, false));
     assert_line("'rich': read 'position'; condition; every 0.25 s; begin; end; partial results of 8 bytes; "
                 "disabled");
 }
@@ -126,7 +126,7 @@ Test(describe, a_disabled_system_is_no_work)
     must_exist(health);
     assert_line("pass 1: 2 systems fused, 2 lanes; 2 archetypes, 2 chunks");
     assert_line("frame: parallelism 2.0 (work 2, critical path 1, in calls)");
-    must(quern_schedule_set_enabled(schedule, off, false));
+    must(quern_schedule_set_system_enabled(schedule, off, false));
     assert_line("pass 1: 2 systems fused, 2 lanes; 1 archetype, 1 chunk");
     assert_line("frame: parallelism 1.0 (work 1, critical path 1, in calls)");
 }
@@ -135,7 +135,7 @@ Test(describe, edges_that_follow_from_others_are_told_from_those_of_the_graph)
 {
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++)
-        add_user(names[i], position, score, QUERN_WRITE);
+        add_user(names[i], position, score, QUERN_ACCESS_WRITE);
     assert_line("pass 2: alone, serial: writes resource 'score'; 0 archetypes, 0 chunks; waits for pass 1");
     assert_line("pass 3: alone, serial: writes resource 'score'; 0 archetypes, 0 chunks; waits for pass 2");
     assert_line("after 'a' of pass 1: resource 'score' (whole; follows from other edges)");
@@ -152,8 +152,8 @@ Test(describe, all_causes_of_an_edge_are_named)
     def.terms[0] = quern_term_write(position);
     def.terms[1] = quern_term_write(velocity);
     def.terms[2] = quern_term_read(health);
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
-    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_ACCESS_WRITE_CONCURRENT};
     def.lookups[0].component = mass;
     setup_system(schedule, &def);
     def.name = "b";
@@ -174,7 +174,7 @@ Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
     quern_system_def def = system_def("a", idle_run);
     def.terms[0] = quern_term_write(position);
     def.terms[1] = quern_term_read(velocity);
-    def.resources[0] = (quern_resource_access){score, QUERN_WRITE_CONCURRENT};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE_CONCURRENT};
     setup_system(schedule, &def);
     def.name = "b";
     def.terms[1] = quern_term_read(health);
@@ -184,11 +184,11 @@ Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
 
 Test(describe, a_pass_waits_for_several)
 {
-    add_user("a", position, score, QUERN_WRITE);
-    add_user("b", position, clock_resource, QUERN_WRITE);
+    add_user("a", position, score, QUERN_ACCESS_WRITE);
+    add_user("b", position, clock_resource, QUERN_ACCESS_WRITE);
     quern_system_def def = reader_def("c", position);
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
-    def.resources[1] = (quern_resource_access){clock_resource, QUERN_READ};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_ACCESS_READ};
     setup_system(schedule, &def);
     assert_line("pass 3: 1 system; 0 archetypes, 0 chunks; waits for pass 1, 2");
 }
@@ -261,7 +261,7 @@ static void assert_file_error(const char *path, const char *mode)
     FILE *file = fopen(path, mode);
     cr_assert_not_null(file, "%s", path);
     for (quern_describe_format format = QUERN_DESCRIBE_TEXT; format <= QUERN_DESCRIBE_JSON; format++) {
-        assert_refused(world, QUERN_ERROR_FILE,
+        assert_refused(world, QUERN_ERROR_IO,
                        quern_schedule_describe(schedule, format, quern_sink_file(file)));
         clearerr(file);
     }

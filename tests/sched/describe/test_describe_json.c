@@ -125,7 +125,7 @@ Test(describe_json, passes_edges_and_loads)
         setup_entity_with(world, both, 2);
     setup_writer(schedule, "push", velocity);
     add_terms("move", (quern_term[]){quern_term_write(position), quern_term_read(velocity)}, 2);
-    add_user("count", position, score, QUERN_WRITE);
+    add_user("count", position, score, QUERN_ACCESS_WRITE);
     cJSON *root = parsed();
     assert_load(root, 18, 8, 2.25);
     assert_load(segment_of(root, 0, 0), 18, 8, 2.25);
@@ -200,14 +200,14 @@ Test(describe_json, a_system_with_all_it_declares)
     memcpy(def.terms, terms, 2 * sizeof terms[0]);
     def.lookups[0].component = health;
     def.write_lookups[0] = (quern_lookup){setup_component(world, "mass", 4, 4), .with = health};
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
-    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_ACCESS_WRITE_CONCURRENT};
     def.condition = always;
     def.interval_seconds = 0.125;
     def.begin = idle_callback;
     def.partial_bytes = 24;
     must_exist(position);
-    must(quern_schedule_set_enabled(schedule, setup_system(schedule, &def), false));
+    must(quern_schedule_set_system_enabled(schedule, setup_system(schedule, &def), false));
     cJSON *root = parsed();
     const cJSON *system = system_of(root, 0, 0);
     assert_member_text(system, "name", "rich");
@@ -249,8 +249,8 @@ Test(describe_json, a_system_with_all_it_declares)
 
 Test(describe_json, why_systems_are_apart)
 {
-    add_user("a", position, score, QUERN_WRITE_CONCURRENT);
-    add_user("b", velocity, score, QUERN_READ);
+    add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
+    add_user("b", velocity, score, QUERN_ACCESS_READ);
     setup_reader(schedule, "c", position);
     add_after("d", health, "b");
     cJSON *root = parsed();

@@ -29,8 +29,8 @@ static void add_flagged(const char *name, quern_component component, uint32_t fl
 
 Test(describe_reasons, a_resource_that_is_written_concurrently)
 {
-    add_user("a", position, score, QUERN_WRITE_CONCURRENT);
-    add_user("b", position, score, QUERN_READ);
+    add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
+    add_user("b", position, score, QUERN_ACCESS_READ);
     assert_line("not with 'a' in pass 1: resource 'score'");
     assert_line("after 'a' of pass 1: resource 'score' (whole)");
 }
@@ -71,8 +71,8 @@ Test(describe_reasons, before_and_after_of_systems_that_share_a_component_do_not
 Test(describe_reasons, something_that_must_come_first)
 {
     must_exist(position);
-    add_user("a", position, score, QUERN_WRITE_CONCURRENT);
-    add_user("b", velocity, score, QUERN_READ);
+    add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
+    add_user("b", velocity, score, QUERN_ACCESS_READ);
     const char *after = "b";
     quern_system_def def = system_def("c", idle_run);
     def.terms[0] = quern_term_write(position);
@@ -86,8 +86,8 @@ Test(describe_reasons, something_that_must_come_first)
 /* What it shares decides between passes that it may join: "c" could follow "b" in its pass. */
 Test(describe_reasons, the_pass_that_shares_more)
 {
-    add_user("a", position, score, QUERN_WRITE_CONCURRENT);
-    add_user("b", velocity, score, QUERN_READ);
+    add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
+    add_user("b", velocity, score, QUERN_ACCESS_READ);
     setup_reader(schedule, "c", position);
     assert_line("pass 1: 2 systems fused, 2 lanes; 0 archetypes, 0 chunks");
     assert_line("not in pass 2: it shares as many components or more here");
@@ -154,8 +154,8 @@ Test(describe_reasons, a_shuffle)
     bool is_found = false;
     for (def.shuffle_seed = 1; def.shuffle_seed <= 32; def.shuffle_seed++) {
         reopen(&def);
-        add_user("a", position, score, QUERN_WRITE_CONCURRENT);
-        add_user("b", velocity, score, QUERN_READ);
+        add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
+        add_user("b", velocity, score, QUERN_ACCESS_READ);
         setup_reader(schedule, "c", position);
         is_found |= strstr(written(QUERN_DESCRIBE_TEXT), "not in pass 2: chosen by the shuffle") != NULL;
     }
@@ -165,7 +165,7 @@ Test(describe_reasons, a_shuffle)
 Test(describe_reasons, systems_that_are_alone)
 {
     setup_reader(schedule, "views", position);
-    add_user("writer", position, score, QUERN_WRITE);
+    add_user("writer", position, score, QUERN_ACCESS_WRITE);
     add_flagged("one by one", position, QUERN_SYSTEM_SERIAL);
     add_flagged("window", position, QUERN_SYSTEM_MAIN_THREAD);
     quern_system_def def = system_def("once", idle_run);
@@ -180,7 +180,7 @@ Test(describe_reasons, systems_that_are_alone)
 
 Test(describe_reasons, fusing_that_is_off)
 {
-    quern_schedule_def def = {.no_fuse = true};
+    quern_schedule_def def = {.disable_fusing = true};
     reopen(&def);
     setup_reader(schedule, "a", position);
     setup_reader(schedule, "b", position);

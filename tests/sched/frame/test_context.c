@@ -238,14 +238,14 @@ Test(context, what_is_kept_is_noticed_after_the_schedule_got_more_workers)
     quern_context *context = kept_context;
     quern_commands *commands = kept_commands;
     quern_emitter *emitter = kept_emitter;
-    must(quern_schedule_set_enabled(schedule, keeper, false));
+    must(quern_schedule_set_system_enabled(schedule, keeper, false));
     add_demanding_system(schedule);
     must(quern_jobs_create(&(quern_jobs_def){.thread_count = 4}, &jobs));
     must_run(schedule, jobs);
     assert_context_gives_nothing(context);
     assert_commands_are_refused(commands);
     ASSERT_FOREIGN(quern_emit_copy(emitter, &value), false);
-    must(quern_schedule_set_enabled(schedule, keeper, true));
+    must(quern_schedule_set_system_enabled(schedule, keeper, true));
     must_run(schedule, NULL);
     cr_assert_eq(kept_context, context);
     cr_assert_eq(kept_commands, commands);

@@ -56,11 +56,11 @@ static void ask_all(quern_context *context, const quern_view *view)
     (void)view;
     cr_assert_eq(quern_context_target(context, a, parent).bits, root.bits);
     cr_assert(quern_entity_is_null(quern_context_target(context, root, parent)));
-    cr_assert_eq(quern_context_first_child(context, root, parent).bits, a.bits);
+    cr_assert_eq(quern_context_first_source(context, root, parent).bits, a.bits);
     cr_assert_eq(quern_context_next_sibling(context, a, parent).bits, b.bits);
     cr_assert(quern_entity_is_null(quern_context_next_sibling(context, b, parent)));
-    cr_assert_eq(quern_context_child_count(context, root, parent), 2u);
-    cr_assert_eq(quern_context_child_count(context, dead, parent), 0u);
+    cr_assert_eq(quern_context_source_count(context, root, parent), 2u);
+    cr_assert_eq(quern_context_source_count(context, dead, parent), 0u);
     cr_assert(quern_entity_is_null(quern_context_target(context, dead, parent)));
     call_count++;
 }
@@ -69,12 +69,12 @@ static void ask_undeclared(quern_context *context, const quern_view *view)
 {
     (void)view;
     cr_assert(quern_entity_is_null(quern_context_target(context, a, owner)));
-    cr_assert(quern_entity_is_null(quern_context_first_child(context, root, owner)));
-    cr_assert_eq(quern_context_child_count(context, root, owner), 0u);
+    cr_assert(quern_entity_is_null(quern_context_first_source(context, root, owner)));
+    cr_assert_eq(quern_context_source_count(context, root, owner), 0u);
     call_count++;
 }
 
-static quern_system_def define(quern_kernel *run)
+static quern_system_def define(quern_view_callback *run)
 {
     return (quern_system_def){.name = "asker",
                               .run = run,

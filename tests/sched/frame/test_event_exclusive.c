@@ -139,7 +139,7 @@ static void open_around_exclusive(uint32_t how)
     const quern_system exclusive = setup_system(schedule, &between);
     setup_system(schedule, &rows);
     setup_system(schedule, &events);
-    must(quern_schedule_set_enabled(schedule, exclusive, how != 1));
+    must(quern_schedule_set_system_enabled(schedule, exclusive, how != 1));
 }
 
 Test(event_exclusive, the_sync_point_of_an_exclusive_system_takes_place_also_if_it_does_not_run)

@@ -87,11 +87,11 @@ Test(event_frame, a_reader_that_is_disabled_loses_nothing)
     reader.phase = 1;
     setup_system(schedule, &emitter);
     quern_system system = setup_system(schedule, &reader);
-    must(quern_schedule_set_enabled(schedule, system, false));
+    must(quern_schedule_set_system_enabled(schedule, system, false));
     for (uint32_t i = 0; i < 4; i++)
         must_run(schedule, NULL);
     cr_assert_eq(a_seen->count, 0u);
-    must(quern_schedule_set_enabled(schedule, system, true));
+    must(quern_schedule_set_system_enabled(schedule, system, true));
     must_run(schedule, NULL);
     cr_assert_eq(a_seen->count, 25u);
     for (uint32_t i = 0; i < 5; i++)
@@ -150,14 +150,14 @@ Test(event_frame, beyond_the_limit_the_frame_names_the_reader)
     reader.phase = 1;
     setup_system(schedule, &emitter);
     quern_system system = setup_system(schedule, &reader);
-    must(quern_schedule_set_enabled(schedule, system, false));
+    must(quern_schedule_set_system_enabled(schedule, system, false));
     for (uint32_t i = 0; i < 5; i++)
         must_run(schedule, NULL);
     must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
     assert_message_has("10 events 'spark'");
     assert_message_has("'sleeper'");
     assert_message_has("1000 bytes");
-    must(quern_schedule_set_enabled(schedule, system, true));
+    must(quern_schedule_set_system_enabled(schedule, system, true));
     must_not_run(schedule, NULL, QUERN_ERROR_LIMIT); /* this frame publishes before it runs */
     cr_assert_eq(a_seen->count, 50u);
     must_run(schedule, NULL);
@@ -449,8 +449,8 @@ Test(event_frame, schedules_show_who_emits_and_reads)
     cr_assert_not(quern_schedule_has_edge(schedule, (quern_system){1}, (quern_system){2}),
                   "they do not wait");
     static char json[16384];
-    quern_buffer buffer = {.text = json, .capacity_bytes = sizeof json};
-    must(quern_schedule_describe(schedule, QUERN_DESCRIBE_JSON, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {.text = json, .capacity_bytes = sizeof json};
+    must(quern_schedule_describe(schedule, QUERN_DESCRIBE_JSON, quern_sink_text(&buffer)));
     char *end = json;
     for (const char *from = json; *from != '\0'; from++)
         if (*from != ' ' && *from != '\n') *end++ = *from;

@@ -18,7 +18,7 @@ static quern_component number;
 static quern_entity entity;
 static quern_jobs *jobs;
 static quern_schedule *first, *second;
-static quern_capture *capture;
+static quern_frame_capture *capture;
 static captured_reports reports;
 
 typedef struct intrusion {
@@ -132,7 +132,7 @@ static quern_schedule *make_schedule(const quern_system_def *system)
     return schedule;
 }
 
-static quern_schedule *make_adding(quern_kernel *run)
+static quern_schedule *make_adding(quern_view_callback *run)
 {
     return make_schedule(
         &(quern_system_def){.name = "adds", .terms = {quern_term_write(number)}, .run = run});
@@ -150,7 +150,7 @@ static void open_shared(void)
     entity = setup_entity_with(shared, &number, 1);
     must(quern_entity_set(shared, entity, number, &(uint64_t){0}));
     must(quern_jobs_create(&(quern_jobs_def){.thread_count = 2}, &jobs));
-    must(quern_capture_create(NULL, &capture));
+    must(quern_frame_capture_create(NULL, &capture));
     second = make_adding(add_one);
     callback_count = 0;
     capture_reports(&reports);
@@ -160,7 +160,7 @@ static void close_shared(void)
 {
     quern_log_set_handler(NULL, NULL);
     quern_assert_set_handler(NULL, NULL);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     quern_schedule_destroy(second);
     quern_schedule_destroy(first);
     quern_jobs_destroy(jobs);
@@ -212,7 +212,7 @@ Test(frame_threads, a_frame_on_another_thread_is_reported_while_reactions_run)
 {
     first = make_schedule(&(quern_system_def){.name = "watches",
                                               .terms = {quern_term_read(number)},
-                                              .reacts_to = QUERN_ON_SET,
+                                              .reacts_to = QUERN_REACT_SET,
                                               .run = let_in_for_reaction});
     for (uint32_t i = 0; i < INTRUSION_COUNT; i++) {
         must(quern_entity_set(shared, entity, number, &(uint64_t){i}));

@@ -61,7 +61,7 @@ static void use(quern_context *context, const quern_view *view)
     if ((int)quern_context_frame_index(context) == use_frame) kept[1].x += 77;
 }
 
-static void add_system(const char *name, quern_kernel *run, uint32_t phase, uint32_t flags)
+static void add_system(const char *name, quern_view_callback *run, uint32_t phase, uint32_t flags)
 {
     quern_system_def def = system_def(name, run);
     def.phase = phase;
@@ -427,7 +427,7 @@ static void write_by_lookup(quern_context *context, const quern_view *view)
 /* Reactions of every kind, with and without up-terms, in each way of running. */
 Test(guard, so_may_reactions_that_write_by_lookup)
 {
-    static const uint32_t flags[] = {0, QUERN_SYSTEM_MAIN_THREAD, QUERN_SYSTEM_RUNS};
+    static const uint32_t flags[] = {0, QUERN_SYSTEM_MAIN_THREAD, QUERN_SYSTEM_WHOLE_CHUNKS};
     const quern_entity parent = setup_entity_with(world, &velocity, 1);
     const vec3 value = {1, 2, 3};
     must(quern_entity_add(world, entity, velocity, NULL));
@@ -439,7 +439,7 @@ Test(guard, so_may_reactions_that_write_by_lookup)
         schedule = setup_phases(world, 1);
         def.terms[0] = quern_term_read(position);
         if (i % 2 == 1) def.terms[1] = quern_term_up_optional(velocity, quern_world_parent(world));
-        def.reacts_to = QUERN_ON_SET | QUERN_ON_ADDED | (i % 2 == 0 ? QUERN_ON_REMOVED : 0);
+        def.reacts_to = QUERN_REACT_SET | QUERN_REACT_ADDED | (i % 2 == 0 ? QUERN_REACT_REMOVED : 0);
         def.flags = flags[i / 2];
         def.write_lookups[0].component = velocity;
         setup_system(schedule, &def);

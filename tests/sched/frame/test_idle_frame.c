@@ -94,7 +94,7 @@ static void open_world(void)
     reader.items = spark;
     reader.phase = 1;
     reaction.terms[0] = quern_term_read(absent);
-    reaction.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED;
+    reaction.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED;
     setup_system(schedule, &writer);
     setup_system(schedule, &nobody);
     setup_system(schedule, &reader);

@@ -167,7 +167,7 @@ Test(messages, of_definitions)
     SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 'position' is in term 0");
     query_def.terms[1] = quern_term_read(unknown);
     SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: term 1: component handle ");
-    query_def.terms[0].access = QUERN_WRITE_CONCURRENT;
+    query_def.terms[0].access = QUERN_ACCESS_WRITE_CONCURRENT;
     SAYS(quern_query_create(world, &query_def, &query),
          "quern_query_create: term 0 ('position') has access 3; for components there are ");
     query_def.terms[0] = (quern_term){.component = position, .match = 9};

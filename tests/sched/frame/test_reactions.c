@@ -11,13 +11,13 @@
 Test(reactions, what_calls_added_is_shown_once_when_the_next_frame_begins)
 {
     open_world();
-    add_note("watch", QUERN_ON_ADDED);
+    add_note("watch", QUERN_REACT_ADDED);
     const quern_entity first = with_health(1), second = with_health(2);
     cr_assert_eq(list_count, 0);
     frame();
     cr_assert_eq(list_count, 2);
-    assert_shown(0, QUERN_ON_ADDED, first, 1);
-    assert_shown(1, QUERN_ON_ADDED, second, 2);
+    assert_shown(0, QUERN_REACT_ADDED, first, 1);
+    assert_shown(1, QUERN_REACT_ADDED, second, 2);
     frame();
     cr_assert_eq(list_count, 0);
     close_world();
@@ -38,7 +38,7 @@ Test(reactions, what_commands_added_is_shown_after_their_sync_point)
     setup_system(schedule, &def);
     def = (quern_system_def){.name = "look", .begin = look_at_list, .phase = 1};
     setup_system(schedule, &def);
-    add_note("watch", QUERN_ON_ADDED);
+    add_note("watch", QUERN_REACT_ADDED);
     frame();
     cr_assert_eq(list_count, 1);
     cr_assert_eq(count_when_second_phase_begins, 1);
@@ -50,7 +50,7 @@ Test(reactions, what_calls_and_commands_set_is_shown_and_what_views_write_is_not
 {
     open_world();
     const quern_entity entity = with_health(1);
-    add_note("watch", QUERN_ON_SET);
+    add_note("watch", QUERN_REACT_SET);
     quern_system_def def = system_def("heal", heal_all);
     def.terms[0] = quern_term_write(health);
     setup_system(schedule, &def);
@@ -60,11 +60,11 @@ Test(reactions, what_calls_and_commands_set_is_shown_and_what_views_write_is_not
     must(quern_entity_set(world, entity, health, &(uint64_t){6}));
     frame();
     cr_assert_eq(list_count, 1);
-    assert_shown(0, QUERN_ON_SET, entity, 6);
+    assert_shown(0, QUERN_REACT_SET, entity, 6);
     must(quern_entity_mark_changed(world, entity, health));
     frame();
     cr_assert_eq(list_count, 1);
-    assert_shown(0, QUERN_ON_SET, entity, 106);
+    assert_shown(0, QUERN_REACT_SET, entity, 106);
     must(quern_entity_add(world, entity, damage, &(uint64_t){1}));
     frame();
     cr_assert_eq(list_count, 0, "it does not look at the damage");
@@ -74,12 +74,12 @@ Test(reactions, what_calls_and_commands_set_is_shown_and_what_views_write_is_not
 Test(reactions, one_that_was_added_and_set_is_shown_as_added)
 {
     open_world();
-    add_note("watch", QUERN_ON_ADDED | QUERN_ON_SET);
+    add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_SET);
     const quern_entity entity = with_health(1);
     must(quern_entity_set(world, entity, health, &(uint64_t){2}));
     frame();
     cr_assert_eq(list_count, 1);
-    assert_shown(0, QUERN_ON_ADDED, entity, 2);
+    assert_shown(0, QUERN_REACT_ADDED, entity, 2);
     close_world();
 }
 
@@ -87,17 +87,17 @@ Test(reactions, what_is_gone_is_shown_with_its_old_values_and_before_what_is_add
 {
     open_world();
     const quern_entity first = with_health(1), second = with_health(2);
-    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     const quern_entity third = with_health(3);
     must(quern_entity_destroy(world, first));
     must(quern_entity_remove(world, second, health));
     must(quern_entity_set(world, second, health, &(uint64_t){4}));
     frame();
     cr_assert_eq(list_count, 4);
-    assert_shown(0, QUERN_ON_REMOVED, first, 1);
-    assert_shown(1, QUERN_ON_REMOVED, second, 2);
-    cr_assert_eq(list[2].kind, QUERN_ON_ADDED);
-    cr_assert_eq(list[3].kind, QUERN_ON_ADDED);
+    assert_shown(0, QUERN_REACT_REMOVED, first, 1);
+    assert_shown(1, QUERN_REACT_REMOVED, second, 2);
+    cr_assert_eq(list[2].kind, QUERN_REACT_ADDED);
+    cr_assert_eq(list[3].kind, QUERN_REACT_ADDED);
     cr_assert(quern_entity_equal(list[2].entity, third) || quern_entity_equal(list[3].entity, third));
     cr_assert_not(quern_entity_is_alive(world, list[0].entity));
     close_world();
@@ -106,7 +106,7 @@ Test(reactions, what_is_gone_is_shown_with_its_old_values_and_before_what_is_add
 Test(reactions, what_came_and_went_before_anybody_was_told_is_nothing)
 {
     open_world();
-    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     must(quern_entity_destroy(world, with_health(1)));
     frame();
     cr_assert_eq(list_count, 0);
@@ -115,7 +115,7 @@ Test(reactions, what_came_and_went_before_anybody_was_told_is_nothing)
 
 static void write_gone(quern_context *context, const quern_view *view)
 {
-    if (quern_context_reaction(context) == QUERN_ON_REMOVED)
+    if (quern_context_reaction(context) == QUERN_REACT_REMOVED)
         cr_assert(is_scratch(quern_view_write(view, 0), view->count * sizeof(uint64_t)));
 }
 
@@ -125,7 +125,7 @@ Test(reactions, copies_of_what_is_gone_are_to_read)
     const quern_entity entity = with_health(1);
     quern_system_def def = system_def("write", write_gone);
     def.terms[0] = quern_term_write(health);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_REMOVED;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
     setup_system(schedule, &def);
     must(quern_entity_destroy(world, entity));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
@@ -137,11 +137,11 @@ Test(reactions, who_is_there_when_the_system_is_added_counts_as_added_when_asked
 {
     open_world();
     const quern_entity entity = with_health(1);
-    add_note("late", QUERN_ON_ADDED);
-    add_note("present", QUERN_ON_ADDED | QUERN_ON_PRESENT);
+    add_note("late", QUERN_REACT_ADDED);
+    add_note("present", QUERN_REACT_ADDED | QUERN_REACT_PRESENT);
     frame();
     cr_assert_eq(list_count, 1);
-    assert_shown(0, QUERN_ON_ADDED, entity, 1);
+    assert_shown(0, QUERN_REACT_ADDED, entity, 1);
     cr_assert_str_eq(list[0].name, "present");
     close_world();
 }
@@ -169,13 +169,13 @@ Test(reactions, runs_of_a_chunk_share_its_ordinal_and_partial_result)
         create_values(20000);
         quern_system_def def = system_def("sum", add_up);
         def.terms[0] = quern_term_read(health);
-        def.reacts_to = QUERN_ON_SET;
+        def.reacts_to = QUERN_REACT_SET;
         def.partial_bytes = sizeof(uint64_t);
         def.begin = begin_partials;
         def.end = end_partials;
         const quern_system system = setup_system(schedule, &def);
         quern_query *query =
-            setup_query(world, &(quern_term){.component = health, .access = QUERN_READ}, 1);
+            setup_query(world, &(quern_term){.component = health, .access = QUERN_ACCESS_READ}, 1);
         uint64_t expected = 0;
         uint32_t chunk_count = 0, row_number = 0;
         quern_query_iterator iterator = quern_query_iterate(query);
@@ -228,7 +228,7 @@ Test(reactions, rows_that_were_added_may_read_upward)
     quern_system_def def = system_def("up", read_up);
     def.terms[0] = quern_term_with(damage);
     def.terms[1] = quern_term_up(health, parent);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     setup_system(schedule, &def);
     const quern_entity target = with_health(30);
     for (uint32_t i = 0; i < 3; i++) {

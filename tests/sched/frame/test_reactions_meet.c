@@ -74,7 +74,7 @@ static void watch(quern_context *context, const quern_view *view)
         seen->points += values[i].points;
 }
 
-static void watch_by(quern_component component, uint32_t reacts_to, quern_kernel *run, watched *seen)
+static void watch_by(quern_component component, uint32_t reacts_to, quern_view_callback *run, watched *seen)
 {
     quern_system_def def = system_def("watch", run);
     def.terms[0] = quern_term_read(component);
@@ -105,12 +105,12 @@ Test(reactions_meet, values_that_are_accumulated_count_as_set_once)
     quern_system_def hits = system_def("hits", hit_thrice);
     setup_system(schedule, &hits);
     watched seen;
-    watch_by(life, QUERN_ON_SET, watch, &seen);
+    watch_by(life, QUERN_REACT_SET, watch, &seen);
     must_run(schedule, NULL);
     cr_assert_eq(seen.row_count, 1u);
     cr_assert(quern_entity_equal(seen.last, target));
     cr_assert_eq(seen.points, 4, "what they add up to");
-    cr_assert_eq(seen.kinds, (uint32_t)QUERN_ON_SET);
+    cr_assert_eq(seen.kinds, (uint32_t)QUERN_REACT_SET);
     close_world();
 }
 
@@ -130,11 +130,11 @@ Test(reactions_meet, rows_whose_component_is_disabled_are_shown_and_told_apart)
 {
     open_world();
     watched seen;
-    watch_by(life, QUERN_ON_ADDED | QUERN_ON_SET, count_disabled, &seen);
+    watch_by(life, QUERN_REACT_ADDED | QUERN_REACT_SET, count_disabled, &seen);
     living(1);
     const quern_entity hidden = living(10);
     living(100);
-    must(quern_entity_enable(world, hidden, life, false));
+    must(quern_entity_set_component_enabled(world, hidden, life, false));
     must_run(schedule, NULL);
     cr_assert_eq(seen.row_count, 3u);
     cr_assert_eq(seen.disabled_count, 1u);
@@ -143,7 +143,7 @@ Test(reactions_meet, rows_whose_component_is_disabled_are_shown_and_told_apart)
     must_run(schedule, NULL);
     cr_assert_eq(seen.row_count, 4u, "what is set while it is disabled");
     cr_assert_eq(seen.disabled_count, 2u);
-    must(quern_entity_enable(world, hidden, life, true));
+    must(quern_entity_set_component_enabled(world, hidden, life, true));
     must_run(schedule, NULL);
     cr_assert_eq(seen.row_count, 4u, "to be enabled is no arrival");
     close_world();
@@ -178,11 +178,11 @@ Test(reactions_meet, they_emit_events_which_later_rounds_and_systems_read)
     quern_system_def announcer = system_def("announce", announce),
                      mourner = system_def("mourn", read_deaths), reader = system_def("read", read_deaths);
     announcer.terms[0] = quern_term_read(life);
-    announcer.reacts_to = QUERN_ON_REMOVED;
+    announcer.reacts_to = QUERN_REACT_REMOVED;
     announcer.emits[0] = death;
     watched mourned = {.row_count = 0}, read = {.row_count = 0};
     mourner.terms[0] = quern_term_with(dead);
-    mourner.reacts_to = QUERN_ON_ADDED;
+    mourner.reacts_to = QUERN_REACT_ADDED;
     mourner.reads_events[0] = reader.reads_events[0] = death;
     mourner.user_data = &mourned;
     reader.user_data = &read;
@@ -239,9 +239,9 @@ static void add_chain(void)
                      third = system_def("reward", reward);
     first.terms[0] = third.terms[0] = quern_term_read(life);
     second.terms[0] = quern_term_with(dead);
-    first.reacts_to = QUERN_ON_SET;
-    second.reacts_to = QUERN_ON_ADDED;
-    third.reacts_to = QUERN_ON_REMOVED;
+    first.reacts_to = QUERN_REACT_SET;
+    second.reacts_to = QUERN_REACT_ADDED;
+    third.reacts_to = QUERN_REACT_REMOVED;
     third.flags = QUERN_SYSTEM_SERIAL;
     setup_system(schedule, &first);
     setup_system(schedule, &second);

@@ -43,16 +43,16 @@ Test(reactions_order, rounds_go_on_until_nothing_is_left)
     quern_system_def def = system_def("hurt", hurt);
     def.terms[0] = quern_term_read(damage);
     def.terms[1] = quern_term_write(health);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     const quern_system hurting = setup_system(schedule, &def);
     def = system_def("bury", bury);
     def.terms[0] = quern_term_with(dead);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     setup_system(schedule, &def);
     def = system_def("count", count_dead);
     def.terms[0] = quern_term_with(dead);
-    def.reacts_to = QUERN_ON_REMOVED;
-    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+    def.reacts_to = QUERN_REACT_REMOVED;
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
     def.user_data = (void *)(uintptr_t)&score;
     setup_system(schedule, &def);
     const quern_entity weak = with_health(3), strong = with_health(30);
@@ -87,11 +87,11 @@ static void add_cycle(void)
 {
     quern_system_def def = system_def("ping", put_damage);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
     setup_system(schedule, &def);
     def = system_def("pong", put_health);
     def.terms[0] = quern_term_read(damage);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
     setup_system(schedule, &def);
 }
 
@@ -132,7 +132,7 @@ Test(reactions_order, who_has_not_run_in_the_last_rounds_is_not_named)
     open_world();
     quern_system_def def = system_def("alone", exclusive_idle);
     def.terms[0] = quern_term_with(dead);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
     setup_system(schedule, &def);
     add_cycle();
@@ -178,7 +178,7 @@ Test(reactions_order, as_many_rounds_run_as_are_allowed)
             if (i == 11) break;
             quern_system_def def = system_def(name, go_on);
             def.terms[0] = quern_term_with(chain[i]);
-            def.reacts_to = QUERN_ON_ADDED;
+            def.reacts_to = QUERN_REACT_ADDED;
             def.user_data = (void *)(uintptr_t)i;
             setup_system(schedule, &def);
         }
@@ -193,15 +193,15 @@ Test(reactions_order, as_many_rounds_run_as_are_allowed)
 Test(reactions_order, the_order_is_that_of_phases_then_rules_then_registration)
 {
     open_world();
-    quern_system_def def = note_def("late", QUERN_ON_ADDED);
+    quern_system_def def = note_def("late", QUERN_REACT_ADDED);
     def.phase = 1;
     setup_system(schedule, &def);
-    def = note_def("third", QUERN_ON_ADDED);
+    def = note_def("third", QUERN_REACT_ADDED);
     def.after[0] = "second";
     setup_system(schedule, &def);
-    def = note_def("second", QUERN_ON_ADDED);
+    def = note_def("second", QUERN_REACT_ADDED);
     setup_system(schedule, &def);
-    def = note_def("first", QUERN_ON_ADDED);
+    def = note_def("first", QUERN_REACT_ADDED);
     def.before[0] = "second";
     setup_system(schedule, &def);
     (void)with_health(1);
@@ -219,14 +219,14 @@ Test(reactions_order, reactions_of_several_phases_keep_their_order_where_they_co
     open_world();
     quern_system_def def = system_def("writes", heal_all);
     def.terms[0] = quern_term_write(health);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     const quern_system writer = setup_system(schedule, &def);
-    def = note_def("reads", QUERN_ON_ADDED);
+    def = note_def("reads", QUERN_REACT_ADDED);
     def.phase = 1;
     const quern_system reader = setup_system(schedule, &def);
     const quern_entity entity = with_health(1);
     frame();
-    assert_shown(0, QUERN_ON_ADDED, entity, 101);
+    assert_shown(0, QUERN_REACT_ADDED, entity, 101);
     cr_assert(quern_schedule_has_edge(schedule, writer, reader));
     close_world();
 }
@@ -236,7 +236,7 @@ Test(reactions_order, reactions_share_passes_with_reactions_alone)
     open_world();
     quern_system_def def = system_def("a", heal_all);
     def.terms[0] = quern_term_write(health);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     const quern_system a = setup_system(schedule, &def);
     def.name = "b";
     const quern_system b = setup_system(schedule, &def);
@@ -264,11 +264,11 @@ static bool want(quern_context *context)
 Test(reactions_order, who_is_disabled_or_held_back_misses_what_happens)
 {
     open_world();
-    quern_system_def def = note_def("picky", QUERN_ON_ADDED);
+    quern_system_def def = note_def("picky", QUERN_REACT_ADDED);
     def.condition = want;
     setup_system(schedule, &def);
-    const quern_system disabled = add_note("disabled", QUERN_ON_ADDED | QUERN_ON_REMOVED);
-    must(quern_schedule_set_enabled(schedule, disabled, false));
+    const quern_system disabled = add_note("disabled", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
+    must(quern_schedule_set_system_enabled(schedule, disabled, false));
     is_wanted = false;
     const quern_entity gone = with_health(1);
     frame();
@@ -276,7 +276,7 @@ Test(reactions_order, who_is_disabled_or_held_back_misses_what_happens)
     cr_assert_eq(list_count, 0);
     frame();
     is_wanted = true;
-    must(quern_schedule_set_enabled(schedule, disabled, true));
+    must(quern_schedule_set_system_enabled(schedule, disabled, true));
     frame();
     cr_assert_eq(list_count, 0);
     (void)with_health(2);
@@ -293,7 +293,7 @@ Test(reactions_order, each_step_of_a_phase_has_its_reactions)
     must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 10));
     quern_system_def def = {.name = "create", .begin = create_with_health};
     setup_system(schedule, &def);
-    const quern_system watch = add_note("watch", QUERN_ON_ADDED);
+    const quern_system watch = add_note("watch", QUERN_REACT_ADDED);
     list_count = 0;
     must(quern_schedule_run(schedule, NULL, 1.0));
     cr_assert_eq(list_count, 4);
@@ -313,11 +313,11 @@ static void exclusive_run(quern_context *context, const quern_view *view)
 {
     quern_world *mine = quern_context_world(context);
     cr_assert_eq(mine, world);
-    if (quern_context_reaction(context) == QUERN_ON_REMOVED) {
+    if (quern_context_reaction(context) == QUERN_REACT_REMOVED) {
         const uint64_t *values = quern_view_read(view, 0);
         for (uint32_t i = 0; i < view->count; i++)
             list[list_count++] =
-                (shown){.kind = QUERN_ON_REMOVED, .entity = view->entities[i], .value = values[i]};
+                (shown){.kind = QUERN_REACT_REMOVED, .entity = view->entities[i], .value = values[i]};
         return;
     }
     for (uint32_t i = 0; i < view->count; i++) {
@@ -335,7 +335,7 @@ Test(reactions_order, an_exclusive_one_has_the_world_to_itself)
     open_world();
     quern_system_def def = system_def("alone", exclusive_run);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_REMOVED;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
     setup_system(schedule, &def);
     quern_entity created[5];
@@ -346,8 +346,8 @@ Test(reactions_order, an_exclusive_one_has_the_world_to_itself)
     cr_assert_eq(entities_then, 5);
     cr_assert_eq(list_count, 10, "five that came, and in the next round five that went");
     for (uint32_t i = 0; i < 5; i++) {
-        assert_shown(i, QUERN_ON_ADDED, created[i], i);
-        assert_shown(5 + i, QUERN_ON_REMOVED, created[i], i);
+        assert_shown(i, QUERN_REACT_ADDED, created[i], i);
+        assert_shown(5 + i, QUERN_REACT_REMOVED, created[i], i);
     }
     close_world();
 }
@@ -363,7 +363,7 @@ Test(reactions_order, views_of_an_exclusive_one_have_no_columns)
     open_world();
     quern_system_def def = system_def("alone", read_exclusively);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
     setup_system(schedule, &def);
     (void)with_health(1);
@@ -376,17 +376,17 @@ Test(reactions_order, an_exclusive_one_is_behind_the_commands_of_those_before_it
     open_world();
     quern_system_def def = system_def("bury", bury);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     setup_system(schedule, &def);
     def = system_def("alone", exclusive_run);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_REMOVED;
+    def.reacts_to = QUERN_REACT_REMOVED;
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
     setup_system(schedule, &def);
     const quern_entity entity = with_health(9);
     frame();
     cr_assert_eq(list_count, 1);
-    assert_shown(0, QUERN_ON_REMOVED, entity, 9);
+    assert_shown(0, QUERN_REACT_REMOVED, entity, 9);
     close_world();
 }
 
@@ -394,8 +394,8 @@ Test(reactions_order, a_reaction_runs_in_frames_of_its_own_schedule)
 {
     open_world();
     quern_schedule *other = setup_schedule(world);
-    add_note("mine", QUERN_ON_ADDED);
-    quern_system_def def = note_def("other's", QUERN_ON_ADDED);
+    add_note("mine", QUERN_REACT_ADDED);
+    quern_system_def def = note_def("other's", QUERN_REACT_ADDED);
     setup_system(other, &def);
     (void)with_health(1);
     frame();
@@ -413,9 +413,9 @@ Test(reactions_order, between_frames_all_schedules_react_in_the_order_of_their_c
 {
     open_world();
     quern_schedule *other = setup_schedule(world);
-    quern_system_def def = note_def("other's", QUERN_ON_ADDED);
+    quern_system_def def = note_def("other's", QUERN_REACT_ADDED);
     setup_system(other, &def);
-    add_note("mine", QUERN_ON_ADDED);
+    add_note("mine", QUERN_REACT_ADDED);
     (void)with_health(1);
     quern_jobs *jobs = setup_jobs(2);
     must(quern_world_react(world, jobs));
@@ -437,11 +437,11 @@ Test(reactions_order, between_frames_schedules_may_cause_each_other_as_often_as_
     quern_schedule *other = setup_schedule_as(world, (quern_schedule_def){.max_reaction_rounds = 2}, 1);
     quern_system_def def = system_def("ping", put_damage);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
     setup_system(schedule, &def);
     def = system_def("pong", put_health);
     def.terms[0] = quern_term_read(damage);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
     setup_system(other, &def);
     (void)with_health(1);
     cr_assert_eq(quern_world_react(world, NULL), QUERN_ERROR_LIMIT);
@@ -474,13 +474,13 @@ Test(reactions_order, a_schedule_may_go_while_something_waits_for_its_reactions)
 {
     open_world();
     const quern_entity entity = with_health(1);
-    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     must(quern_entity_destroy(world, entity));
     (void)with_health(2);
     quern_schedule_destroy(schedule);
     assert_valid(world);
     schedule = setup_schedule(world);
-    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     frame();
     cr_assert_eq(list_count, 0);
     close_world();

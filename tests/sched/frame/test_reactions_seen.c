@@ -17,7 +17,7 @@
 Test(reactions_seen, a_description_has_their_segments_behind_the_phases)
 {
     open_world();
-    quern_system_def def = note_def("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED | QUERN_ON_PRESENT);
+    quern_system_def def = note_def("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT);
     def.phase = 1;
     setup_system(schedule, &def);
     const char *text = described(schedule);
@@ -27,8 +27,8 @@ Test(reactions_seen, a_description_has_their_segments_behind_the_phases)
         strstr(heading, "'watch': read 'health'; reacts to added, removed, present; of phase 'p1'"), "%s",
         text);
     static char json[65536];
-    quern_buffer buffer = {json, sizeof json, 0};
-    must(quern_schedule_describe(schedule, QUERN_DESCRIBE_JSON, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {json, sizeof json, 0};
+    must(quern_schedule_describe(schedule, QUERN_DESCRIBE_JSON, quern_sink_text(&buffer)));
     cr_assert_not_null(strstr(json, "\"reactions\":"), "%s", json);
     cr_assert_not_null(strstr(json, "\"max_rounds\":"), "%s", json);
     cr_assert_not_null(strstr(json, "\"reacts_to\":"), "%s", json);
@@ -50,7 +50,7 @@ Test(reactions_seen, a_profile_has_their_times_and_a_trace_their_views)
     open_as((quern_schedule_def){.trace = trace}, 1);
     quern_system_def def = system_def("sum", add_up);
     def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_ON_ADDED;
+    def.reacts_to = QUERN_REACT_ADDED;
     def.partial_bytes = 8;
     const quern_system system = setup_system(schedule, &def);
     quern_trace_start(trace);
@@ -68,8 +68,8 @@ Test(reactions_seen, a_profile_has_their_times_and_a_trace_their_views)
     cr_assert_gt(time_ns, 0u);
     quern_trace_stop(trace);
     static char text[1 << 22];
-    quern_buffer buffer = {text, sizeof text, 0};
-    must(quern_trace_write(trace, quern_sink_buffer(&buffer)));
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    must(quern_trace_write(trace, quern_sink_text(&buffer)));
     cr_assert_not_null(strstr(text, "\"cat\":\"pass\",\"name\":\"sum\""), "%.2000s", text);
     quern_jobs_destroy(jobs);
     close_world();
@@ -80,18 +80,18 @@ Test(reactions_seen, a_capture_has_a_task_for_what_is_gone_and_one_for_what_came
 {
     open_world();
     const quern_entity entity = with_health(1);
-    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     must(quern_entity_destroy(world, entity));
     create_values(5000);
-    quern_capture *capture;
-    must(quern_capture_create(NULL, &capture));
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(NULL, &capture));
     list_count = 0;
     quern_jobs *jobs = setup_jobs(2);
     must(quern_schedule_run_captured(schedule, jobs, 0, capture));
     cr_assert_eq(list_count, 5001);
-    assert_shown(0, QUERN_ON_REMOVED, entity, 1);
+    assert_shown(0, QUERN_REACT_REMOVED, entity, 1);
     quern_jobs_destroy(jobs);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     close_world();
 }
 
@@ -109,36 +109,36 @@ Test(reactions_seen, what_they_cannot_have_is_refused)
     quern_relation parent;
     must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to", .levels = true},
                                  &parent));
-    quern_system_def def = note_def("wrong", QUERN_ON_ADDED);
+    quern_system_def def = note_def("wrong", QUERN_REACT_ADDED);
     def.terms[0] = (quern_term){0};
     must_not_add(&def, "no terms");
     def = note_def("wrong", 16);
     must_not_add(&def, "unknown kinds");
-    def = note_def("wrong", QUERN_ON_PRESENT | QUERN_ON_SET);
-    must_not_add(&def, "QUERN_ON_PRESENT without QUERN_ON_ADDED");
-    def = note_def("wrong", QUERN_ON_ADDED);
+    def = note_def("wrong", QUERN_REACT_PRESENT | QUERN_REACT_SET);
+    must_not_add(&def, "QUERN_REACT_PRESENT without QUERN_REACT_ADDED");
+    def = note_def("wrong", QUERN_REACT_ADDED);
     def.interval_seconds = 1;
     must_not_add(&def, "an interval");
-    def = note_def("wrong", QUERN_ON_ADDED);
+    def = note_def("wrong", QUERN_REACT_ADDED);
     def.levels = parent;
     must_not_add(&def, "levels");
-    def = note_def("wrong", QUERN_ON_ADDED);
+    def = note_def("wrong", QUERN_REACT_ADDED);
     def.terms[0] = quern_term_changed(def.terms[0]);
     must_not_add(&def, "a change filter");
-    def = note_def("wrong", QUERN_ON_ADDED);
+    def = note_def("wrong", QUERN_REACT_ADDED);
     def.terms[1] = quern_term_target(parent, (quern_entity){0});
     must_not_add(&def, "a target term");
-    def = note_def("wrong", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    def = note_def("wrong", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     def.terms[1] = quern_term_up(damage, parent);
     must_not_add(&def, "an up-term");
-    def = note_def("wrong", QUERN_ON_REMOVED);
+    def = note_def("wrong", QUERN_REACT_REMOVED);
     def.terms[0] = quern_term_write(health);
     must_not_add(&def, "a term to write");
-    def = note_def("wrong", QUERN_ON_ADDED);
+    def = note_def("wrong", QUERN_REACT_ADDED);
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
     def.partial_bytes = 8;
     must_not_add(&def, "exclusive");
-    def = note_def("right", QUERN_ON_ADDED | QUERN_ON_SET);
+    def = note_def("right", QUERN_REACT_ADDED | QUERN_REACT_SET);
     def.terms[1] = quern_term_up(damage, parent);
     setup_system(schedule, &def);
     close_world();
@@ -149,7 +149,7 @@ Test(reactions_seen, what_owns_something_and_cannot_be_copied_cannot_be_shown_wh
     open_world();
     static atomic_llong live;
     const quern_component box = owned_register(world, "box", &live);
-    quern_system_def def = note_def("wrong", QUERN_ON_REMOVED);
+    quern_system_def def = note_def("wrong", QUERN_REACT_REMOVED);
     def.terms[1] = quern_term_read(box);
     must_not_add(&def, "'box'");
     def.terms[1] = quern_term_with(box);
@@ -161,7 +161,7 @@ Test(reactions_seen, they_are_ordered_among_themselves)
 {
     open_world();
     setup_reader(schedule, "plain", health);
-    quern_system_def def = note_def("watch", QUERN_ON_ADDED);
+    quern_system_def def = note_def("watch", QUERN_REACT_ADDED);
     def.after[0] = "plain";
     setup_system(schedule, &def);
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_ERROR_SCHEDULE_CONFLICT);
@@ -173,8 +173,8 @@ Test(reactions_seen, they_are_ordered_among_themselves)
 Test(reactions_seen, before_and_after_name_reactions_of_one_phase)
 {
     open_world();
-    add_note("watch", QUERN_ON_ADDED);
-    quern_system_def def = note_def("late", QUERN_ON_ADDED);
+    add_note("watch", QUERN_REACT_ADDED);
+    quern_system_def def = note_def("late", QUERN_REACT_ADDED);
     def.phase = 1;
     def.before[0] = "watch";
     setup_system(schedule, &def);
@@ -193,7 +193,7 @@ static void tally(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++)
         cr_assert(values == NULL || tracked_is_live(&values[i]));
     _Atomic uint64_t *count =
-        quern_context_reaction(context) == QUERN_ON_REMOVED ? &removed_count : &added_count;
+        quern_context_reaction(context) == QUERN_REACT_REMOVED ? &removed_count : &added_count;
     atomic_fetch_add(count, view->count);
 }
 
@@ -212,7 +212,7 @@ static bool play_with_failure(uint64_t failing_call, quern_jobs *jobs)
     added_count = removed_count = 0;
     quern_system_def def = system_def("tally", tally);
     def.terms[0] = quern_term_read(type);
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_REMOVED;
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
     def.partial_bytes = 8;
     const uint64_t start = failing_allocator_call_count(memory);
     failing_allocator_fail_at(memory, start + failing_call);

@@ -118,7 +118,7 @@ static void read_events(quern_context *context, const quern_view *view)
     call_count++;
 }
 
-static quern_system_def offender_def(quern_kernel *run)
+static quern_system_def offender_def(quern_view_callback *run)
 {
     quern_system_def def = system_def("offender", run);
     def.terms[0] = quern_term_read(place);
@@ -142,8 +142,9 @@ static void assert_refused_frame(quern_jobs *jobs, uint32_t least_calls)
     assert_valid(world);
 }
 
-static const uint32_t kinds[] = {0, QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD, QUERN_SYSTEM_RUNS};
-static quern_kernel *const offenders[] = {write_read_columns, write_resource, read_up, read_events};
+static const uint32_t kinds[] = {0, QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD,
+                                 QUERN_SYSTEM_WHOLE_CHUNKS};
+static quern_view_callback *const offenders[] = {write_read_columns, write_resource, read_up, read_events};
 
 Test(scratch, systems_of_every_kind_write_it_on_every_number_of_threads)
 {
@@ -170,7 +171,7 @@ Test(scratch, reactions_write_it)
         quern_schedule_destroy(schedule);
         schedule = setup_schedule(world);
         quern_system_def def = offender_def(offenders[i / 2]);
-        def.reacts_to = QUERN_ON_ADDED | QUERN_ON_REMOVED;
+        def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
         def.flags = i % 2 == 0 ? 0 : QUERN_SYSTEM_SERIAL;
         setup_system(schedule, &def);
         const quern_entity entity = setup_entity_with(world, (quern_component[]){place, weight}, 2);
@@ -369,7 +370,7 @@ Test(scratch, the_result_counts_what_a_system_was_refused_in_this_frame)
         assert_message_has(words);
         cr_assert_eq(reports.log_count, 2u, "one line for each system");
     }
-    must(quern_schedule_set_enabled(schedule, second, false));
+    must(quern_schedule_set_system_enabled(schedule, second, false));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_null(strstr(quern_error_message(), "other"), "%s", quern_error_message());
     look_count = 0;

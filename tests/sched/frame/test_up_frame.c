@@ -86,7 +86,7 @@ static void add_up(quern_context *context, const quern_view *view)
         sums[i] += *up[i];
 }
 
-static quern_system_def up_def(const char *name, quern_kernel *run)
+static quern_system_def up_def(const char *name, quern_view_callback *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_write(sum);

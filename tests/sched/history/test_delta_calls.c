@@ -6,7 +6,7 @@
 
 #include "core/base/map.h"
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 #include <quern/history.h>
 #include <quern/name.h>
 #include <quern/relation.h>
@@ -70,12 +70,12 @@ static void open_side(side *it)
         it->world, &(quern_component_def){.name = "toggled", .size_bytes = 8, .can_disable = true},
         &it->types[TOGGLED]));
     it->types[TAG] = setup_tag(it->world, "tag");
-    it->types[DISABLED] = quern_world_disabled(it->world);
+    it->types[DISABLED] = quern_world_disabled_tag(it->world);
     it->types[WIDE] = setup_component(it->world, "wide", 120, 8);
     must(quern_resource_register(it->world, &(quern_resource_def){.name = "counter", .size_bytes = 8},
                                  &it->counter));
     it->all = setup_query(it->world,
-                          (quern_term[]){quern_term_optional(it->types[DISABLED], QUERN_NO_ACCESS)}, 1);
+                          (quern_term[]){quern_term_optional(it->types[DISABLED], QUERN_ACCESS_NONE)}, 1);
 }
 
 static void open_worlds(uint64_t seed)
@@ -160,7 +160,8 @@ static void toggle_type(quern_entity entity)
     if (has && random_below(&rolls, 2) == 0)
         must(quern_entity_remove(first.world, entity, first.types[type]));
     else if (has && type == TOGGLED && random_below(&rolls, 2) == 0)
-        must(quern_entity_enable(first.world, entity, first.types[type], random_below(&rolls, 2) == 0));
+        must(quern_entity_set_component_enabled(first.world, entity, first.types[type],
+                                                random_below(&rolls, 2) == 0));
     else
         put_value(entity, type);
 }
@@ -196,7 +197,7 @@ static void change_one(void)
         set_random_name(entity);
         break;
     case 7:
-        must(quern_entity_set_active(first.world, entity, random_below(&rolls, 2) == 0));
+        must(quern_entity_set_enabled(first.world, entity, random_below(&rolls, 2) == 0));
         break;
     default:
         toggle_type(entity);
@@ -279,7 +280,8 @@ static void apply_component(const quern_delta_batch *batch, quern_entity entity,
     if (batch->kind == QUERN_DELTA_REMOVED)
         must(quern_entity_remove(second.world, entity, component));
     else if (batch->kind == QUERN_DELTA_ENABLED || batch->kind == QUERN_DELTA_DISABLED)
-        must(quern_entity_enable(second.world, entity, component, batch->kind == QUERN_DELTA_ENABLED));
+        must(quern_entity_set_component_enabled(second.world, entity, component,
+                                                batch->kind == QUERN_DELTA_ENABLED));
     else
         put_mapped(batch->kind, entity, type,
                    values != NULL ? values + (size_t)k * batch->value_bytes : NULL);
@@ -291,7 +293,7 @@ static void expect_bare(quern_entity entity)
     for (uint32_t type = 0; type < TYPES; type++)
         cr_assert(!quern_entity_has(second.world, entity, second.types[type]));
     for (uint32_t i = 0; i < RELATIONS; i++)
-        cr_assert_eq(quern_entity_child_count(second.world, entity, second.relations[i]), 0);
+        cr_assert_eq(quern_entity_source_count(second.world, entity, second.relations[i]), 0);
 }
 
 static void apply_to(const quern_delta_batch *batch, uint32_t k)
@@ -369,8 +371,8 @@ static void expect_twin(quern_entity entity)
         if (has && type != TAG && type != DISABLED) expect_value(entity, twin, type);
     }
     if (quern_entity_has(first.world, entity, first.types[TOGGLED]))
-        cr_assert_eq(quern_entity_is_enabled(first.world, entity, first.types[TOGGLED]),
-                     quern_entity_is_enabled(second.world, twin, second.types[TOGGLED]));
+        cr_assert_eq(quern_entity_is_component_enabled(first.world, entity, first.types[TOGGLED]),
+                     quern_entity_is_component_enabled(second.world, twin, second.types[TOGGLED]));
 }
 
 /* The first world is at the frame that the second one has followed to. */
@@ -391,7 +393,7 @@ static void follow(uint64_t from, uint64_t to)
 {
     quern_delta *delta;
     if (from == to) return;
-    must(quern_history_delta(history, from, to, &delta));
+    must(quern_delta_create(history, from, to, &delta));
     apply_all(delta);
     quern_delta_destroy(delta);
     must(quern_history_restore(history, to, NULL));
@@ -418,7 +420,7 @@ static void try_program(uint64_t seed)
         must(quern_history_save(history, frame, NULL));
         uint64_t oldest;
         for (uint32_t turn = random_below(&rolls, 3) + 1; turn > 0; turn--) {
-            cr_assert(quern_history_frames(history, &oldest, NULL));
+            cr_assert(quern_history_get_frames(history, &oldest, NULL));
             const uint64_t to =
                 turn == 1 ? frame : oldest + random_below(&rolls, (uint32_t)(frame - oldest + 1));
             follow(at, to);

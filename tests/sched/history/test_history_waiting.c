@@ -103,7 +103,7 @@ static void add_systems(void)
     def = system_def("read", NULL);
     def.begin = read_notes;
     def.reads_events[0] = it.note;
-    def.resources[0] = (quern_resource_access){it.seen, QUERN_WRITE};
+    def.resources[0] = (quern_resource_access){it.seen, QUERN_ACCESS_WRITE};
     def.interval_seconds = 0.1; /* every third frame or so */
     setup_system(it.schedule, &def);
     def.name = "read in steps";
@@ -113,8 +113,8 @@ static void add_systems(void)
     def = system_def("told", be_told);
     def.terms[0] = quern_term_read(it.number);
     def.terms[1] = quern_term_with(it.tag);
-    def.resources[0] = (quern_resource_access){it.told, QUERN_WRITE};
-    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED;
+    def.resources[0] = (quern_resource_access){it.told, QUERN_ACCESS_WRITE};
+    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED;
     setup_system(it.schedule, &def);
     must(quern_schedule_set_fixed_step(it.schedule, 1, 0.05, 4));
 }
@@ -228,7 +228,7 @@ static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
             uint64_t oldest, newest;
             if (random_below(&random, 2) == 0)
                 run_failing_frame(memory, 1 + random_below(&random, 20), jobs);
-            cr_assert(quern_history_frames(history, &oldest, &newest));
+            cr_assert(quern_history_get_frames(history, &oldest, &newest));
             frame = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
             must(quern_history_restore(history, frame, jobs));
             must(quern_world_validate(it.world));

@@ -37,7 +37,7 @@ static void submit_after(board *of, quern_job_def *def, quern_counter *const *li
 
 static void release(board *of, quern_counter *counter)
 {
-    cr_assert_eq(quern_jobs_release(of->jobs, counter), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_counter_release(of->jobs, counter), QUERN_OK, "%s", quern_error_message());
 }
 
 /* ------------------------------------------------------------------------------------- when it begins */
@@ -218,7 +218,7 @@ static void release_one(void *argument, uint32_t worker_index)
 {
     quern_counter *counter = ((quern_counter **)argument)[0];
     (void)worker_index;
-    cr_expect(quern_jobs_release(((quern_jobs **)argument)[1], counter) == QUERN_OK);
+    cr_expect(quern_counter_release(((quern_jobs **)argument)[1], counter) == QUERN_OK);
 }
 
 static void submit_loose(quern_jobs *jobs, _Atomic uint32_t *run_count)

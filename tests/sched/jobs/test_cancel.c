@@ -169,7 +169,7 @@ Test(cancel, a_continuation_of_cancelled_jobs_runs)
     submit_each_way(&of, &mine, &cancel);
     quern_job_def after = job_of(count_run, &mine, &last);
     cr_assert_eq(quern_jobs_submit_after(of.jobs, &after, &of.counter), QUERN_OK);
-    cr_assert_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &of.counter), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &last), QUERN_OK);
     cr_assert_eq(atomic_load(&of.run_count), 1u);

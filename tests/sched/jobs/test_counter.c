@@ -32,7 +32,7 @@ Test(counter, continuations_start_when_their_counter_is_done)
             cr_assert_eq(quern_jobs_submit_after(of.jobs, &defs[2], &first), QUERN_OK);
             cr_assert_eq(quern_jobs_submit_after(of.jobs, &defs[3], &middle), QUERN_OK);
             cr_assert_eq(quern_jobs_submit(of.jobs, &defs[0]), QUERN_OK);
-            cr_assert_eq(quern_jobs_release(of.jobs, &first), QUERN_OK);
+            cr_assert_eq(quern_counter_release(of.jobs, &first), QUERN_OK);
             cr_assert_eq(quern_jobs_wait(of.jobs, &last), QUERN_OK);
             cr_assert_eq(of.places[0], 1u);
             cr_assert_eq(of.places[1] + of.places[2], 5u);
@@ -59,7 +59,7 @@ static void *release_later(void *argument)
     board *of = argument;
     sleep_ms(10);
     of->places[0] = 7;
-    cr_expect(quern_jobs_release(of->jobs, &of->counter) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, &of->counter) == QUERN_OK);
     return NULL;
 }
 
@@ -168,7 +168,7 @@ Test(counter, the_last_waiting_worker_takes_remaining_jobs)
         def = job_of(count_run, &mine, &of.counter);
         def.priority = QUERN_PRIORITY_LOW;
         cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
-        cr_assert_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+        cr_assert_eq(quern_counter_release(of.jobs, &of.counter), QUERN_OK);
         cr_assert_eq(quern_jobs_wait(of.jobs, &waiting), QUERN_OK);
         cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
         cr_assert_eq(atomic_load(&of.run_count), 13u);
@@ -230,7 +230,7 @@ Test(counter, a_worker_takes_a_continuation_before_it_searches, .timeout = 60)
         quern_job_def job = job_of(count_run, &mine, &steps[i + 1]);
         cr_assert_eq(quern_jobs_submit_after(of.jobs, &job, &steps[i]), QUERN_OK);
     }
-    cr_assert_eq(quern_jobs_release(of.jobs, &steps[0]), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &steps[0]), QUERN_OK);
     while (!quern_counter_is_done(&steps[CHAIN_STEPS]))
         sleep_ms(1);
     cr_assert_eq(atomic_load(&of.run_count), (uint32_t)CHAIN_STEPS);
@@ -252,7 +252,7 @@ static void nest(void *argument, uint32_t worker_index)
     quern_counter_hold(&inner);
     cr_expect(quern_jobs_submit(mine.of->jobs, &job) == QUERN_OK);
     cr_expect(quern_jobs_submit_after(mine.of->jobs, &end, &inner) == QUERN_OK);
-    cr_expect(quern_jobs_release(mine.of->jobs, &inner) == QUERN_OK);
+    cr_expect(quern_counter_release(mine.of->jobs, &inner) == QUERN_OK);
     cr_expect(quern_jobs_wait(mine.of->jobs, &last) == QUERN_OK);
 }
 

@@ -114,7 +114,7 @@ Test(counter_race, a_continuation_added_while_others_fire_runs)
     quern_counter_hold(&counter);
     continue_with(0);
     between = start_second;
-    cr_assert_eq(quern_jobs_release(jobs, &counter), QUERN_OK);
+    cr_assert_eq(quern_counter_release(jobs, &counter), QUERN_OK);
     cr_assert_null(between);
     pthread_join(second, NULL);
     cr_assert(quern_counter_is_done(&counter));
@@ -128,7 +128,7 @@ static void *release_from_outside(void *argument)
     (void)argument;
     sleep_ms(50); /* longer than the other thread spins */
     atomic_store(&is_watched, true);
-    cr_expect(quern_jobs_release(jobs, &counter) == QUERN_OK);
+    cr_expect(quern_counter_release(jobs, &counter) == QUERN_OK);
     return NULL;
 }
 

@@ -27,7 +27,7 @@ static void ring(void *argument, uint32_t worker_index)
     last_job *of = *(last_job **)argument;
     (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
-    cr_expect_eq(quern_jobs_release(of->jobs, &of->bell), QUERN_OK);
+    cr_expect_eq(quern_counter_release(of->jobs, &of->bell), QUERN_OK);
 }
 
 static quern_job_def last_job_def(last_job **of, quern_job_function *function)

@@ -42,10 +42,10 @@ typedef struct outsider {
     pthread_t thread;
 } outsider;
 
-static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t guest_count)
+static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t external_thread_count)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
+    quern_jobs_def def = {.thread_count = thread_count, .external_thread_count = external_thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
     return jobs;
 }
@@ -81,11 +81,11 @@ static void release(party *of, uint32_t worker_index)
 Test(external_threads, pool_has_worker_per_own_thread_and_external_slot)
 {
     for (uint32_t thread_count = 1; thread_count <= 3; thread_count++)
-        for (uint32_t guest_count = 0; guest_count <= 4; guest_count++) {
-            quern_jobs *jobs = open_with_slots(thread_count, guest_count);
+        for (uint32_t external_thread_count = 0; external_thread_count <= 4; external_thread_count++) {
+            quern_jobs *jobs = open_with_slots(thread_count, external_thread_count);
             cr_expect_eq(quern_jobs_thread_count(jobs), thread_count);
             cr_expect_eq(quern_jobs_worker_count(jobs),
-                         thread_count - 1 + (guest_count == 0 ? 1 : guest_count));
+                         thread_count - 1 + (external_thread_count == 0 ? 1 : external_thread_count));
             quern_jobs_destroy(jobs);
         }
     cr_expect_eq(quern_jobs_worker_count(NULL), 0u);
@@ -101,12 +101,15 @@ static void refuse(const quern_jobs_def *def, const char *part)
 
 Test(external_threads, too_many_slots_are_refused)
 {
-    refuse(&(quern_jobs_def){.guest_count = QUERN_MAX_GUESTS + 1}, "QUERN_MAX_GUESTS");
-    refuse(&(quern_jobs_def){.thread_count = QUERN_MAX_THREADS, .guest_count = 2}, "QUERN_MAX_THREADS");
-    refuse(&(quern_jobs_def){.thread_count = UINT32_MAX, .guest_count = QUERN_MAX_GUESTS},
+    refuse(&(quern_jobs_def){.external_thread_count = QUERN_MAX_EXTERNAL_THREADS + 1},
+           "QUERN_MAX_EXTERNAL_THREADS");
+    refuse(&(quern_jobs_def){.thread_count = QUERN_MAX_THREADS, .external_thread_count = 2},
            "QUERN_MAX_THREADS");
-    quern_jobs *jobs = open_with_slots(1, QUERN_MAX_GUESTS);
-    cr_expect_eq(quern_jobs_worker_count(jobs), (uint32_t)QUERN_MAX_GUESTS);
+    refuse(
+        &(quern_jobs_def){.thread_count = UINT32_MAX, .external_thread_count = QUERN_MAX_EXTERNAL_THREADS},
+        "QUERN_MAX_THREADS");
+    quern_jobs *jobs = open_with_slots(1, QUERN_MAX_EXTERNAL_THREADS);
+    cr_expect_eq(quern_jobs_worker_count(jobs), (uint32_t)QUERN_MAX_EXTERNAL_THREADS);
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_resize(jobs, QUERN_MAX_THREADS));
     quern_jobs_destroy(jobs);
 }
@@ -138,7 +141,7 @@ static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t wo
 static void expect_busy(quern_result result)
 {
     cr_expect_eq(result, QUERN_ERROR_POOL_BUSY);
-    cr_expect(strstr(quern_error_message(), ".guest_count") != NULL, "%s", quern_error_message());
+    cr_expect(strstr(quern_error_message(), ".external_thread_count") != NULL, "%s", quern_error_message());
     cr_expect(strstr(quern_error_message(), "all 2 external slots") != NULL, "%s", quern_error_message());
 }
 
@@ -330,11 +333,12 @@ static void play(quern_jobs *jobs, uint32_t outsider_count, uint32_t round_count
 Test(external_threads, each_thread_inside_has_its_own_index)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
-        for (uint32_t guest_count = 1; guest_count <= MAX_OUTSIDE; guest_count += 1 + guest_count / 3) {
-            quern_jobs *jobs = open_with_slots(thread_counts[t], guest_count);
-            play(jobs, guest_count, 30);
+        for (uint32_t external_thread_count = 1; external_thread_count <= MAX_OUTSIDE;
+             external_thread_count += 1 + external_thread_count / 3) {
+            quern_jobs *jobs = open_with_slots(thread_counts[t], external_thread_count);
+            play(jobs, external_thread_count, 30);
             cr_expect_eq(quern_jobs_resize(jobs, 2), QUERN_OK);
-            play(jobs, guest_count, 5);
+            play(jobs, external_thread_count, 5);
             quern_jobs_destroy(jobs);
         }
 }
@@ -342,7 +346,7 @@ Test(external_threads, each_thread_inside_has_its_own_index)
 Test(external_threads, work_in_pool_that_never_spins)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = 3, .guest_count = 4, .no_spin = true};
+    quern_jobs_def def = {.thread_count = 3, .external_thread_count = 4, .disable_spinning = true};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     play(jobs, 4, 60);
     quern_jobs_destroy(jobs);
@@ -362,7 +366,7 @@ static void *submit_and_wait(void *argument)
         quern_counter_hold(&first);
         submit_some(of, &first);
         cr_expect_eq(quern_jobs_submit_after(of->jobs, &after, &first), QUERN_OK);
-        cr_expect_eq(quern_jobs_release(of->jobs, &first), QUERN_OK);
+        cr_expect_eq(quern_counter_release(of->jobs, &first), QUERN_OK);
         cr_expect_eq(quern_jobs_wait(of->jobs, &second), QUERN_OK);
     }
     return NULL;
@@ -371,8 +375,8 @@ static void *submit_and_wait(void *argument)
 Test(external_threads, more_threads_than_slots_submit_and_wait)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
-        for (uint32_t guest_count = 1; guest_count <= 3; guest_count++) {
-            party of = {.jobs = open_with_slots(thread_counts[t], guest_count),
+        for (uint32_t external_thread_count = 1; external_thread_count <= 3; external_thread_count++) {
+            party of = {.jobs = open_with_slots(thread_counts[t], external_thread_count),
                         .thread_count = MAX_OUTSIDE,
                         .round_count = 30};
             run_side_by_side(&of, submit_and_wait);
@@ -421,7 +425,7 @@ Test(external_threads, caller_only_jobs_run_on_any_waiting_external_thread)
             cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
         while (!quern_counter_is_done(&done))
             sleep_ms(1); /* without entering */
-        cr_expect_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+        cr_expect_eq(quern_counter_release(of.jobs, &of.counter), QUERN_OK);
         for (uint32_t i = 0; i < 3; i++)
             pthread_join(waiting[i].thread, NULL);
         cr_expect_eq(atomic_load(&of.run_count), 40u);
@@ -458,7 +462,8 @@ static void start_thread(void *user_data, void (*function)(void *data), void *da
 Test(external_threads, work_in_pool_on_host_threads)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = 3, .guest_count = 3, .host_threads = {.submit = start_thread}};
+    quern_jobs_def def = {
+        .thread_count = 3, .external_thread_count = 3, .host_threads = {.submit = start_thread}};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     play(jobs, 3, 20);
     quern_jobs_destroy(jobs);
@@ -477,7 +482,7 @@ Test(external_threads, forked_child_has_no_external_threads)
     if (child == 0) {
         quern_result result = quern_jobs_parallel_for(jobs, 4, 1, do_nothing, NULL);
         quern_jobs_destroy(jobs);
-        _exit(result == QUERN_ERROR_THREAD ? 0 : 1);
+        _exit(result == QUERN_ERROR_THREAD_UNAVAILABLE ? 0 : 1);
     }
     int status = 0;
     cr_assert_eq(waitpid(child, &status, 0), child);
@@ -495,11 +500,11 @@ Test(external_threads, describe_shows_threads_inside)
     party of = {.jobs = open_with_slots(2, 3)};
     outsider inside = {.of = &of};
     char text[2000];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     cr_assert_eq(pthread_create(&inside.thread, NULL, come_and_stay, &inside), 0);
     while (atomic_load(&of.inside_count) != 1)
         sleep_ms(1);
-    cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_expect(strstr(text, "2 threads, 1 of 3 external threads inside") != NULL, "%s", text);
     cr_expect(strstr(text, "worker 0: outside") == NULL, "%s", text);
     cr_expect(strstr(text, "worker 2: outside") != NULL, "%s", text);

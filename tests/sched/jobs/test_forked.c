@@ -30,14 +30,18 @@ static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
     quern_counter counter = {0}, held = {0};
     quern_job_def job = {.function = count_job, .counter = &counter};
     quern_counter_hold(&held);
-    if (quern_jobs_parallel_for(parents, 100, 1, do_nothing, NULL) != QUERN_ERROR_THREAD) return 1;
+    if (quern_jobs_parallel_for(parents, 100, 1, do_nothing, NULL) != QUERN_ERROR_THREAD_UNAVAILABLE)
+        return 1;
     if (strstr(quern_error_message(), "quern_jobs_parallel_for: this process was forked") == NULL) return 2;
-    if (quern_jobs_submit(parents, &job) != QUERN_ERROR_THREAD || !quern_counter_is_done(&counter))
+    if (quern_jobs_submit(parents, &job) != QUERN_ERROR_THREAD_UNAVAILABLE ||
+        !quern_counter_is_done(&counter))
         return 3;
-    if (quern_jobs_submit_after(parents, &job, &held) != QUERN_ERROR_THREAD) return 4;
-    if (quern_jobs_wait(parents, &held) != QUERN_ERROR_THREAD) return 5;
-    if (quern_jobs_resize(parents, 2) != QUERN_ERROR_THREAD) return 6;
-    if (quern_jobs_release(parents, &held) != QUERN_ERROR_THREAD || quern_counter_is_done(&held)) return 8;
+    if (quern_jobs_submit_after(parents, &job, &held) != QUERN_ERROR_THREAD_UNAVAILABLE) return 4;
+    if (quern_jobs_wait(parents, &held) != QUERN_ERROR_THREAD_UNAVAILABLE) return 5;
+    if (quern_jobs_resize(parents, 2) != QUERN_ERROR_THREAD_UNAVAILABLE) return 6;
+    if (quern_counter_release(parents, &held) != QUERN_ERROR_THREAD_UNAVAILABLE ||
+        quern_counter_is_done(&held))
+        return 8;
     quern_jobs_destroy(parents);
     if (quern_jobs_parallel_for(alone, 100, 1, do_nothing, NULL) != QUERN_OK) return 7;
     quern_jobs_destroy(alone);
@@ -92,7 +96,7 @@ Test(forked, a_forked_process_can_destroy_a_pool_in_whatever_state)
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
     atomic_store(&of.is_over, true);
-    cr_assert_eq(quern_jobs_release(of.jobs, &of.held), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &of.held), QUERN_OK);
     pthread_join(inside, NULL);
     pthread_join(outside, NULL);
     quern_jobs_destroy(of.jobs);

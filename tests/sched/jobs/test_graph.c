@@ -460,7 +460,7 @@ static void *release_later(void *argument)
 {
     waiting_graph *of = argument;
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    cr_expect(quern_jobs_release(of->jobs, &of->held) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, &of->held) == QUERN_OK);
     return NULL;
 }
 

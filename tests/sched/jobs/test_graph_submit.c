@@ -152,7 +152,7 @@ Test(graph_submit, runs_start_after_counters)
                 cr_assert_eq(quern_graph_submit(graphs[i], jobs, &def), QUERN_OK);
             }
             if (run % 2) pass_time(100);
-            cr_assert_eq(quern_jobs_release(jobs, &counters[0]), QUERN_OK);
+            cr_assert_eq(quern_counter_release(jobs, &counters[0]), QUERN_OK);
             wait_for(jobs, &counters[ROW - 1]);
             cr_assert_eq(atomic_load(&done_count), ROW * 3u);
             for (uint32_t i = 0; i < ROW; i++)
@@ -248,7 +248,7 @@ static void *release_later(void *argument)
 {
     house *of = argument;
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    cr_expect(quern_jobs_release(of->jobs, &of->held) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, &of->held) == QUERN_OK);
     return NULL;
 }
 
@@ -328,7 +328,7 @@ static void bring(void *argument, uint32_t begin, uint32_t end, uint32_t worker_
     (void)begin;
     (void)end;
     (void)worker_index;
-    cr_expect(quern_jobs_release(of->jobs, &of->held) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, &of->held) == QUERN_OK);
 }
 
 static void submit_and_wait_for_what_it_brings(void *argument, uint32_t worker_index)
@@ -380,9 +380,10 @@ static void *visit(void *argument)
 Test(graph_submit, several_outside_threads_submit_and_wait)
 {
     enum { VISITORS = 4 };
-    for (uint32_t guest_count = 1; guest_count <= VISITORS; guest_count++) {
+    for (uint32_t external_thread_count = 1; external_thread_count <= VISITORS; external_thread_count++) {
         for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
-            const quern_jobs_def def = {.thread_count = thread_counts[t], .guest_count = guest_count};
+            const quern_jobs_def def = {.thread_count = thread_counts[t],
+                                        .external_thread_count = external_thread_count};
             quern_jobs *jobs;
             pthread_t threads[VISITORS];
             visitor visitors[VISITORS];

@@ -74,7 +74,7 @@ Test(jobs, create_refuses_bad_definitions)
     cr_assert_eq(quern_jobs_create(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
     check_refused(&(quern_jobs_def){.thread_count = QUERN_MAX_THREADS + 1}, QUERN_ERROR_INVALID_ARGUMENT);
     check_refused(&(quern_jobs_def){.name = ""}, QUERN_ERROR_INVALID_ARGUMENT);
-    check_refused(&(quern_jobs_def){.spin_ns = 1, .no_spin = true}, QUERN_ERROR_INVALID_ARGUMENT);
+    check_refused(&(quern_jobs_def){.spin_ns = 1, .disable_spinning = true}, QUERN_ERROR_INVALID_ARGUMENT);
     quern_jobs_def def = {.allocator = quern_allocator_default()};
     def.allocator.release = NULL;
     check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT);
@@ -588,7 +588,7 @@ Test(jobs, threads_can_be_pinned)
 Test(jobs, spinning_can_be_turned_off)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = 2, .no_spin = true};
+    quern_jobs_def def = {.thread_count = 2, .disable_spinning = true};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     for (uint32_t i = 0; i < 50; i++)
         cr_assert_eq(count_leaves(jobs, 10, 1), 100u);

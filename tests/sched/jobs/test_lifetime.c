@@ -64,13 +64,13 @@ Test(lifetime, destroy_takes_dropped_jobs_off_their_counters)
     def.after = list;
     for (def.after_count = 2; def.after_count <= COUNTER_COUNT; def.after_count++)
         cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
-    cr_assert_eq(quern_jobs_release(other, gone), QUERN_OK);
+    cr_assert_eq(quern_counter_release(other, gone), QUERN_OK);
     free(gone);
     quern_jobs_destroy(of.jobs);
     of.jobs = other;
     for (uint32_t i = 1; i < COUNTER_COUNT; i++) {
         cr_expect_null(counters[i].links);
-        cr_expect_eq(quern_jobs_release(other, &counters[i]), QUERN_OK);
+        cr_expect_eq(quern_counter_release(other, &counters[i]), QUERN_OK);
     }
     cr_expect_eq(atomic_load(&of.run_count), 0u);
     quern_counter_hold(&counters[1]);
@@ -78,7 +78,7 @@ Test(lifetime, destroy_takes_dropped_jobs_off_their_counters)
     def.after_count = 0;
     def.counter = &of.counter;
     cr_assert_eq(quern_jobs_submit_after(other, &def, &counters[1]), QUERN_OK);
-    cr_expect_eq(quern_jobs_release(other, &counters[1]), QUERN_OK);
+    cr_expect_eq(quern_counter_release(other, &counters[1]), QUERN_OK);
     cr_expect_eq(quern_jobs_wait(other, &of.counter), QUERN_OK);
     cr_expect_eq(atomic_load(&of.run_count), 1u);
     quern_jobs_destroy(other);
@@ -117,7 +117,7 @@ Test(lifetime, destroy_ends_graphs_that_wait_for_ever)
         if (i == 0) cr_assert_eq(quern_jobs_resize(jobs, 3), QUERN_OK); /* the job continues to wait */
     }
     cr_assert_eq(quern_graph_submit(inner, jobs, NULL), QUERN_ERROR_POOL_BUSY);
-    cr_assert_eq(quern_jobs_release(jobs, &soon), QUERN_OK);
+    cr_assert_eq(quern_counter_release(jobs, &soon), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(jobs, &ended[1]), QUERN_OK);
     const quern_graph_run_def again = {.after = (quern_counter *[]){&never}, .after_count = 1};
     cr_assert_eq(quern_graph_submit(graphs[1], jobs, &again), QUERN_OK);
@@ -168,7 +168,7 @@ static void submit_waiters(void *argument, uint32_t worker_index)
     quern_counter_hold(&of->held);
     for (uint32_t i = 0; i < 100; i++)
         cr_expect_eq(quern_jobs_submit_after(of->jobs, &def, &of->held), QUERN_OK);
-    cr_expect_eq(quern_jobs_release(of->jobs, &of->held), QUERN_OK);
+    cr_expect_eq(quern_counter_release(of->jobs, &of->held), QUERN_OK);
     cr_expect_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
 }
 
@@ -238,7 +238,7 @@ static void submit_in_some_way(outside *of, uint32_t step, quern_counter *done)
         cr_expect_eq(step % 5, 1u); /* there may be no worker 1 */
         atomic_fetch_sub(&of->submitted_count, 1);
     }
-    cr_expect_eq(quern_jobs_release(of->jobs, &before), QUERN_OK);
+    cr_expect_eq(quern_counter_release(of->jobs, &before), QUERN_OK);
 }
 
 static void *submit_while_resized(void *argument)
@@ -296,14 +296,14 @@ Test(lifetime, describe_names_every_worker)
 {
     quern_jobs *jobs = open_pool(3);
     char text[1000], small[10];
-    quern_buffer buffer = {text, sizeof text, 0};
-    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_assert_eq(buffer.length_bytes, strlen(text));
     cr_assert_not_null(strstr(text, "3 threads"));
     cr_assert_not_null(strstr(text, "worker 0: outside"));
     cr_assert_not_null(strstr(text, "worker 2: "));
-    buffer = (quern_buffer){small, sizeof small, 0};
-    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    buffer = (quern_text_buffer){small, sizeof small, 0};
+    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);
     /* the length depends on the current state of the workers */
     cr_assert_gt(buffer.length_bytes, sizeof small);
     cr_assert_eq(strlen(small), sizeof small - 1);
@@ -313,17 +313,17 @@ Test(lifetime, describe_names_every_worker)
 static void describe_itself(void *argument, uint32_t worker_index)
 {
     char text[1000];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     quern_jobs *jobs = *(quern_jobs **)argument;
     (void)worker_index;
-    cr_expect_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_expect_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_expect_not_null(strstr(text, ", in 'inner job';"), "%s", text);
 }
 
 static void submit_inner(void *argument, uint32_t worker_index)
 {
     char text[1000];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     quern_jobs *jobs = *(quern_jobs **)argument;
     quern_counter done = {0};
     const quern_job_def def = {.function = describe_itself,
@@ -334,7 +334,7 @@ static void submit_inner(void *argument, uint32_t worker_index)
     (void)worker_index;
     cr_expect_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
     cr_expect_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
-    cr_expect_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_expect_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_expect_not_null(strstr(text, ", in 'outer job';"), "%s", text);
     cr_expect_null(strstr(text, "inner job"), "%s", text);
 }
@@ -342,7 +342,7 @@ static void submit_inner(void *argument, uint32_t worker_index)
 Test(lifetime, describe_shows_names_of_jobs)
 {
     char text[1000];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     quern_jobs *jobs = open_pool(1);
     quern_counter done = {0};
     const quern_job_def def = {.function = submit_inner,
@@ -352,7 +352,7 @@ Test(lifetime, describe_shows_names_of_jobs)
                                .name = "outer job"};
     cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
-    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_assert_null(strstr(text, "outer job"), "%s", text);
     quern_jobs_destroy(jobs);
 }

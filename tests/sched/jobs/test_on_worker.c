@@ -117,7 +117,7 @@ Test(on_worker, a_continuation_goes_to_the_given_worker)
         const quern_job_def def = errand_for(run_errand, &payload);
         quern_counter_hold(&before);
         cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &before), QUERN_OK);
-        cr_assert_eq(quern_jobs_release(of.jobs, &before), QUERN_OK);
+        cr_assert_eq(quern_counter_release(of.jobs, &before), QUERN_OK);
         wait_for(&of);
     }
     cr_expect_eq(atomic_load(&of.run_counts[1]), 50u);
@@ -143,7 +143,7 @@ Test(on_worker, outside_threads_assign_jobs)
         cr_assert_eq(pthread_create(&threads[i], NULL, submit_from_outside, &of), 0);
     for (uint32_t i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    cr_assert_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &of.counter), QUERN_OK);
     wait_for(&of);
     for (uint32_t worker = 1; worker < 4; worker++)
         cr_expect_eq(atomic_load(&of.run_counts[worker]), 300u);
@@ -244,7 +244,7 @@ Test(on_worker, waits_nest_to_a_limit)
         sleep_ms(1);
     sleep_ms(20);
     cr_expect_eq(atomic_load(&of.run_counts[0]), (uint32_t)MOST_NESTED);
-    cr_assert_eq(quern_jobs_release(of.jobs, &held), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &held), QUERN_OK);
     wait_for(&of);
     cr_expect_eq(atomic_load(&of.run_counts[1]), (uint32_t)NESTED_JOBS);
     quern_jobs_destroy(of.jobs);
@@ -345,7 +345,7 @@ Test(on_worker, job_of_ended_worker_runs_anywhere)
         quern_counter_hold(&before);
         cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &before), QUERN_OK);
         cr_assert_eq(quern_jobs_resize(of.jobs, left), QUERN_OK);
-        cr_assert_eq(quern_jobs_release(of.jobs, &before), QUERN_OK);
+        cr_assert_eq(quern_counter_release(of.jobs, &before), QUERN_OK);
         wait_for(&of);
         cr_expect_eq(atomic_load(&of.run_counts[0]), 1u);
         quern_jobs_destroy(of.jobs);

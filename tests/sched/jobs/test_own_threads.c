@@ -173,7 +173,7 @@ Test(own_threads, bad_stacks_are_refused_before_anything_starts)
     def.stack_bytes = quern__thread_min_stack_bytes() - 1;
     check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT, "the system's minimum");
     def.stack_bytes = SIZE_MAX;
-    check_refused(&def, QUERN_ERROR_THREAD, "thread 1 of 2");
+    check_refused(&def, QUERN_ERROR_THREAD_UNAVAILABLE, "thread 1 of 2");
     cr_assert_eq(atomic_load(&all.start_counts[1]), 0u);
     def.stack_bytes = 1 << 20;
     def.host_threads.submit = submit_to_new_thread;

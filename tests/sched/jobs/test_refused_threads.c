@@ -44,7 +44,7 @@ Test(refused_threads, create_cleans_up)
     cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     struct rlimit before = leave_address_space(100u << 20);
     quern_jobs *jobs = NULL;
-    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_ERROR_THREAD);
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_ERROR_THREAD_UNAVAILABLE);
     setrlimit(RLIMIT_AS, &before);
     cr_assert_null(jobs);
     cr_assert_not_null(strstr(quern_error_message(), "crowd"));
@@ -62,12 +62,12 @@ Test(refused_threads, resize_keeps_those_that_it_gets)
     enum { ASKED_COUNT = 12 };
     const size_t stack_bytes = (size_t)256 << 20;
     quern_jobs *jobs;
-    const quern_jobs_def def = {.thread_count = 2, .guest_count = 2, .stack_bytes = stack_bytes};
+    const quern_jobs_def def = {.thread_count = 2, .external_thread_count = 2, .stack_bytes = stack_bytes};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     struct rlimit before = leave_address_space(5 * stack_bytes);
     quern_result result = quern_jobs_resize(jobs, ASKED_COUNT);
     setrlimit(RLIMIT_AS, &before);
-    cr_assert_eq(result, QUERN_ERROR_THREAD);
+    cr_assert_eq(result, QUERN_ERROR_THREAD_UNAVAILABLE);
     const uint32_t thread_count = quern_jobs_thread_count(jobs);
     cr_assert(thread_count > 2 && thread_count < ASKED_COUNT, "%u threads", thread_count);
     cr_assert_eq(quern_jobs_worker_count(jobs), thread_count + 1);

@@ -13,10 +13,11 @@
 
 TestSuite(register_thread, .timeout = 120);
 
-static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t guest_count)
+static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t external_thread_count)
 {
     quern_jobs *jobs;
-    const quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
+    const quern_jobs_def def = {.thread_count = thread_count,
+                                .external_thread_count = external_thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
     return jobs;
 }
@@ -141,7 +142,7 @@ static void *try_to_run(void *argument)
     scene *of = argument;
     assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_run(of->jobs, note_worker, &seen));
     assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_register_thread(of->jobs, NULL));
-    cr_expect_not_null(strstr(quern_error_message(), "guest_count"));
+    cr_expect_not_null(strstr(quern_error_message(), "external_thread_count"));
     /* A wait sleeps, and submitted jobs run. */
     const quern_job_def def = {
         .function = run_anywhere, .payload = &of, .payload_bytes = sizeof of, .counter = &of->counter};
@@ -259,7 +260,7 @@ Test(register_thread, job_assigned_after_unregistering_runs_anywhere)
     const quern_job_def def = job_for(&address, run_anywhere);
     cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &before), QUERN_OK);
     cr_assert_eq(quern_jobs_unregister_thread(of.jobs), QUERN_OK);
-    cr_assert_eq(quern_jobs_release(of.jobs, &before), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &before), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
     cr_expect_eq(atomic_load(&of.run_count), 1u);
     quern_jobs_destroy(of.jobs);
@@ -318,7 +319,7 @@ Test(register_thread, forked_child_has_no_registration)
     cr_assert_eq(quern_jobs_register_thread(jobs, NULL), QUERN_OK);
     pid_t child = fork();
     if (child == 0) {
-        bool is_refused = quern_jobs_unregister_thread(jobs) == QUERN_ERROR_THREAD;
+        bool is_refused = quern_jobs_unregister_thread(jobs) == QUERN_ERROR_THREAD_UNAVAILABLE;
         quern_jobs_destroy(jobs);
         quern_jobs *own;
         const quern_jobs_def def = {.thread_count = 1}; /* sanitizers allow no threads in the child */
@@ -364,11 +365,11 @@ Test(register_thread, invalid_calls_are_refused)
 Test(register_thread, describe_shows_registered_threads)
 {
     char text[1000];
-    quern_buffer buffer = {text, sizeof text, 0};
+    quern_text_buffer buffer = {text, sizeof text, 0};
     scene of = {.jobs = open_with_slots(2, 2)};
     cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
     submit_there(&of, run_anywhere);
-    cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_assert_not_null(strstr(text, "worker 0: outside, registered; deque 0 to 0; 1 for it alone"), "%s",
                        text);
     cr_assert_not_null(strstr(text, "worker 2: outside; "), "%s", text);

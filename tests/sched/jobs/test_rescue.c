@@ -177,7 +177,7 @@ static void open_sleepers(sleepers *of)
 
 static void close_sleepers(sleepers *of)
 {
-    cr_assert_eq(quern_jobs_release(of->jobs, &of->held), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of->jobs, &of->held), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of->jobs, &of->jobs_done), QUERN_OK);
     quern_graph_destroy(of->graph);
     quern_jobs_destroy(of->jobs);
@@ -260,10 +260,11 @@ static quern_job_def visit_job(visit **of, quern_job_function *function, quern_c
         .function = function, .payload = of, .payload_bytes = sizeof *of, .counter = counter};
 }
 
-static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t guest_count)
+static quern_jobs *open_with_slots(uint32_t thread_count, uint32_t external_thread_count)
 {
     quern_jobs *jobs;
-    const quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
+    const quern_jobs_def def = {.thread_count = thread_count,
+                                .external_thread_count = external_thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     return jobs;
 }
@@ -317,7 +318,7 @@ Test(rescue, jobs_of_ending_thread_wake_worker_that_waits_for_them)
     pthread_join(window, NULL);
     cr_assert(comes_to_zero(&of.counter), "worker 1 is not told, and worker 2 has no time");
     cr_assert_eq(of.run_count, 1u);
-    cr_assert_eq(quern_jobs_release(of.jobs, &of.never), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &of.never), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.busy), QUERN_OK);
     quern_jobs_destroy(of.jobs);
 }

@@ -90,7 +90,7 @@ Test(submit, submit_refuses_bad_definitions)
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit_after(of.jobs, &good, NULL));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_wait(NULL, &of.counter));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_wait(of.jobs, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_release(of.jobs, &of.counter));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_counter_release(of.jobs, &of.counter));
     cr_assert(quern_counter_is_done(&of.counter));
     quern_jobs_destroy(of.jobs);
     cr_assert_eq(atomic_load(&of.run_count), 0u);

@@ -154,7 +154,7 @@ Test(submit_loop, loops_begin_after_counters_and_jobs_after_loops)
                                   .payload_bytes = sizeof payload,
                                   .counter = &of.third};
             cr_assert_eq(quern_jobs_submit_after(of.jobs, &last, &of.second), QUERN_OK);
-            cr_assert_eq(quern_jobs_release(of.jobs, &of.first), QUERN_OK);
+            cr_assert_eq(quern_counter_release(of.jobs, &of.first), QUERN_OK);
             cr_assert_eq(quern_jobs_wait(of.jobs, &of.third), QUERN_OK);
             cr_assert_eq(atomic_load(&of.second_count), (uint32_t)STEP_ITEMS);
             cr_assert_eq(atomic_load(&of.too_early_count), 0u);
@@ -171,7 +171,7 @@ Test(submit_loop, an_empty_loop_ends_after_the_counters_it_waits_for)
         .function = run_first, .user_data = &of, .counter = &of.second, .after = after, .after_count = 1};
     cr_assert_eq(quern_jobs_submit_loop(of.jobs, &def), QUERN_OK);
     cr_assert_not(quern_counter_is_done(&of.second));
-    cr_assert_eq(quern_jobs_release(of.jobs, &of.first), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &of.first), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.second), QUERN_OK);
     cr_assert_eq(atomic_load(&of.first_count), 0u);
     quern_jobs_destroy(of.jobs);

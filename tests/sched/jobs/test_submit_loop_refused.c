@@ -41,7 +41,7 @@ Test(submit_loop_refused, without_memory_nothing_is_submitted_or_the_loop_runs)
     cr_assert_eq(quern_jobs_submit_loop(jobs, &def), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(jobs, &of->counter), QUERN_OK);
     check_items(of);
-    cr_assert_eq(quern_jobs_release(jobs, &held), QUERN_OK);
+    cr_assert_eq(quern_counter_release(jobs, &held), QUERN_OK);
     quern_jobs_destroy(jobs);
     free(of);
     failing_allocator_close(memory);
@@ -124,7 +124,7 @@ Test(submit_loop_refused, a_forked_process_is_rejected_and_memory_is_freed)
     cr_assert_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
     pid_t child = fork();
     if (child == 0) {
-        bool is_refused = quern_jobs_submit_loop(of->jobs, &def) == QUERN_ERROR_THREAD;
+        bool is_refused = quern_jobs_submit_loop(of->jobs, &def) == QUERN_ERROR_THREAD_UNAVAILABLE;
         quern_jobs_destroy(of->jobs);
         _exit(is_refused && quern_counter_is_done(&of->counter) ? 0 : 1);
     }
@@ -168,9 +168,9 @@ static void look_for_name(void *argument, uint32_t begin, uint32_t end, uint32_t
 {
     shown_loop *of = argument;
     char bytes[4096] = "";
-    quern_buffer buffer = {.text = bytes, .capacity_bytes = sizeof bytes};
+    quern_text_buffer buffer = {.text = bytes, .capacity_bytes = sizeof bytes};
     (void)begin, (void)end, (void)worker_index;
-    cr_expect(quern_jobs_describe(of->jobs, quern_sink_buffer(&buffer)) == QUERN_OK);
+    cr_expect(quern_jobs_describe(of->jobs, quern_sink_text(&buffer)) == QUERN_OK);
     if (strstr(bytes, "particles") == NULL) atomic_fetch_add(&of->unseen_count, 1);
 }
 

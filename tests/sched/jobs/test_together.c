@@ -49,7 +49,7 @@ static void resize_before_the_run(uint32_t before, uint32_t after, bool has_call
         quern_counter_hold(&held);
         cr_assert_eq(quern_graph_submit(graph, jobs, &def), QUERN_OK);
         cr_assert_eq(quern_jobs_resize(jobs, after), QUERN_OK);
-        cr_assert_eq(quern_jobs_release(jobs, &held), QUERN_OK);
+        cr_assert_eq(quern_counter_release(jobs, &held), QUERN_OK);
         if (run == 2) pass_time(2000);
         cr_assert_eq(quern_jobs_wait(jobs, &counter), QUERN_OK);
         cr_assert_eq(atomic_load(&sum), 2000 * run);
@@ -112,7 +112,7 @@ Test(together, node_waiting_for_any_runs_caller_nodes)
         run_graph(graph, of.jobs);
         cr_assert_eq(of.index, 1u, "the wait ended by its limit");
         cr_assert_eq(atomic_load(&of.sum), 3u);
-        cr_assert_eq(quern_jobs_release(of.jobs, &of.held), QUERN_OK);
+        cr_assert_eq(quern_counter_release(of.jobs, &of.held), QUERN_OK);
         quern_graph_destroy(graph);
         quern_graph_destroy(of.other);
         quern_jobs_destroy(of.jobs);

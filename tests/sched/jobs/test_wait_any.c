@@ -43,7 +43,7 @@ static void release_all(scene *of)
     for (uint32_t i = 0; i < of->count; i++) {
         cr_assert_null(of->counters[i].links);
         if (!quern_counter_is_done(of->list[i]))
-            cr_assert_eq(quern_jobs_release(of->jobs, of->list[i]), QUERN_OK);
+            cr_assert_eq(quern_counter_release(of->jobs, of->list[i]), QUERN_OK);
         cr_assert(quern_counter_is_done(of->list[i]));
     }
 }
@@ -75,7 +75,7 @@ static void *release_later(void *argument)
 {
     scene *of = argument;
     sleep_ms((long)(of->released % 3));
-    cr_expect(quern_jobs_release(of->jobs, of->list[of->released]) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, of->list[of->released]) == QUERN_OK);
     return NULL;
 }
 
@@ -109,7 +109,8 @@ Test(wait_any, reports_the_first_of_several_finished_counters)
         for (size_t l = 0; l < QUERN__COUNT_OF(limits); l++) {
             hold_all(&of, 5);
             for (uint32_t i = 0; i < 5; i++)
-                if ((mask >> i & 1) != 0) cr_assert_eq(quern_jobs_release(of.jobs, of.list[i]), QUERN_OK);
+                if ((mask >> i & 1) != 0)
+                    cr_assert_eq(quern_counter_release(of.jobs, of.list[i]), QUERN_OK);
             of.limit_ns = limits[l];
             call(&of, wait_any_job, mask % 2 == 0);
             cr_assert_eq(of.index, (uint32_t)__builtin_ctz(mask));
@@ -125,7 +126,7 @@ Test(wait_any, the_same_counter_twice_is_harmless)
     of.list[1] = of.list[0];
     wait_any_job(&of, 0);
     cr_assert_eq(of.index, 2u);
-    cr_assert_eq(quern_jobs_release(of.jobs, of.list[0]), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, of.list[0]), QUERN_OK);
     wait_any_job(&of, 0);
     cr_assert_eq(of.index, 0u);
     cr_assert_null(of.counters[0].links);
@@ -211,7 +212,7 @@ Test(wait_any, the_caller_helps_with_all_counters)
                 quern_counter_hold(list[i]);
             for (uint32_t i = 0; i < 10; i++)
                 cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
-            cr_assert_eq(quern_jobs_release(of.jobs, list[which]), QUERN_OK);
+            cr_assert_eq(quern_counter_release(of.jobs, list[which]), QUERN_OK);
             cr_assert_eq(quern_jobs_wait_any(of.jobs, list, 3, NO_LIMIT, &index), QUERN_OK);
             cr_assert_eq(index, which);
             cr_assert_eq(atomic_load(&of.run_count), 10u);
@@ -326,10 +327,10 @@ Test(wait_any, a_sleeper_is_woken_for_a_job_of_any_counter)
     cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
     sleep_ms(2); /* the other worker runs it */
     cr_assert_eq(quern_jobs_run(of.jobs, push_part_and_watch, &of), QUERN_OK);
-    cr_assert_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &of.counter), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &waiting), QUERN_OK);
-    cr_assert_eq(quern_jobs_release(of.jobs, &held[0]), QUERN_OK);
-    cr_assert_eq(quern_jobs_release(of.jobs, &held[1]), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &held[0]), QUERN_OK);
+    cr_assert_eq(quern_counter_release(of.jobs, &held[1]), QUERN_OK);
     quern_jobs_destroy(of.jobs);
 }
 
@@ -443,7 +444,7 @@ static void release_soon(void *argument, uint32_t worker_index)
     void **mine = argument;
     (void)worker_index;
     burn((uint32_t)(uintptr_t)mine[2]);
-    cr_expect(quern_jobs_release(mine[0], mine[1]) == QUERN_OK);
+    cr_expect(quern_counter_release(mine[0], mine[1]) == QUERN_OK);
 }
 
 static void count_race(void *argument, uint32_t worker_index)
@@ -548,7 +549,7 @@ static void release_awaited(void *argument, uint32_t worker_index)
 {
     pollers *of = *(pollers **)argument;
     (void)worker_index;
-    cr_expect(quern_jobs_release(of->jobs, &of->awaited) == QUERN_OK);
+    cr_expect(quern_counter_release(of->jobs, &of->awaited) == QUERN_OK);
 }
 
 /* The last worker to arrive submits the job that all of them wait for, but their waits do not know that. */

@@ -19,16 +19,17 @@ TestSuite(forecast, .timeout = 120);
 
 static const quern_forecast_costs no_costs = {0};
 
-static quern_capture *open_capture(void)
+static quern_frame_capture *open_capture(void)
 {
-    quern_capture *capture;
-    must(quern_capture_create(NULL, &capture));
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(NULL, &capture));
     quern__capture_start(capture, 1);
     return capture;
 }
 
 /* Adds a task with a number of items of the same duration. */
-static quern__task *add_task(quern_capture *capture, const char *name, uint32_t count, uint64_t item_ns)
+static quern__task *add_task(quern_frame_capture *capture, const char *name, uint32_t count,
+                             uint64_t item_ns)
 {
     const uint32_t number = quern__capture_add_task(capture, name, count);
     cr_assert_neq(number, UINT32_MAX);
@@ -39,11 +40,11 @@ static quern__task *add_task(quern_capture *capture, const char *name, uint32_t 
     return task;
 }
 
-static quern_forecast forecast_with(const quern_capture *capture, const quern_forecast_costs *costs,
+static quern_forecast forecast_with(const quern_frame_capture *capture, const quern_forecast_costs *costs,
                                     uint32_t thread_count)
 {
     quern_forecast forecast;
-    must(quern_capture_forecast(capture, costs, thread_count, &forecast));
+    must(quern_frame_capture_forecast(capture, costs, thread_count, &forecast));
     cr_assert_eq(forecast.thread_count, thread_count);
     return forecast;
 }
@@ -55,7 +56,7 @@ static void assert_about(double value, double expected, double share)
 
 Test(forecast, one_thread_needs_the_sum_of_all_tasks)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 100, 1000);
     add_task(capture, "b", 1, 5000);
@@ -63,105 +64,105 @@ Test(forecast, one_thread_needs_the_sum_of_all_tasks)
     const quern_forecast forecast = forecast_with(capture, &no_costs, 1);
     assert_about(forecast.frame_ns, 105700, 1e-9);
     assert_about(forecast.speedup, 1, 1e-9);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_NONE);
-    quern_capture_destroy(capture);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_NONE);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, many_chunks_are_as_many_times_faster)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 6400, 1000);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 64);
     assert_about(forecast.frame_ns, 100000, 0.03);
     assert_about(forecast.speedup, 64, 0.03);
     assert_about(forecast.critical_path_ns, 1000, 1e-9);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_NONE);
-    cr_assert_null(forecast.limit_system);
-    quern_capture_destroy(capture);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_NONE);
+    cr_assert_null(forecast.bottleneck_system);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, few_chunks_leave_threads_without_work)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 4, 1000);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 16);
     assert_about(forecast.frame_ns, 1000, 1e-9);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_CHUNKS);
-    cr_assert_str_eq(forecast.limit_system, "a");
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_CHUNKS);
+    cr_assert_str_eq(forecast.bottleneck_system, "a");
     assert_about(forecast.without_limit_ns, 250, 0.01);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, a_serial_system_is_what_remains)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "wide", 800, 1000);
     add_task(capture, "alone", 1, 100000)->is_serial = true;
     quern__capture_add_wait(capture, 0);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 8);
     assert_about(forecast.frame_ns, 200000, 0.02);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_SERIAL);
-    cr_assert_str_eq(forecast.limit_system, "alone");
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SERIAL);
+    cr_assert_str_eq(forecast.bottleneck_system, "alone");
     assert_about(forecast.without_limit_ns, 112500, 0.02);
     assert_about(forecast.critical_path_ns, 101000, 1e-9);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, tasks_that_do_not_wait_for_each_other_run_side_by_side)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 50000)->is_serial = true;
     add_task(capture, "b", 1, 50000)->is_serial = true;
     assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 50000, 1e-9);
     quern__capture_add_wait(capture, 0);
     assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 100000, 1e-9);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, caller_only_tasks_run_one_after_another)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     for (int i = 0; i < 2; i++) {
         quern__task *task = add_task(capture, "a", 1, 50000);
         task->is_serial = task->caller_only = true;
     }
     assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 100000, 1e-9);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, parts_before_and_after_items_are_not_shared)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 1000, 100);
     task->before_ns = 3000;
     task->after_ns = 2000;
     assert_about(forecast_with(capture, &no_costs, 10).frame_ns, 15000, 0.02);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, a_sync_point_limits_a_frame)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1000, 100);
     quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, 60000);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
     assert_about(forecast.frame_ns, 70000, 0.02);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_SYNC);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SYNC);
     assert_about(forecast.without_limit_ns, 16000, 0.02);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, loops_of_a_sync_point_are_shared)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, 1000);
     quern__capture_start_loop(capture, 100);
@@ -173,39 +174,39 @@ Test(forecast, loops_of_a_sync_point_are_shared)
     capture->frame_ns = 43000;
     assert_about(forecast_with(capture, &no_costs, 1).frame_ns, 43000, 1e-9);
     assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 13000, 0.01);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, memory_does_not_get_faster_with_threads)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1000, 1000)->bytes = 10000000; /* 10 bytes per nanosecond */
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 40};
     assert_about(forecast_with(capture, &costs, 4).frame_ns, 250000, 0.02);
     const quern_forecast forecast = forecast_with(capture, &costs, 16);
     assert_about(forecast.frame_ns, 250000, 1e-9);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
-    quern_capture_destroy(capture);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_BANDWIDTH);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, other_workers_arrive_late_and_later_if_asleep)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 200, 1000);
     const quern_forecast_costs costs = {.steal_ns = 10000, .wake_ns = 40000};
     assert_about(forecast_with(capture, &costs, 2).frame_ns, 105000, 0.01);
     capture->serial_ns = 1000000; /* they go to sleep meanwhile */
     assert_about(forecast_with(capture, &costs, 2).frame_ns, 1120000, 0.01);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* ---------------------------------------------------------------------------------- worked out by hand */
 
 enum { EXACT = 0 };
 
-static void assert_frame(const quern_capture *capture, const quern_forecast_costs *costs,
+static void assert_frame(const quern_frame_capture *capture, const quern_forecast_costs *costs,
                          uint32_t thread_count, double expected_ns)
 {
     assert_about(forecast_with(capture, costs, thread_count).frame_ns, expected_ns, EXACT);
@@ -216,18 +217,18 @@ static void assert_frame(const quern_capture *capture, const quern_forecast_cost
  * later */
 Test(forecast, claims_get_smaller_toward_the_end)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 16, 1000);
     const quern_forecast_costs costs = {.steal_ns = 500, .wake_ns = 9000};
     assert_frame(capture, &costs, 2, 8500);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* Items of one claim end together: the first claim, an eighth, includes the long item. */
 Test(forecast, a_long_chunk_is_waited_for)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     const quern__task *task = add_task(capture, "a", 51, 1000);
     capture->items_ns.items[task->first_item] = 50000;
@@ -235,36 +236,36 @@ Test(forecast, a_long_chunk_is_waited_for)
     const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
     assert_about(forecast.frame_ns, 50000, EXACT);
     assert_about(forecast.critical_path_ns, 50000, EXACT);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_CHUNKS);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_CHUNKS);
     assert_about(forecast.without_limit_ns, 10000, 0.01);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* Worker 0 calls two workers, and each of these two more: so 1, 2, 4 and 8 workers arrive one step after
  * another. */
 Test(forecast, workers_arrive_as_a_growing_tree)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 16, 100000);
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 20000};
     assert_frame(capture, &costs, 16, 104000);
     capture->serial_ns = 1000000; /* they go to sleep meanwhile */
     assert_frame(capture, &costs, 16, 1180000);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 
     capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 7, 100000);
     assert_frame(capture, &costs, 16, 102000);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /*  worker 0  | a 0 - 3000      | c 3000 - 5000 |
  *  worker 1  ~| b 100 - 1100 | d 1100 - 6100                 |     d waits for b, c for a and b  */
 Test(forecast, the_worker_that_makes_a_task_ready_begins_it_at_once)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 3000);
     add_task(capture, "b", 1, 1000);
@@ -277,27 +278,27 @@ Test(forecast, the_worker_that_makes_a_task_ready_begins_it_at_once)
     assert_frame(capture, &costs, 1, 11000);
     assert_frame(capture, &costs, 2, 6100);
     assert_about(forecast_with(capture, &costs, 2).critical_path_ns, 6000, EXACT);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /*  worker 0  | before 0 - 3000 | 3000 - 4000 |
  *  worker 1                    ~~| 3200 - 4200 | after - 4700 |  */
 Test(forecast, items_are_shared_after_the_part_before_them)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 2, 1000);
     task->before_ns = 3000;
     task->after_ns = 500;
     const quern_forecast_costs costs = {.steal_ns = 200, .wake_ns = 9000};
     assert_frame(capture, &costs, 2, 4700);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* Of ten consecutive passes, only the first one finds worker 1 idle. */
 Test(forecast, stealing_limits_short_passes)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     for (uint32_t i = 0; i < 10; i++) {
         add_task(capture, "a", 2, 1000);
@@ -306,27 +307,27 @@ Test(forecast, stealing_limits_short_passes)
     const quern_forecast_costs costs = {.steal_ns = 900, .wake_ns = 900};
     const quern_forecast forecast = forecast_with(capture, &costs, 2);
     assert_about(forecast.frame_ns, 10900, EXACT);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_SCHEDULING);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SCHEDULING);
     assert_about(forecast.without_limit_ns, 10000, EXACT);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* Worker 0 runs the wide task to its end before it begins the task that only it may run. */
 Test(forecast, a_caller_only_task_waits_for_the_caller)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "wide", 8, 1000);
     quern__task *own = add_task(capture, "own", 1, 2000);
     own->is_serial = own->caller_only = true;
     assert_frame(capture, &no_costs, 2, 6000);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* The demand of two simultaneous items: 20 bytes per nanosecond; memory delivers 10. */
 Test(forecast, memory_demand_is_limited_by_the_number_of_items)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 2, 1000)->bytes = 20000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
@@ -334,14 +335,14 @@ Test(forecast, memory_demand_is_limited_by_the_number_of_items)
     assert_frame(capture, &costs, 2, 2000);
     assert_frame(capture, &costs, 8, 2000);
     const quern_forecast forecast = forecast_with(capture, &costs, 2);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_BANDWIDTH);
     assert_about(forecast.without_limit_ns, 1000, EXACT);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, memory_serves_one_task_after_another)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 4, 1000)->bytes = 40000;
     add_task(capture, "b", 4, 1000)->bytes = 40000;
@@ -349,13 +350,13 @@ Test(forecast, memory_serves_one_task_after_another)
     assert_frame(capture, &costs, 1, 8000);
     assert_frame(capture, &costs, 8, 8000);
     assert_frame(capture, &no_costs, 8, 1000);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* Memory has served the other items while one item still runs. */
 Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 101, 1000);
     capture->items_ns.items[task->first_item] = 50000;
@@ -364,12 +365,12 @@ Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
     assert_frame(capture, &costs, 16, 50000);
     capture->items_ns.items[task->first_item] = 1000;
     assert_frame(capture, &costs, 16, 20000);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
-static quern_capture *record_sync_point(uint64_t first_gap_ns)
+static quern_frame_capture *record_sync_point(uint64_t first_gap_ns)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, true, 0);
     quern__capture_add_gap(capture, first_gap_ns);
     quern__capture_start_loop(capture, 4);
@@ -390,48 +391,48 @@ static quern_capture *record_sync_point(uint64_t first_gap_ns)
 Test(forecast, workers_sleep_in_long_gaps_of_a_sync_point)
 {
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 15000};
-    quern_capture *capture = record_sync_point(100000);
+    quern_frame_capture *capture = record_sync_point(100000);
     assert_frame(capture, &costs, 2, 126000);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     capture = record_sync_point(300000);
     assert_frame(capture, &costs, 2, 335000);
     assert_about(forecast_with(capture, &costs, 2).critical_path_ns, 315000, EXACT);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 /* A worker that has ended its part of one segment has to be called in the next one. */
 Test(forecast, the_caller_begins_each_segment)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     for (int i = 0; i < 2; i++) {
         quern__capture_start_segment(capture, false, 0);
         add_task(capture, "a", 2, 1000);
     }
     const quern_forecast_costs costs = {.steal_ns = 300, .wake_ns = 300};
     assert_frame(capture, &costs, 2, 2600);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, as_many_threads_as_a_pool_can_have)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", QUERN_MAX_THREADS, 1000);
     assert_frame(capture, &no_costs, QUERN_MAX_THREADS, 1000);
     quern_forecast forecast;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_capture_forecast(capture, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
-    quern_capture_destroy(capture);
+                   quern_frame_capture_forecast(capture, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
+    quern_frame_capture_destroy(capture);
 }
 
-static void add_loop(quern_capture *capture, uint32_t piece_count, uint64_t took_ns)
+static void add_loop(quern_frame_capture *capture, uint32_t piece_count, uint64_t took_ns)
 {
     capture->loop_observer.report(&capture->loop_observer, piece_count, took_ns);
 }
 
 Test(forecast, loops_of_a_serial_system_are_shared)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 1, 1000);
     capture->tasks.items[0].is_serial = true;
@@ -447,12 +448,12 @@ Test(forecast, loops_of_a_serial_system_are_shared)
     const quern_forecast_costs slow = {.steal_ns = 10000};
     assert_frame(capture, &slow, 2, 1000); /* then the other workers arrive too late */
     assert_about(forecast_with(capture, &no_costs, 10).critical_path_ns, 200, 0.01);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, loops_before_and_after_items_are_shared)
 {
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     quern__task *task = add_task(capture, "a", 100, 10);
     task->before_ns = 300;
@@ -465,9 +466,9 @@ Test(forecast, loops_before_and_after_items_are_shared)
     assert_frame(capture, &no_costs, 2, 200 + 500 + 600);
     assert_frame(capture, &no_costs, 4, 200 + 250 + 400);
     const quern_forecast forecast = forecast_with(capture, &no_costs, 4);
-    cr_assert_eq(forecast.limit, QUERN_FORECAST_SERIAL, "what is left of both");
-    cr_assert_str_eq(forecast.limit_system, "a");
-    quern_capture_destroy(capture);
+    cr_assert_eq(forecast.bottleneck, QUERN_FORECAST_SERIAL, "what is left of both");
+    cr_assert_str_eq(forecast.bottleneck_system, "a");
+    quern_frame_capture_destroy(capture);
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -493,7 +494,7 @@ static void check_captured(uint32_t thread_count)
     def.terms[0] = quern_term_write(number);
     const quern_system system = setup_system(schedule, &def);
     quern_jobs *jobs = setup_jobs(thread_count);
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     must(quern_schedule_run_captured(schedule, jobs, 0.1, capture));
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
@@ -505,7 +506,7 @@ static void check_captured(uint32_t thread_count)
     const quern_forecast one = forecast_with(capture, &no_costs, 1);
     cr_assert_geq(one.frame_ns, forecast_with(capture, &no_costs, 4).frame_ns);
     must_run(schedule, jobs); /* not captured */
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);
@@ -561,7 +562,7 @@ static void check_loops(uint32_t thread_count, uint32_t expected_count)
     def.begin = def.end = run_loops;
     def.user_data = &all;
     setup_system(schedule, &def);
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     must(quern_schedule_run_captured(schedule, all.jobs, 0.1, capture));
     cr_assert_eq(capture->loops.count, expected_count);
     static const uint32_t pieces[] = {10, 3, 1};
@@ -572,7 +573,7 @@ static void check_loops(uint32_t thread_count, uint32_t expected_count)
     must_run(schedule, all.jobs);
     cr_assert_eq(capture->loops.count, expected_count, "it is not captured any more");
     cr_assert_eq(all.item_count, 2 * 3 * (100u + 25 + 1));
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(all.jobs);
     quern_world_destroy(world);
@@ -588,13 +589,13 @@ Test(forecast, costs_are_measured)
 {
     quern_forecast_costs costs = {0};
     quern_jobs *jobs = setup_jobs(2);
-    must(quern_forecast_costs_measure(jobs, &costs));
+    must(quern_forecast_measure_costs(jobs, &costs));
     cr_assert_gt(costs.steal_ns, 0);
     cr_assert_gt(costs.wake_ns, 0);
     cr_assert_geq(costs.bytes_per_ns_limit, 0);
     quern_jobs_destroy(jobs);
     jobs = setup_jobs(1);
-    must(quern_forecast_costs_measure(jobs, &costs));
+    must(quern_forecast_measure_costs(jobs, &costs));
     cr_assert_eq(costs.steal_ns, quern__typical_costs.steal_ns, "one thread cannot steal");
     quern_jobs_destroy(jobs);
 }
@@ -606,7 +607,7 @@ Test(forecast, invalid_costs_are_rejected)
                                     offsetof(quern_forecast_costs, wake_ns),
                                     offsetof(quern_forecast_costs, bytes_per_ns_limit)};
     static const char *const names[] = {"steal_ns", "wake_ns", "bytes_per_ns_limit"};
-    quern_capture *capture = open_capture();
+    quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
     add_task(capture, "a", 100, 1000);
     quern_forecast forecast = {.thread_count = 77};
@@ -615,31 +616,33 @@ Test(forecast, invalid_costs_are_rejected)
             quern_forecast_costs costs = quern__typical_costs;
             memcpy((char *)&costs + fields[i], &wrong[k], sizeof wrong[k]);
             assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                           quern_capture_forecast(capture, &costs, 4, &forecast));
+                           quern_frame_capture_forecast(capture, &costs, 4, &forecast));
             assert_message_has(names[i]);
         }
     cr_assert_eq(forecast.thread_count, 77);
-    quern_capture_destroy(capture);
+    quern_frame_capture_destroy(capture);
 }
 
 Test(forecast, misuse_is_rejected)
 {
-    quern_capture *capture;
-    must(quern_capture_create(NULL, &capture));
+    quern_frame_capture *capture;
+    must(quern_frame_capture_create(NULL, &capture));
     quern_forecast forecast;
     quern_forecast_costs costs;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_create(NULL, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_frame_capture_create(NULL, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_capture_forecast(capture, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(NULL, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(capture, &no_costs, 4, NULL));
+                   quern_frame_capture_forecast(capture, &no_costs, 4, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_frame_capture_forecast(NULL, &no_costs, 4, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_frame_capture_forecast(capture, &no_costs, 4, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_capture_forecast(capture, &no_costs, 0, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_forecast_costs_measure(NULL, &costs));
+                   quern_frame_capture_forecast(capture, &no_costs, 0, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_forecast_measure_costs(NULL, &costs));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_captured(NULL, NULL, 0, capture));
     assert_message_has("quern_schedule_run_captured");
-    quern_capture_destroy(capture);
-    quern_capture_destroy(NULL);
-    cr_assert_str_eq(quern_forecast_limit_string(QUERN_FORECAST_SERIAL), "a serial system");
-    cr_assert_str_eq(quern_forecast_limit_string((quern_forecast_limit)99), "unknown");
+    quern_frame_capture_destroy(capture);
+    quern_frame_capture_destroy(NULL);
+    cr_assert_str_eq(quern_forecast_bottleneck_string(QUERN_FORECAST_SERIAL), "a serial system");
+    cr_assert_str_eq(quern_forecast_bottleneck_string((quern_forecast_bottleneck)99), "unknown");
 }

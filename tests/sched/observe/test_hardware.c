@@ -237,7 +237,7 @@ typedef struct scene {
     quern_system slow, quick, once;
 } scene;
 
-static quern_system add(quern_schedule *schedule, const char *name, quern_kernel *run, bool has_term)
+static quern_system add(quern_schedule *schedule, const char *name, quern_view_callback *run, bool has_term)
 {
     const quern_term term = quern_term_write(number);
     quern_system_def def = system_def(name, run);

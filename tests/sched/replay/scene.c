@@ -57,20 +57,21 @@ static void add_systems(scene *it)
                                    &(quern_system_def){.name = "move",
                                                        .run = move,
                                                        .terms = {quern_term_write(it->place)},
-                                                       .resources = {{it->input, QUERN_READ}},
+                                                       .resources = {{it->input, QUERN_ACCESS_READ}},
                                                        .user_data = &it->types},
                                    NULL));
-    must(quern_schedule_add_system(
-        it->schedule,
-        &(quern_system_def){
-            .name = "spawn", .run = spawn, .resources = {{it->input, QUERN_READ}}, .user_data = &it->types},
-        NULL));
+    must(quern_schedule_add_system(it->schedule,
+                                   &(quern_system_def){.name = "spawn",
+                                                       .run = spawn,
+                                                       .resources = {{it->input, QUERN_ACCESS_READ}},
+                                                       .user_data = &it->types},
+                                   NULL));
     must(quern_schedule_add_system(
         it->schedule,
         &(quern_system_def){.name = "count",
                             .phase = 1,
                             .run = count,
-                            .resources = {{it->raw, QUERN_READ}, {it->score, QUERN_WRITE}},
+                            .resources = {{it->raw, QUERN_ACCESS_READ}, {it->score, QUERN_ACCESS_WRITE}},
                             .user_data = &it->types},
         NULL));
 }

@@ -45,7 +45,7 @@ static void open_tiny(tiny *it)
                                    &(quern_system_def){.name = "hurt",
                                                        .run = hurt,
                                                        .terms = {quern_term_write(it->health)},
-                                                       .resources = {{it->input, QUERN_READ}},
+                                                       .resources = {{it->input, QUERN_ACCESS_READ}},
                                                        .user_data = it},
                                    NULL));
 }
@@ -56,13 +56,13 @@ static void close_tiny(tiny *it)
     quern_world_destroy(it->world);
 }
 
-static void record(quern_memory *memory, uint32_t frame_count)
+static void record(quern_byte_buffer *memory, uint32_t frame_count)
 {
     tiny it;
     quern_replay_recorder *recorder;
     open_tiny(&it);
     const quern_replay_recorder_def def = {.inputs = {it.input}, .detail = QUERN_REPLAY_ENTITIES};
-    must(quern_replay_recorder_create(it.schedule, quern_sink_memory(memory), &def, &recorder));
+    must(quern_replay_recorder_create(it.schedule, quern_sink_bytes(memory), &def, &recorder));
     for (uint32_t i = 0; i < frame_count; i++) {
         ((tiny_input *)quern_resource_get(it.world, it.input))->push = 10 + i;
         must(quern_replay_record(recorder, NULL, 1));
@@ -87,7 +87,7 @@ static quern_result run(const void *bytes, size_t size, quern_replay_report *rep
     const uint64_t hash = quern_world_hash(kept.world);
     quern_error_clear();
     const quern_result result =
-        quern_replay_run(kept.schedule, NULL, quern_source_memory(bytes, size), NULL, report);
+        quern_replay_run(kept.schedule, NULL, quern_source_bytes(bytes, size), NULL, report);
     assert_valid(kept.world);
     if (quern_world_hash(kept.world) != hash) drop_kept();
     return result;
@@ -95,7 +95,7 @@ static quern_result run(const void *bytes, size_t size, quern_replay_report *rep
 
 Test(replay_damage, cut_off_after_any_byte_it_runs_up_to_there)
 {
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     quern_replay_report report;
     record(&memory, FRAMES);
     uint64_t most = 0;
@@ -111,12 +111,12 @@ Test(replay_damage, cut_off_after_any_byte_it_runs_up_to_there)
     cr_assert_eq(most, FRAMES);
     cr_assert_eq(run(memory.bytes, memory.size_bytes, &report), QUERN_OK);
     drop_kept();
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(replay_damage, every_flipped_bit_is_noticed)
 {
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     quern_replay_report report;
     record(&memory, 1);
     unsigned char *bytes = memory.bytes;
@@ -127,14 +127,14 @@ Test(replay_damage, every_flipped_bit_is_noticed)
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     drop_kept();
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* With the checksums put right, what is said must still be made sense of, or refused. */
 Test(replay_damage, bytes_that_are_made_up_do_no_harm)
 {
     static const unsigned char changes[] = {0x01, 0x10, 0x80, 0xFF};
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     quern_replay_report report;
     record(&memory, 1);
     unsigned char *copy = malloc(memory.size_bytes);
@@ -146,9 +146,9 @@ Test(replay_damage, bytes_that_are_made_up_do_no_harm)
             replay_reseal(copy, memory.size_bytes);
             const quern_result result = run(copy, memory.size_bytes, &report);
             refused += result == QUERN_ERROR_BAD_ARCHIVE;
-            parted += result == QUERN_ERROR_PARTED;
+            parted += result == QUERN_ERROR_DIVERGED;
             cr_assert(result == QUERN_OK || result == QUERN_ERROR_BAD_ARCHIVE ||
-                          result == QUERN_ERROR_PARTED || result == QUERN_ERROR_LAYOUT_MISMATCH ||
+                          result == QUERN_ERROR_DIVERGED || result == QUERN_ERROR_LAYOUT_MISMATCH ||
                           result == QUERN_ERROR_UNKNOWN_COMPONENT || result == QUERN_ERROR_UNKNOWN_RESOURCE,
                       "byte %zu: %s", at, quern_error_message());
             cr_assert(result != QUERN_OK || report.difference == QUERN_REPLAY_NONE);
@@ -157,26 +157,25 @@ Test(replay_damage, bytes_that_are_made_up_do_no_harm)
     cr_assert_gt(parted, 100);
     free(copy);
     drop_kept();
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 /* The frame in which a program crashed has its inputs, but nothing after them. */
 Test(replay_damage, the_last_inputs_run_without_what_came_of_them)
 {
-    quern_memory memory = {0};
+    quern_byte_buffer memory = {0};
     tiny it;
     quern_replay_report report;
     record(&memory, FRAMES);
     const size_t size = replay_find_block(memory.bytes, memory.size_bytes, QUERN__REPLAY_STATE, 2);
     open_tiny(&it);
-    cr_assert_eq(
-        quern_replay_run(it.schedule, NULL, quern_source_memory(memory.bytes, size), NULL, &report),
-        QUERN_ERROR_BAD_ARCHIVE);
+    cr_assert_eq(quern_replay_run(it.schedule, NULL, quern_source_bytes(memory.bytes, size), NULL, &report),
+                 QUERN_ERROR_BAD_ARCHIVE);
     cr_assert_eq(report.frame_count, 1);
     cr_assert_eq(stats_of_frame(it.schedule).frame_index, 1, "the second ran");
     cr_assert_eq(((tiny_input *)quern_resource_get(it.world, it.input))->push, 11);
     close_tiny(&it);
-    quern_memory_release(&memory);
+    quern_byte_buffer_release(&memory);
 }
 
 Test(replay_damage, what_is_no_recording_is_refused)

@@ -130,8 +130,9 @@ Test(access, who_has_it_enabled_and_who_has_it_disabled_meet)
 Test(access, an_optional_component_counts_where_it_is_present)
 {
     setup_archetype(position, tag);
-    declares optional = TERMS(quern_term_with(tag), quern_term_optional(position, QUERN_WRITE));
-    declares optional_velocity = TERMS(quern_term_with(tag), quern_term_optional(velocity, QUERN_WRITE));
+    declares optional = TERMS(quern_term_with(tag), quern_term_optional(position, QUERN_ACCESS_WRITE));
+    declares optional_velocity =
+        TERMS(quern_term_with(tag), quern_term_optional(velocity, QUERN_ACCESS_WRITE));
     cr_assert(meet(optional, TERMS(quern_term_read(position))));
     cr_assert_not(meet(optional_velocity, optional_velocity));
     setup_archetype(velocity, tag);
@@ -141,7 +142,8 @@ Test(access, an_optional_component_counts_where_it_is_present)
 Test(access, any_terms_count_where_they_are_present)
 {
     setup_archetype(position, none);
-    declares either = TERMS(quern_term_any(position, QUERN_WRITE), quern_term_any(velocity, QUERN_WRITE));
+    declares either =
+        TERMS(quern_term_any(position, QUERN_ACCESS_WRITE), quern_term_any(velocity, QUERN_ACCESS_WRITE));
     cr_assert(meet(either, TERMS(quern_term_read(position))));
     cr_assert_not(meet(either, TERMS(quern_term_read(velocity))));
 }
@@ -167,10 +169,11 @@ Test(access, a_lookup_meets_writers_that_match_something)
 
 Test(access, resources_meet_unless_both_read)
 {
-    static const quern_access kinds[] = {QUERN_READ, QUERN_WRITE, QUERN_WRITE_CONCURRENT};
+    static const quern_access kinds[] = {QUERN_ACCESS_READ, QUERN_ACCESS_WRITE,
+                                         QUERN_ACCESS_WRITE_CONCURRENT};
     for (uint32_t i = 0; i < COUNT_OF(kinds); i++)
         for (uint32_t k = 0; k < COUNT_OF(kinds); k++) {
-            bool both_read = kinds[i] == QUERN_READ && kinds[k] == QUERN_READ;
+            bool both_read = kinds[i] == QUERN_ACCESS_READ && kinds[k] == QUERN_ACCESS_READ;
             cr_assert_eq(meet(RESOURCE(score, kinds[i]), RESOURCE(score, kinds[k])), !both_read,
                          "%u and %u", i, k);
             cr_assert_not(meet(RESOURCE(score, kinds[i]), RESOURCE(grid, kinds[k])));
@@ -220,7 +223,7 @@ Test(access, describe_says_why_each_system_waits)
     quern_schedule *schedule = setup_phases(world, 2);
     setup_writer(schedule, "move", position);
     setup_reader(schedule, "draw", position);
-    declares looks = LOOKS_UP(position), scores = RESOURCE(score, QUERN_WRITE);
+    declares looks = LOOKS_UP(position), scores = RESOURCE(score, QUERN_ACCESS_WRITE);
     quern_system_def seek = def_of(&looks, "seek"), count = def_of(&scores, "count"),
                      again = def_of(&scores, "again"), alone = system_def("alone", idle_run);
     alone.flags = QUERN_SYSTEM_EXCLUSIVE;
@@ -371,7 +374,7 @@ Test(outside, who_writes_what_stands_for_it_runs_in_the_order_of_registration)
             def.user_data = &numbers[i];
             def.flags = QUERN_SYSTEM_MAIN_THREAD;
             def.terms[0] = quern_term_read(position);
-            def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+            def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
             setup_system(schedule, &def);
         }
         drawn_count = 0;
@@ -496,7 +499,7 @@ static void cast_const_away(quern_context *context, const quern_view *view)
 }
 
 typedef struct offence {
-    quern_kernel *run;
+    quern_view_callback *run;
     const char *what; /* named in the message, with the system */
 } offence;
 
@@ -519,18 +522,18 @@ static const offence offences[] = {
     {ask_for_world, "world"},
 };
 
-static quern_system add_offender(quern_schedule *schedule, quern_kernel *run)
+static quern_system add_offender(quern_schedule *schedule, quern_view_callback *run)
 {
     quern_system_def def = system_def("offender", run);
     def.terms[0] = quern_term_read(position);
     def.terms[1] = quern_term_with(velocity);
-    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_READ};
     def.lookups[0].component = tag;
     return setup_system(schedule, &def);
 }
 
 /* One frame of an offender, between two systems that do nothing wrong. */
-static void assert_offence(quern_kernel *run, const char *what)
+static void assert_offence(quern_view_callback *run, const char *what)
 {
     quern_schedule *schedule = setup_schedule(world);
     setup_reader(schedule, "earlier", position);
@@ -543,7 +546,7 @@ static void assert_offence(quern_kernel *run, const char *what)
     if (quern_has_checks()) cr_assert_geq(reports.assert_count, 1u, "the assert handler was not called");
     cr_assert_not_null(strstr(reports.last, "'offender'"), "%s", reports.last);
     cr_assert_not_null(strstr(reports.last, what), "no \"%s\" in: %s", what, reports.last);
-    cr_assert_eq(quern_schedule_set_enabled(schedule, offender, false), QUERN_OK);
+    cr_assert_eq(quern_schedule_set_system_enabled(schedule, offender, false), QUERN_OK);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
 }
@@ -586,7 +589,7 @@ static quern_result run_keepers(const quern_system_def *second, bool fuse)
 {
     kept = NULL;
     capture_reports(&reports);
-    quern_schedule_def schedule_def = {.no_fuse = !fuse};
+    quern_schedule_def schedule_def = {.disable_fusing = !fuse};
     quern_schedule *schedule;
     cr_assert_eq(quern_schedule_create(world, &schedule_def, &schedule), QUERN_OK);
     quern_system_def def = system_def("keeper", keep_and_write);
@@ -667,7 +670,7 @@ Test(undeclared, the_rest_of_the_frame_is_done_all_the_same)
     quern_system_def bad = system_def("bad", NULL), good = system_def("good", NULL);
     bad.begin = refused_in_begin;
     good.end = add_score;
-    good.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+    good.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
     good.phase = 1;
     setup_system(schedule, &bad);
     setup_system(schedule, &good);
@@ -777,7 +780,7 @@ static void look_up_into_no_list(quern_context *context, const quern_view *view)
     cr_assert_eq(quern_context_lookup_many(context, view->entities, view->count, position, NULL), 0u);
 }
 
-static void assert_list_refused(quern_kernel *run, const char *what)
+static void assert_list_refused(quern_view_callback *run, const char *what)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("seek", run);

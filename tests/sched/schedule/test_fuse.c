@@ -89,7 +89,7 @@ static bool fuses(declares a, declares b)
 {
     bool fused[2];
     for (uint32_t i = 0; i < 2; i++) {
-        quern_schedule_def def = {.no_fuse = i != 0};
+        quern_schedule_def def = {.disable_fusing = i != 0};
         quern_schedule *pair = setup_schedule_as(world, def, 2);
         quern_system system_a = add_to(pair, "a", &a), system_b = add_to(pair, "b", &b);
         must(quern_schedule_compile(pair));
@@ -119,7 +119,7 @@ Test(fuse, systems_that_meet_only_in_their_chunks_share_a_pass)
     cr_assert(fuses_either_way(TERMS(READS(position)), TERMS(READS(position))));
     cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(WRITES(velocity))));
     cr_assert(fuses_either_way(TERMS(WRITES(position)),
-                               TERMS(quern_term_optional(position, QUERN_WRITE), READS(velocity))));
+                               TERMS(quern_term_optional(position, QUERN_ACCESS_WRITE), READS(velocity))));
     cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(quern_term_with(tag))),
               "no archetype of both");
 }
@@ -191,9 +191,9 @@ Test(fuse, levels_of_two_relations_keep_systems_apart)
 
 Test(fuse, resources_keep_systems_apart_unless_both_read)
 {
-    declares reads = {.terms = {READS(position)}, .resource = {score, QUERN_READ}};
-    declares adds = {.terms = {READS(position)}, .resource = {score, QUERN_WRITE_CONCURRENT}};
-    declares writes = {.terms = {READS(position)}, .resource = {score, QUERN_WRITE}};
+    declares reads = {.terms = {READS(position)}, .resource = {score, QUERN_ACCESS_READ}};
+    declares adds = {.terms = {READS(position)}, .resource = {score, QUERN_ACCESS_WRITE_CONCURRENT}};
+    declares writes = {.terms = {READS(position)}, .resource = {score, QUERN_ACCESS_WRITE}};
     declares other = TERMS(WRITES(position));
     cr_assert(fuses_either_way(reads, reads));
     cr_assert(fuses_either_way(reads, other));
@@ -265,7 +265,7 @@ Test(fuse, begin_end_and_condition_alone_prevent_nothing)
 Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
 {
     quern_component rage = setup_component(world, "rage", 8, 8); /* that nobody has */
-    declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_WRITE)}};
+    declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_ACCESS_WRITE)}};
     declares looks = {.terms = {WRITES(velocity)}, .lookups = {{.component = rage}}};
     cr_assert(fuses(writes, looks), "nothing to meet on");
     looks.after = "a";

@@ -178,7 +178,7 @@ Test(lookup, a_change_filter_sees_what_was_written_and_nothing_else)
     changed_rows = 0;
     must_run(schedule, NULL);
     cr_assert_eq(changed_rows, 1u, "the foe alone");
-    must(quern_schedule_set_enabled(schedule, hits, false));
+    must(quern_schedule_set_system_enabled(schedule, hits, false));
     changed_rows = 0;
     must_run(schedule, NULL);
     cr_assert_eq(changed_rows, 0u);
@@ -244,7 +244,7 @@ Test(lookup, whoever_keeps_the_pointer_is_found_in_builds_with_checks)
     def.terms[0] = READS(place);
     setup_system(schedule, &def);
     must_run(schedule, NULL);
-    must(quern_schedule_set_enabled(schedule, keeper, false));
+    must(quern_schedule_set_system_enabled(schedule, keeper, false));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_not_null(strstr(reports.last, "The last to have it was system 'keeper'"), "%s", reports.last);
 }

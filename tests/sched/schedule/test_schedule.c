@@ -106,7 +106,7 @@ static void unknown_phase(quern_system_def *def)
 
 static void unknown_flag(quern_system_def *def)
 {
-    def->flags = QUERN_SYSTEM_RUNS * 2;
+    def->flags = QUERN_SYSTEM_WHOLE_CHUNKS * 2;
 }
 
 static void null_term(quern_system_def *def)
@@ -132,17 +132,17 @@ static void same_term_twice(quern_system_def *def)
 
 static void access_to_excluded(quern_system_def *def)
 {
-    use_term(def, quern_term_make(position, QUERN_MATCH_NONE, QUERN_READ));
+    use_term(def, quern_term_make(position, QUERN_MATCH_NONE, QUERN_ACCESS_READ));
 }
 
 static void concurrent_term(quern_system_def *def)
 {
-    use_term(def, quern_term_make(position, QUERN_MATCH_ALL, QUERN_WRITE_CONCURRENT));
+    use_term(def, quern_term_make(position, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE_CONCURRENT));
 }
 
 static void unknown_match(quern_system_def *def)
 {
-    use_term(def, quern_term_make(position, (quern_match)9, QUERN_READ));
+    use_term(def, quern_term_make(position, (quern_match)9, QUERN_ACCESS_READ));
 }
 
 static void lookup_after_the_end(quern_system_def *def)
@@ -163,22 +163,22 @@ static void lookup_of_own_write(quern_system_def *def)
 
 static void null_resource(quern_system_def *def)
 {
-    use_resource(def, (quern_resource){0}, QUERN_READ);
+    use_resource(def, (quern_resource){0}, QUERN_ACCESS_READ);
 }
 
 static void resource_after_the_end(quern_system_def *def)
 {
-    def->resources[2] = (quern_resource_access){score, QUERN_READ};
+    def->resources[2] = (quern_resource_access){score, QUERN_ACCESS_READ};
 }
 
 static void unknown_resource(quern_system_def *def)
 {
-    use_resource(def, (quern_resource){score.bits + 1}, QUERN_READ);
+    use_resource(def, (quern_resource){score.bits + 1}, QUERN_ACCESS_READ);
 }
 
 static void resource_without_access(quern_system_def *def)
 {
-    use_resource(def, score, QUERN_NO_ACCESS);
+    use_resource(def, score, QUERN_ACCESS_NONE);
 }
 
 static void resource_with_strange_access(quern_system_def *def)
@@ -188,7 +188,7 @@ static void resource_with_strange_access(quern_system_def *def)
 
 static void same_resource_twice(quern_system_def *def)
 {
-    use_resource(def, score, QUERN_READ);
+    use_resource(def, score, QUERN_ACCESS_READ);
     def->resources[1] = def->resources[0];
 }
 
@@ -396,9 +396,11 @@ Test(schedule, null_arguments_and_unknown_systems_are_refused)
     quern_result null = QUERN_ERROR_NULL_ARGUMENT, invalid = QUERN_ERROR_INVALID_ARGUMENT;
     assert_refused(world, null, quern_schedule_add_system(NULL, &def, NULL));
     assert_refused(world, null, quern_schedule_add_system(schedule, NULL, NULL));
-    assert_refused(world, null, quern_schedule_set_enabled(NULL, known, true));
-    assert_refused(world, invalid, quern_schedule_set_enabled(schedule, none, true));
-    assert_refused(world, invalid, quern_schedule_set_enabled(schedule, unknown, true));
+    assert_refused(world, null, quern_schedule_set_system_enabled(NULL, known, true));
+    assert_refused(world, invalid, quern_schedule_set_system_enabled(schedule, none, true));
+    assert_refused(world, invalid, quern_schedule_set_system_enabled(schedule, unknown, true));
+    assert_refused_value(world, quern_schedule_is_system_enabled(NULL, known));
+    assert_refused_value(world, quern_schedule_is_system_enabled(schedule, unknown));
     assert_refused(world, null, quern_schedule_compile(NULL));
     assert_refused(world, null, quern_schedule_run(NULL, NULL, 0));
     assert_refused(world, null,
@@ -445,7 +447,7 @@ static quern_system setup_letter(const char *name, rule how)
     quern_system_def def = system_def(name, NULL);
     def.begin = note;
     def.user_data = (void *)(uintptr_t)name[0];
-    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
     def.phase = how.phase;
     if (how.before != NULL) def.before[0] = how.before;
     if (how.after != NULL) def.after[0] = how.after;
@@ -628,7 +630,7 @@ Test(schedule, a_system_takes_32_terms_lookups_and_resources)
         components[i] = setup_component(world, name, 8, 8);
         greedy.lookups[i].component = components[i];
         greedy.terms[i] = quern_term_read(components[i]);
-        greedy.resources[i] = (quern_resource_access){setup_counter(world, name), QUERN_READ};
+        greedy.resources[i] = (quern_resource_access){setup_counter(world, name), QUERN_ACCESS_READ};
     }
     setup_entity_with(world, components, QUERN_MAX_ACCESS);
     setup_system(schedule, &greedy);
@@ -657,16 +659,19 @@ static quern_system setup_noisy(const char *name, uint32_t flags)
 Test(schedule, a_disabled_system_is_left_out_with_its_begin_and_end)
 {
     quern_system a = setup_noisy("a", 0), b = setup_noisy("b", QUERN_SYSTEM_EXCLUSIVE);
-    must(quern_schedule_set_enabled(schedule, a, false));
-    must(quern_schedule_set_enabled(schedule, b, false));
+    must(quern_schedule_set_system_enabled(schedule, a, false));
+    must(quern_schedule_set_system_enabled(schedule, b, false));
+    cr_assert_not(quern_schedule_is_system_enabled(schedule, a));
     must_run(schedule, NULL);
     cr_assert_eq(log_count, 0u);
     cr_assert_not_null(strstr(described(schedule), "disabled"));
-    must(quern_schedule_set_enabled(schedule, a, true));
+    must(quern_schedule_set_system_enabled(schedule, a, true));
+    cr_assert(quern_schedule_is_system_enabled(schedule, a));
+    cr_assert_not(quern_schedule_is_system_enabled(schedule, b));
     must_run(schedule, NULL);
     cr_assert_str_eq(log_text, "aaa");
-    must(quern_schedule_set_enabled(schedule, b, true));
-    must(quern_schedule_set_enabled(schedule, b, true));
+    must(quern_schedule_set_system_enabled(schedule, b, true));
+    must(quern_schedule_set_system_enabled(schedule, b, true));
     must_run(schedule, NULL);
     cr_assert_str_eq(log_text, "aaaaaabbb");
 }
@@ -677,7 +682,7 @@ Test(schedule, a_disabled_system_has_no_views_in_its_statistics)
     quern_system reader = setup_reader(schedule, "reader", position);
     quern_system_stats stats;
     for (uint32_t enabled = 0; enabled < 2; enabled++) {
-        must(quern_schedule_set_enabled(schedule, reader, enabled == 1));
+        must(quern_schedule_set_system_enabled(schedule, reader, enabled == 1));
         must_run(schedule, NULL);
         must(quern_schedule_get_system_stats(schedule, reader, &stats));
         cr_assert_eq(stats.view_count, enabled);

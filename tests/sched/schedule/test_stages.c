@@ -89,7 +89,7 @@ Test(stages, the_first_has_what_systems_come_to_that_have_no_levels)
     cr_assert_eq(pass->stage_count, 2u);
     cr_assert_eq(pass->stages[0].chunk_count, 3u);
     cr_assert_eq(pass->stages[1].chunk_count, 1u);
-    must(quern_schedule_set_enabled(schedule, climber, false));
+    must(quern_schedule_set_system_enabled(schedule, climber, false));
     lengthen(width, 1);
     pass = run_pass();
     cr_assert_eq(pass->stage_count, 1u, "nobody goes by levels");
@@ -107,8 +107,8 @@ Test(stages, rows_of_one_depth_that_are_neighbours_are_a_view)
         leaves[i] = setup_entity_with(world, both, 2);
     for (uint32_t i = 0; i < 4; i++)
         must(quern_entity_relate(world, leaves[i], parent, above));
-    must(quern_entity_place(world, leaves[3], parent, leaves[0]));
-    must(quern_entity_place(world, leaves[1], parent, leaves[3]));
+    must(quern_entity_move_before(world, leaves[3], parent, leaves[0]));
+    must(quern_entity_move_before(world, leaves[1], parent, leaves[3]));
     const quern__pass *pass = run_pass();
     cr_assert_eq(pass->stage_count, QUERN_MAX_RELATION_LEVEL + 1u);
     cr_assert(pass->stages[QUERN_MAX_RELATION_LEVEL].is_deep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_ACTIVE_H
-#define QUERN_ACTIVE_H
+#ifndef QUERN_ENABLED_H
+#define QUERN_ENABLED_H
 
 /** @file
  * Disabled entities: they remain alive with their components and handles, but queries and systems leave
@@ -15,7 +15,7 @@
  *
  * Functions with a handle work on disabled entities as on all others: getters, lookups, commands.
  *
- * quern_entity_set_active disables and enables whole trees of quern_world_parent. An entity with the tag
+ * quern_entity_set_enabled disables and enables whole trees of quern_world_parent. An entity with the tag
  * is disabled for one of two reasons, which a hidden second tag distinguishes. It is disabled *by itself*
  * if this function was called on it, or another function added the tag. It is disabled *through its
  * parent* if disabling a tree above it added the tag. Disabling a tree and enabling it again therefore
@@ -35,7 +35,7 @@ extern "C" {
  * Returns null, with a message, if the call is wrong or the tag cannot be registered: DUPLICATE_NAME (a
  * component of the program has the name), WORLD_LOCKED (a frame is running), LIMIT, OUT_OF_MEMORY. Call it
  * once before the first frame; afterwards it may be called at any time, on any thread. */
-QUERN_API quern_component quern_world_disabled(quern_world *world);
+QUERN_API quern_component quern_world_disabled_tag(quern_world *world);
 
 /** Disables or enables an entity and all its descendants in quern_world_parent.
  *
@@ -51,13 +51,13 @@ QUERN_API quern_component quern_world_disabled(quern_world *world);
  *
  * The call succeeds completely or changes nothing. Rows move in depth-first order, siblings in their
  * order. Errors: those of the functions on entities in <quern/world.h>, TOO_MANY_COMPONENTS, LIMIT, and
- * those of quern_world_disabled if the tag is not registered yet. Threads: main, between frames and in
+ * those of quern_world_disabled_tag if the tag is not registered yet. Threads: main, between frames and in
  * exclusive systems. */
-QUERN_API quern_result quern_entity_set_active(quern_world *world, quern_entity entity, bool active);
+QUERN_API quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool active);
 
 /** Returns whether the entity is enabled: it does not have the tag. False, with a message, if the handle
  * is wrong. Threads: main, between frames and in exclusive systems. */
-QUERN_API bool quern_entity_is_active(const quern_world *world, quern_entity entity);
+QUERN_API bool quern_entity_is_enabled(const quern_world *world, quern_entity entity);
 
 #ifdef __cplusplus
 }

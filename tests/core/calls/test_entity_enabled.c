@@ -4,8 +4,8 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/active.h>
 #include <quern/commands.h>
+#include <quern/enabled.h>
 #include <quern/relation.h>
 
 #include <criterion/criterion.h>
@@ -44,14 +44,14 @@ static quern_entity child(quern_entity target)
 
 static bool is_on(quern_entity entity)
 {
-    const bool is_active = quern_entity_is_active(world, entity);
-    cr_assert_eq(is_active, !quern_entity_has(world, entity, quern_world_disabled(world)));
+    const bool is_active = quern_entity_is_enabled(world, entity);
+    cr_assert_eq(is_active, !quern_entity_has(world, entity, quern_world_disabled_tag(world)));
     return is_active;
 }
 
 static void set(quern_entity entity, bool active)
 {
-    must(quern_entity_set_active(world, entity, active));
+    must(quern_entity_set_enabled(world, entity, active));
     assert_valid(world);
 }
 
@@ -152,7 +152,7 @@ Test(active, switching_a_tree_reaches_below_entities_that_are_off_by_themselves)
 
 Test(active, the_tag_may_be_put_in_and_taken_out_by_hand)
 {
-    const quern_component disabled = quern_world_disabled(world);
+    const quern_component disabled = quern_world_disabled_tag(world);
     const quern_entity a = root(), b = child(a), c = child(a);
     must(quern_entity_add(world, b, disabled, NULL));
     set(a, false);
@@ -175,11 +175,11 @@ Test(active, a_chain_of_ten_thousand_is_switched)
         chain[i] = child(chain[i - 1]);
     set(chain[0], false);
     for (uint32_t i = 0; i < DEPTH; i++)
-        cr_assert_not(quern_entity_is_active(world, chain[i]));
+        cr_assert_not(quern_entity_is_enabled(world, chain[i]));
     set(chain[DEPTH / 2], false);
     set(chain[0], true);
     for (uint32_t i = 0; i < DEPTH; i++)
-        cr_assert_eq(quern_entity_is_active(world, chain[i]), i < DEPTH / 2);
+        cr_assert_eq(quern_entity_is_enabled(world, chain[i]), i < DEPTH / 2);
     free(chain);
 }
 
@@ -187,23 +187,23 @@ Test(active, wrong_calls_are_refused)
 {
     const quern_entity entity = root(), dead = root();
     must(quern_entity_destroy(world, dead));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_set_active(NULL, entity, false));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_set_active(world, dead, false));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_set_enabled(NULL, entity, false));
+    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_set_enabled(world, dead, false));
     assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_set_active(world, quern_entity_null(), true));
-    assert_refused_value(world, quern_entity_is_active(world, dead));
-    assert_refused_value(NULL, quern_entity_is_active(NULL, entity));
+                   quern_entity_set_enabled(world, quern_entity_null(), true));
+    assert_refused_value(world, quern_entity_is_enabled(world, dead));
+    assert_refused_value(NULL, quern_entity_is_enabled(NULL, entity));
     quern_world *other = setup_world();
     const quern_entity there = setup_entity(other);
     setup_tag(other, "disabled");
-    assert_refused(other, QUERN_ERROR_DUPLICATE_NAME, quern_entity_set_active(other, there, false));
-    must(quern_entity_set_active(other, there, true));
+    assert_refused(other, QUERN_ERROR_DUPLICATE_NAME, quern_entity_set_enabled(other, there, false));
+    must(quern_entity_set_enabled(other, there, true));
     quern_world_destroy(other);
 }
 
 Test(active, the_second_tag_is_not_to_be_found)
 {
-    const quern_component disabled = quern_world_disabled(world);
+    const quern_component disabled = quern_world_disabled_tag(world);
     const quern_component hidden = {disabled.bits + 1};
     const quern_entity entity = root();
     cr_assert_eq(quern_component_find(world, quern_component_name(world, hidden)).bits, 0u);
@@ -215,7 +215,7 @@ Test(active, the_second_tag_is_not_to_be_found)
 
 enum { COUNT = 60 };
 
-/* The rules of active.h, entity by entity. */
+/* The rules of enabled.h, entity by entity. */
 typedef struct naive {
     quern_entity handle;
     uint32_t parent;       /* or COUNT */
@@ -255,7 +255,7 @@ static void naive_set(uint32_t i, bool active)
 
 static void change_tag(uint32_t i, bool has_tag)
 {
-    const quern_component disabled = quern_world_disabled(world);
+    const quern_component disabled = quern_world_disabled_tag(world);
     if (all[i].has_tag == has_tag) return;
     must(has_tag ? quern_entity_add(world, all[i].handle, disabled, NULL)
                  : quern_entity_remove(world, all[i].handle, disabled));
@@ -265,7 +265,7 @@ static void change_tag(uint32_t i, bool has_tag)
 /* The tag and the parents, by commands that one flush applies. */
 static void run_commands(random_source *random)
 {
-    const quern_component disabled = quern_world_disabled(world);
+    const quern_component disabled = quern_world_disabled_tag(world);
     quern_commands *commands = quern_world_commands(world);
     for (uint32_t n = random_below(random, 6); n > 0; n--) {
         const uint32_t i = random_below(random, COUNT);
@@ -285,7 +285,7 @@ static void step(random_source *random)
     const uint32_t i = random_below(random, COUNT), k = random_below(random, COUNT);
     const uint32_t kind = random_below(random, 6);
     if (kind < 2) {
-        const quern_result result = quern_entity_set_active(world, all[i].handle, kind == 1);
+        const quern_result result = quern_entity_set_enabled(world, all[i].handle, kind == 1);
         must(result);
         naive_set(i, kind == 1);
     } else if (kind == 2) {
@@ -311,8 +311,8 @@ static void run_program(uint64_t seed)
     for (uint32_t n = 0; n < 2000; n++) {
         step(&random);
         for (uint32_t i = 0; i < COUNT; i++) {
-            cr_assert_eq(quern_entity_is_active(world, all[i].handle), naive_is_on(i), "seed %llu, step %u",
-                         (unsigned long long)seed, n);
+            cr_assert_eq(quern_entity_is_enabled(world, all[i].handle), naive_is_on(i),
+                         "seed %llu, step %u", (unsigned long long)seed, n);
             cr_assert_eq(*(uint64_t *)quern_entity_get(world, all[i].handle, number), i);
         }
         if (n % 100 == 0) assert_valid(world);
@@ -347,7 +347,7 @@ Test(active, without_memory_nothing_is_switched)
         for (uint32_t call = 1;; call++, refused_count++) {
             const uint64_t hash = quern_world_hash(world);
             failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-            const quern_result result = quern_entity_set_active(world, top, active);
+            const quern_result result = quern_entity_set_enabled(world, top, active);
             failing_allocator_heal(allocator);
             assert_valid(world);
             if (result == QUERN_OK) break;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of active.h. Queries look at the tag when they match archetypes: see core/query/query.c.
+/* The calls of enabled.h. Queries look at the tag when they match archetypes: see core/query/query.c.
  *
  * A second tag, which is hidden, is registered right after the first one. An entity with both tags is off
  * because of its parent. An entity with the hidden tag alone is on: that is the state after quern_entity_remove
  * of the first tag. */
 
-#include <quern/active.h>
+#include <quern/enabled.h>
 
 #include "core/relations/naming.h"
 #include "core/storage/change.h"
@@ -20,14 +20,14 @@ static quern_result register_disabled(quern_world *world)
 {
     quern__components *components = &world->storage.components;
     const quern_allocator *allocator = &world->storage.allocator;
-    quern_result result = quern__world_check_unlocked(world, "quern_world_disabled");
+    quern_result result = quern__world_check_unlocked(world, "quern_world_disabled_tag");
     if (result != QUERN_OK) return result;
     const uint32_t component_count = components->list.count;
     const quern_component_def disabled = {.name = "disabled"}, by_parent = {.name = "disabled by parent"};
     if (quern__components_find(components, disabled.name).bits != 0)
         return quern__fail(
             QUERN_ERROR_DUPLICATE_NAME,
-            "quern_world_disabled: the world has a component 'disabled' already, which is the "
+            "quern_world_disabled_tag: the world has a component 'disabled' already, which is the "
             "name of the built-in tag: give it another name, or call this first");
     quern_component component;
     result = quern__components_register(components, allocator, &disabled, &component);
@@ -38,18 +38,18 @@ static quern_result register_disabled(quern_world *world)
         world->storage.disabled_index = component_count;
     else
         quern__components_drop_last(components, allocator, component_count);
-    return quern__in_call(result, "quern_world_disabled");
+    return quern__in_call(result, "quern_world_disabled_tag");
 }
 
-quern_component quern_world_disabled(quern_world *world)
+quern_component quern_world_disabled_tag(quern_world *world)
 {
     const quern_component none = {0};
     if (world == NULL) {
-        quern__fail_null("quern_world_disabled", "world");
+        quern__fail_null("quern_world_disabled_tag", "world");
         return none;
     }
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
-        if (!quern__world_enter(world, "quern_world_disabled")) return none;
+        if (!quern__world_enter(world, "quern_world_disabled_tag")) return none;
         if (quern__world_left(world, register_disabled(world)) != QUERN_OK) return none;
     }
     return quern__component_handle(&world->storage.components, world->storage.disabled_index);
@@ -207,7 +207,7 @@ static quern_result check_entity(const quern_world *world, quern_entity entity, 
 
 static quern_result set_active(quern_world *world, quern_entity entity, bool active)
 {
-    static const char function[] = "quern_entity_set_active";
+    static const char function[] = "quern_entity_set_enabled";
     quern_result result = check_entity(world, entity, function);
     if (result != QUERN_OK) return result;
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
@@ -226,14 +226,14 @@ static quern_result set_active(quern_world *world, quern_entity entity, bool act
     return quern__in_call(result, function);
 }
 
-quern_result quern_entity_set_active(quern_world *world, quern_entity entity, bool active)
+quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool active)
 {
-    if (!quern__world_enter(world, "quern_entity_set_active")) return QUERN_ERROR_WORLD_LOCKED;
+    if (!quern__world_enter(world, "quern_entity_set_enabled")) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, set_active(world, entity, active));
 }
 
-bool quern_entity_is_active(const quern_world *world, quern_entity entity)
+bool quern_entity_is_enabled(const quern_world *world, quern_entity entity)
 {
-    if (check_entity(world, entity, "quern_entity_is_active") != QUERN_OK) return false;
+    if (check_entity(world, entity, "quern_entity_is_enabled") != QUERN_OK) return false;
     return state_of(&world->storage, quern_entity_index(entity)) == ON;
 }

@@ -30,35 +30,35 @@ static void open_world(void)
             cr_assert_eq(quern_entity_relate(world, setup_entity(world), parent, targets[i]), QUERN_OK);
 }
 
-TestSuite(children_many, .init = open_world);
+TestSuite(sources_many, .init = open_world);
 
-Test(children_many, gives_the_lists_one_after_the_other)
+Test(sources_many, gives_the_lists_one_after_the_other)
 {
     quern_entity all[ROOM], one[8];
     uint32_t counts[TARGETS];
     const uint64_t total =
-        quern_entity_get_children_many(world, targets, TARGETS, parent, all, ROOM, counts);
+        quern_entity_list_sources_many(world, targets, TARGETS, parent, all, ROOM, counts);
     uint32_t first = 0;
     for (uint32_t i = 0; i < TARGETS; i++) {
         cr_assert_eq(counts[i], i % 7);
-        cr_assert_eq(quern_entity_get_children(world, targets[i], parent, one, 8), counts[i]);
+        cr_assert_eq(quern_entity_list_sources(world, targets[i], parent, one, 8), counts[i]);
         cr_assert(counts[i] == 0 || memcmp(one, all + first, counts[i] * sizeof *one) == 0);
         first += counts[i];
     }
     cr_assert_eq(total, first);
-    cr_assert_eq(quern_entity_get_children_many(world, targets, TARGETS, parent, NULL, 0, NULL), total);
+    cr_assert_eq(quern_entity_list_sources_many(world, targets, TARGETS, parent, NULL, 0, NULL), total);
     quern_world_destroy(world);
 }
 
-Test(children_many, writes_no_more_than_there_is_room_for)
+Test(sources_many, writes_no_more_than_there_is_room_for)
 {
     for (uint32_t room = 0; room < 150; room++) {
         quern_entity all[ROOM], some[ROOM];
         uint32_t counts[TARGETS];
         memset(some, 0, sizeof some);
         const uint64_t total =
-            quern_entity_get_children_many(world, targets, TARGETS, parent, all, ROOM, counts);
-        cr_assert_eq(quern_entity_get_children_many(world, targets, TARGETS, parent, some, room, counts),
+            quern_entity_list_sources_many(world, targets, TARGETS, parent, all, ROOM, counts);
+        cr_assert_eq(quern_entity_list_sources_many(world, targets, TARGETS, parent, some, room, counts),
                      total);
         const uint32_t written = room < total ? room : (uint32_t)total;
         cr_assert(written == 0 || memcmp(some, all, written * sizeof *all) == 0);
@@ -70,7 +70,7 @@ Test(children_many, writes_no_more_than_there_is_room_for)
     quern_world_destroy(world);
 }
 
-Test(children_many, who_is_not_alive_has_none)
+Test(sources_many, who_is_not_alive_has_none)
 {
     const quern_entity gone = targets[6];
     cr_assert_eq(quern_entity_destroy(world, gone), QUERN_OK);
@@ -79,21 +79,21 @@ Test(children_many, who_is_not_alive_has_none)
     const quern_entity asked[] = {quern_entity_null(), gone, entity_of_other_world(targets[5]), targets[5]};
     quern_entity children[ROOM];
     uint32_t counts[4];
-    cr_assert_eq(quern_entity_get_children_many(world, asked, 4, parent, children, ROOM, counts), 5);
+    cr_assert_eq(quern_entity_list_sources_many(world, asked, 4, parent, children, ROOM, counts), 5);
     cr_assert_eq(counts[0] + counts[1] + counts[2], 0);
     cr_assert_eq(counts[3], 5);
     quern_world_destroy(world);
 }
 
-Test(children_many, wrong_arguments)
+Test(sources_many, wrong_arguments)
 {
     uint32_t counts[2] = {7, 7};
-    assert_refused_value(NULL, quern_entity_get_children_many(NULL, targets, 2, parent, NULL, 0, counts));
+    assert_refused_value(NULL, quern_entity_list_sources_many(NULL, targets, 2, parent, NULL, 0, counts));
     cr_assert_eq(counts[1], 0);
-    assert_refused_value(world, quern_entity_get_children_many(world, NULL, 2, parent, NULL, 0, NULL));
+    assert_refused_value(world, quern_entity_list_sources_many(world, NULL, 2, parent, NULL, 0, NULL));
     assert_refused_value(
-        world, quern_entity_get_children_many(world, targets, 2, (quern_relation){0}, NULL, 0, NULL));
-    cr_assert_eq(quern_entity_get_children_many(world, NULL, 0, parent, NULL, 0, NULL), 0);
+        world, quern_entity_list_sources_many(world, targets, 2, (quern_relation){0}, NULL, 0, NULL));
+    cr_assert_eq(quern_entity_list_sources_many(world, NULL, 0, parent, NULL, 0, NULL), 0);
     quern_world_destroy(world);
 }
 
@@ -114,7 +114,7 @@ static void open_values(void)
         must(quern_getter_create(world, &(quern_getter_def){.component = components[i]}, &getters[i]));
     }
     quern_entity all[ROOM];
-    const uint64_t total = quern_entity_get_children_many(world, targets, TARGETS, parent, all, ROOM, NULL);
+    const uint64_t total = quern_entity_list_sources_many(world, targets, TARGETS, parent, all, ROOM, NULL);
     for (uint32_t i = 0; i < total; i++)
         for (uint32_t k = 0; k < COMPONENTS; k++)
             if ((i >> k & 1) != 0) must(quern_entity_add(world, all[i], components[k], NULL));
@@ -138,10 +138,10 @@ Test(children_values, are_what_getters_give)
         quern_getter_column columns[COMPONENTS];
         for (uint32_t i = 0; i < column_count; i++)
             columns[i] = (quern_getter_column){.getter = getters[i], .values = values[i], .writes = i == 1};
-        const uint64_t total = quern_getter_get_children_many(columns, column_count, targets, TARGETS,
+        const uint64_t total = quern_getter_list_sources_many(columns, column_count, targets, TARGETS,
                                                               parent, all, ROOM, counts);
         cr_assert_eq(
-            quern_entity_get_children_many(world, targets, TARGETS, parent, plain, ROOM, plain_counts),
+            quern_entity_list_sources_many(world, targets, TARGETS, parent, plain, ROOM, plain_counts),
             total);
         cr_assert_arr_eq(all, plain, (size_t)total * sizeof *all);
         cr_assert_arr_eq(counts, plain_counts, sizeof counts);
@@ -160,8 +160,8 @@ Test(children_values, are_as_many_as_there_is_room_for)
             values[i] = &world;
         const quern_getter_column column = {.getter = getters[0], .values = values};
         const uint64_t total =
-            quern_getter_get_children_many(&column, 1, targets, TARGETS, parent, all, room, NULL);
-        cr_assert_eq(total, quern_entity_get_children_many(world, targets, TARGETS, parent, NULL, 0, NULL));
+            quern_getter_list_sources_many(&column, 1, targets, TARGETS, parent, all, room, NULL);
+        cr_assert_eq(total, quern_entity_list_sources_many(world, targets, TARGETS, parent, NULL, 0, NULL));
         for (uint32_t i = 0; i < 20; i++) {
             cr_assert_eq(quern_entity_is_null(all[i]), i >= room);
             cr_assert_eq(values[i] == &world, i >= room);
@@ -183,7 +183,7 @@ Test(children_values, that_are_written_pass_change_filters)
     void *values[2][ROOM];
     const quern_getter_column columns[] = {{.getter = getters[0], .values = values[0]},
                                            {.getter = getters[1], .values = values[1], .writes = true}};
-    quern_getter_get_children_many(columns, 2, targets, TARGETS, parent, all, ROOM, NULL);
+    quern_getter_list_sources_many(columns, 2, targets, TARGETS, parent, all, ROOM, NULL);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t seen_count = 0;
         for (quern_query_iterator it = quern_query_iterate(changed[i]); quern_query_next(&it);)
@@ -207,24 +207,24 @@ Test(children_values, wrong_arguments)
     for (uint32_t i = 0; i <= QUERN_MAX_GETTER_COLUMNS; i++)
         columns[i] = good;
     assert_refused_value(world,
-                         quern_getter_get_children_many(NULL, 1, targets, 2, parent, all, 8, counts));
+                         quern_getter_list_sources_many(NULL, 1, targets, 2, parent, all, 8, counts));
     cr_assert_eq(counts[0] + counts[1], 0);
     assert_refused_value(world,
-                         quern_getter_get_children_many(columns, 0, targets, 2, parent, all, 8, NULL));
-    assert_refused_value(world, quern_getter_get_children_many(columns, QUERN_MAX_GETTER_COLUMNS + 1,
+                         quern_getter_list_sources_many(columns, 0, targets, 2, parent, all, 8, NULL));
+    assert_refused_value(world, quern_getter_list_sources_many(columns, QUERN_MAX_GETTER_COLUMNS + 1,
                                                                targets, 2, parent, all, 8, NULL));
-    assert_refused_value(world, quern_getter_get_children_many(&good, 1, NULL, 2, parent, all, 8, NULL));
+    assert_refused_value(world, quern_getter_list_sources_many(&good, 1, NULL, 2, parent, all, 8, NULL));
     assert_refused_value(
-        world, quern_getter_get_children_many(&good, 1, targets, 2, (quern_relation){0}, all, 8, NULL));
+        world, quern_getter_list_sources_many(&good, 1, targets, 2, (quern_relation){0}, all, 8, NULL));
     columns[1] = (quern_getter_column){.values = values};
     assert_refused_value(world,
-                         quern_getter_get_children_many(columns, 2, targets, 2, parent, all, 8, NULL));
+                         quern_getter_list_sources_many(columns, 2, targets, 2, parent, all, 8, NULL));
     columns[1] = (quern_getter_column){.getter = getters[1]};
     assert_refused_value(world,
-                         quern_getter_get_children_many(columns, 2, targets, 2, parent, all, 8, NULL));
+                         quern_getter_list_sources_many(columns, 2, targets, 2, parent, all, 8, NULL));
     columns[1] = (quern_getter_column){.getter = foreign, .values = values};
     assert_refused_value(world,
-                         quern_getter_get_children_many(columns, 2, targets, 2, parent, all, 8, NULL));
+                         quern_getter_list_sources_many(columns, 2, targets, 2, parent, all, 8, NULL));
     quern_getter_destroy(foreign);
     quern_world_destroy(other);
 }

@@ -202,7 +202,7 @@ static quern_result with_notes(switching *it)
 static quern_result enable_many(const quern_world *world, const quern_entity *entities, uint32_t count,
                                 quern_component component, bool enabled)
 {
-    static const char function[] = "quern_entity_enable_many";
+    static const char function[] = "quern_entity_set_component_enabled_many";
     if (world == NULL) return quern__fail_null(function, "world");
     if (count > 0 && entities == NULL) return quern__fail_null(function, "entities");
     quern_result result = quern__world_check_unlocked(world, function);
@@ -223,10 +223,12 @@ static quern_result enable_many(const quern_world *world, const quern_entity *en
     return quern__in_call(with_notes(&it), function);
 }
 
-quern_result quern_entity_enable_many(quern_world *world, const quern_entity *entities, uint32_t count,
-                                      quern_component component, bool enabled)
+quern_result quern_entity_set_component_enabled_many(quern_world *world, const quern_entity *entities,
+                                                     uint32_t count, quern_component component,
+                                                     bool enabled)
 {
-    if (!quern__world_enter(world, "quern_entity_enable_many")) return QUERN_ERROR_WORLD_LOCKED;
+    if (!quern__world_enter(world, "quern_entity_set_component_enabled_many"))
+        return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, enable_many(world, entities, count, component, enabled));
 }
 
@@ -234,11 +236,11 @@ quern_result quern_entity_enable_many(quern_world *world, const quern_entity *en
 
 bool quern__can_disable_is_listed(const quern_world *world, quern_entity entity, quern_component component)
 {
-    return !quern_entity_is_enabled(world, entity, component);
+    return !quern_entity_is_component_enabled(world, entity, component);
 }
 
 quern_result quern__can_disable_list(quern_commands *commands, quern_entity entity,
                                      quern_component component)
 {
-    return quern_commands_enable(commands, entity, component, false);
+    return quern_commands_set_component_enabled(commands, entity, component, false);
 }

@@ -83,11 +83,11 @@ static bool may_list(const quern_world *world, const quern_entity *targets, uint
     return result == QUERN_OK;
 }
 
-uint64_t quern_entity_get_children_many(const quern_world *world, const quern_entity *targets,
-                                        uint32_t count, quern_relation relation, quern_entity *out_children,
+uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_entity *targets,
+                                        uint32_t count, quern_relation relation, quern_entity *out_sources,
                                         uint32_t capacity, uint32_t *out_counts)
 {
-    static const char function[] = "quern_entity_get_children_many";
+    static const char function[] = "quern_entity_list_sources_many";
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
     if (world == NULL) {
@@ -95,8 +95,8 @@ uint64_t quern_entity_get_children_many(const quern_world *world, const quern_en
         return 0;
     }
     if (!may_list(world, targets, count, relation, function, &list)) return 0;
-    list.children = out_children;
-    list.capacity = out_children != NULL ? capacity : 0;
+    list.children = out_sources;
+    list.capacity = out_sources != NULL ? capacity : 0;
     list.counts = out_counts;
     return list_children(&list, 0, targets, count);
 }
@@ -145,23 +145,23 @@ static void note_written(const quern_getter_column *column, const quern_entity *
                 getter, quern__entities_find(&getter->world->storage.entities, children[i])->location);
 }
 
-uint64_t quern_getter_get_children_many(const quern_getter_column *columns, uint32_t column_count,
+uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint32_t column_count,
                                         const quern_entity *targets, uint32_t count,
-                                        quern_relation relation, quern_entity *out_children,
+                                        quern_relation relation, quern_entity *out_sources,
                                         uint32_t capacity, uint32_t *out_counts)
 {
-    static const char function[] = "quern_getter_get_children_many";
+    static const char function[] = "quern_getter_list_sources_many";
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
-    if (out_children == NULL) capacity = 0;
+    if (out_sources == NULL) capacity = 0;
     const quern_world *world = take_columns(columns, column_count, capacity, function, &list);
     if (world == NULL || !may_list(world, targets, count, relation, function, &list)) return 0;
-    list.children = out_children;
+    list.children = out_sources;
     list.capacity = capacity;
     list.counts = out_counts;
     const uint64_t child_count = column_count == 2 ? list_children(&list, 2, targets, count)
                                                    : list_children(&list, column_count, targets, count);
     for (uint32_t i = 0; i < column_count; i++)
-        note_written(&columns[i], out_children, child_count < capacity ? child_count : capacity);
+        note_written(&columns[i], out_sources, child_count < capacity ? child_count : capacity);
     return child_count;
 }

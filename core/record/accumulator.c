@@ -6,7 +6,7 @@
 
 static const char function[] = "quern_commands_accumulate";
 
-/* No run is of that operation, and no component has that accumulation. */
+/* Placeholders: no batch has this operation, and no component has this accumulation. */
 static const quern__operation no_operation = {.item_bytes = sizeof(quern__accumulated)};
 static const quern__accumulation nobody = {.quick_operation = &no_operation};
 
@@ -77,7 +77,7 @@ static quern_result init_accumulation(const quern__storage *storage, quern_compo
                                 out_accumulation->type, &out_accumulation->combiner);
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if out of memory. */
 static quern__accumulation *create_accumulation(const quern__storage *storage,
                                                 const quern__accumulation *from)
 {
@@ -122,7 +122,7 @@ static inline bool is_of(const quern__accumulation *accumulation, quern_componen
     return accumulation->component.bits == component.bits && accumulation->combine.bits == combine.bits;
 }
 
-/* Makes it the last one, which may have to be made. */
+/* Finds or adds the accumulation and makes it the latest result. */
 static quern_result find_accumulation(quern_commands *commands, quern_component component,
                                       quern_combine combine)
 {
@@ -144,14 +144,14 @@ static inline void take(quern_commands *recorder, const quern__accumulation *acc
     quern__record_give_value(accumulation->operation, place, 0, value);
 }
 
-/* Whether it is a handle of this world, living or not. Looking at the record would be to wait for
- * memory. */
+/* Whether the handle belongs to this world; the entity may be dead. Liveness is not checked here, since reading
+ * the entity's record would often miss the cache. */
 static inline bool is_plausible(const quern_commands *commands, quern_entity entity)
 {
     return quern_entity_world_tag(entity) == commands->storage->components.first_bits >> 24;
 }
 
-/* A new stream is that of the callback that the commands are recorded by. */
+/* Reserves space for one item. A new stream of accumulated values gets the origin of the running callback. */
 static quern_result prepare_place(quern_commands *commands, char **out_place)
 {
     quern_commands *recorder = &commands->accumulator->recorder;
@@ -190,7 +190,7 @@ static QUERN__SLOW_PATH quern_result accumulate_carefully(quern_commands *comman
     return QUERN_OK;
 }
 
-/* As the open run goes on, and as another one begins. */
+/* Path for values that the first check does not cover: those that begin a batch, are large, or need hooks. */
 static __attribute__((noinline)) quern_result accumulate_known(quern_commands *commands,
                                                                quern_entity entity,
                                                                quern_component component, const void *value,
@@ -210,7 +210,7 @@ static __attribute__((noinline)) quern_result accumulate_known(quern_commands *c
     return QUERN_OK;
 }
 
-/* One more small value in the open run calls nothing, and so needs no place for registers. */
+/* Fast path: a small value that joins the open batch. It contains no calls, so the compiler saves no registers. */
 quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
                                        quern_component component, const void *value, quern_combine combine)
 {

@@ -9,8 +9,8 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): types */
 
-/* So many numbers of each pair, a constant: what is accumulated overlaps no value, so they may all be read
- * before the first is written. */
+/* Combines a constant number of numbers in each pair. Accumulated values do not overlap the others, so all
+ * numbers are read before any is written. */
 #define COMBINE_FEW(type, count, combined)                                                 \
     for (const quern__pair *at = pairs; at < pairs + pair_count; at++) {                   \
         type *values = (type *)(void *)(at->value + offset_bytes);                         \
@@ -23,7 +23,7 @@
         memcpy(values, results, sizeof results);                                           \
     }
 
-/* Four at a time, and then what is left. */
+/* Combines four numbers at a time, then the remaining ones. */
 #define COMBINER(name, type, combined)                                                     \
     static void name(const quern__pair *pairs, uint32_t pair_count, uint32_t offset_bytes, \
                      uint32_t number_count)                                                \
@@ -35,8 +35,7 @@
         if (number_count == 1) COMBINE_FEW(type, 1, combined)                              \
     }
 
-/* Integers are added as unsigned ones of 64 bits, which wrap around. What is no number is neither less nor
- * greater. */
+/* Integers are added as uint64_t, so overflow wraps around. NaN is neither less nor greater than any number. */
 #define COMBINERS(suffix, type, sum_type)                                  \
     COMBINER(sum_##suffix, type, (type)((sum_type)mine + (sum_type)other)) \
     COMBINER(min_##suffix, type, other < mine ? other : mine)              \
@@ -91,7 +90,7 @@ void quern__combine_pairs(const quern__combiner *combiner, const quern__type *ty
     }
 }
 
-/* Whether all fields are of one type; then the value, which has no other bytes, is an array of it. */
+/* Whether all fields have the same type. Every byte belongs to a field, so the value is an array of that type. */
 static bool is_uniform(const quern__type *type)
 {
     for (uint32_t i = 1; i < type->field_count; i++)
@@ -99,7 +98,7 @@ static bool is_uniform(const quern__type *type)
     return true;
 }
 
-/* Whether nothing of a value is left out, and nothing is anything but a number. */
+/* Checks that every byte of the value belongs to a described number. */
 static quern_result check_numbers(const quern__type *type)
 {
     for (uint32_t i = 0; i < type->field_count; i++)

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_RECORD_COMBINE_H
 #define QUERN_CORE_RECORD_COMBINE_H
 
-/* Ways to combine a value with one that was accumulated: those that are ready-made, for values whose
- * bytes are all described as numbers, and functions that the program has registered. */
+/* Functions that combine a value with an accumulated one. Built-in: sum, minimum and maximum, for types whose
+ * bytes are all described as numbers. Others are registered by the program. */
 
 #include "core/base/array.h"
 #include "core/storage/type_internal.h"
@@ -21,37 +21,41 @@ typedef struct quern__combines {
     QUERN__ARRAY(quern__combine) list;
 } quern__combines;
 
-/* A value, and one that it is combined with. Both are aligned as their type asks. */
+/* A value and the accumulated value to combine it with. Both are aligned for their type. */
 typedef struct quern__pair {
     char *value;
     const char *accumulated;
 } quern__pair;
 
-/* Combines, pair by pair, number_count numbers of one type that lie next to each other, offset_bytes from
- * the beginning of both. Many pairs go in one call, so that none of them has to wait for a call. */
+/* Combines consecutive numbers of one type, for each pair. The numbers start offset_bytes after the beginning
+ * of both values. A call handles many pairs, so that memory accesses of different pairs overlap. */
 typedef void quern__number_combiner(const quern__pair *pairs, uint32_t pair_count, uint32_t offset_bytes,
                                     uint32_t number_count);
 
-/* How values of one type are combined. */
+/* How values of one type are combined: by `numbers` if it is not NULL, otherwise by `function` if it is not
+ * NULL, otherwise by `by_number`, field by field. */
 typedef struct quern__combiner {
-    quern__number_combiner *numbers; /* the value is so many numbers of one type; or NULL */
+    quern__number_combiner *numbers; /* the value is an array of number_count numbers of one type */
     uint32_t number_count;
-    quern__number_combiner *const *by_number; /* it has several types: by quern_field_type */
-    quern_combine_function *function;         /* the program's; or NULL */
+    /* the value has fields of several types; indexed by quern_field_type */
+    quern__number_combiner *const *by_number;
+    quern_combine_function *function; /* function registered by the program */
     void *user_data;
 } quern__combiner;
 
-/* Errors: INVALID_ARGUMENT, NULL_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY. */
+/* Registers a function of the program. Errors: INVALID_ARGUMENT, NULL_ARGUMENT, DUPLICATE_NAME, LIMIT,
+ * OUT_OF_MEMORY. */
 quern_result quern__combines_register(quern__combines *combines, const quern_allocator *allocator,
                                       uint32_t world_tag, const quern_combine_def *def,
                                       quern_combine *out_combine);
 
-/* How values of the type are combined. Errors: INVALID_ARGUMENT. */
+/* Finds how `combine` combines values of the type. Errors: INVALID_ARGUMENT if the handle is invalid, or if the
+ * type is not suitable for a built-in function. */
 quern_result quern__combines_find(const quern__combines *combines, uint32_t world_tag,
                                   quern_combine combine, const quern__type *type,
                                   quern__combiner *out_combiner);
 
-/* In the order of the pairs, several of which may have the same value. */
+/* Combines all pairs in order. Several pairs may have the same value. */
 void quern__combine_pairs(const quern__combiner *combiner, const quern__type *type,
                           const quern__pair *pairs, uint32_t count);
 

@@ -3,18 +3,19 @@
 #ifndef QUERN_CORE_RECORD_GIVE_H
 #define QUERN_CORE_RECORD_GIVE_H
 
-/* What recorded items are filled with, in places that place.h has found. */
+/* Filling recorded items, in the space found by place.h, and the checks before it. */
 
 #include "core/record/place.h"
 
-/* Whether it is the callback of the recorder that records, as far as can be told: while it runs, on its
- * thread. Without checks preparing sees whether it runs, on the way that leads there. */
+/* Whether the calling thread runs the callback that owns the recorder. Always true without QUERN_CHECKS; then
+ * quern__places_prepare detects that no callback is running. */
 static inline bool quern__record_is_held(const quern_commands *commands)
 {
     return !QUERN_CHECKS || commands->holder == quern__this_thread();
 }
 
-/* A create whose values stand, or will stand, in this place. */
+/* Appends a create to the space `place`; its values are written before or after this call. Returns the
+ * provisional handle. */
 static inline quern_entity quern__record_append_create(quern_commands *commands,
                                                        const quern__operation *operation, char *place)
 {
@@ -26,7 +27,7 @@ static inline quern_entity quern__record_append_create(quern_commands *commands,
     return entity;
 }
 
-/* Copies the i-th value into an item. */
+/* Copies a value into the item, for the i-th operand. */
 static inline void quern__record_give_value(const quern__operation *operation, char *item, uint32_t i,
                                             const void *value)
 {
@@ -46,17 +47,17 @@ static inline void quern__record_forget_living(const quern__operation *operation
     if (operation->has_destroy) memset(item + operation->living_offset_bytes, 0, operation->operand_count);
 }
 
-/* A value must not smuggle provisional handles of other streams into the world, and that of a relation's
- * component is a target. entity: null where it is about to be created. value may be NULL. */
+/* Checks a value before it is recorded. Fails if it contains provisional handles of other streams, or if it is
+ * the value of a relation's component and no valid target for the entity. entity: null for a create. value may
+ * be NULL. */
 quern_result quern__record_check_value(quern_commands *commands, const quern__operand *operand,
                                        quern_entity entity, const void *value, const char *function);
 
-/* Whether the entity, which is none that lives, may be recorded for all that: a provisional one of this
- * callback. */
+/* Checks an entity that is not alive. Succeeds only for a provisional handle from the running callback. */
 quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
                                         const char *function);
 
-/* Whether the handle is provisional, and of a create that this callback has recorded. */
+/* Whether the handle is provisional and from a create that the running callback has recorded. */
 bool quern__record_is_ours(const quern_commands *commands, quern_entity entity);
 
 #endif

@@ -3,58 +3,67 @@
 #ifndef QUERN_CORE_RECORD_KINDS_H
 #define QUERN_CORE_RECORD_KINDS_H
 
-/* The kinds of commands. The tables QUERN__SINGLE_KINDS and QUERN__COMMAND_KINDS are the only place that lists them:
- * recording, the stages of a sync point and the history read the row of a kind. docs/internals.md goes through the steps of a new kind. */
+/* The kinds of commands. Only the tables QUERN__SINGLE_KINDS and QUERN__COMMAND_KINDS list them: recording, the
+ * stages of a sync point and the history read the row of a kind. docs/internals.md lists the steps to add a
+ * kind. */
 
 #include "core/storage/column_flags.h"
 
-/* What spares a sync point work where it is true of all that was recorded. */
+/* Properties of an operation. A stream and a sync point have the traits that all their commands share; each
+ * trait lets a sync point skip work. */
 typedef enum quern__trait {
-    QUERN__TRAIT_IN_PLACE = 1,   /* gives one component a value without hooks, or enables it: in_place.h */
-    QUERN__TRAIT_TURNOVER = 2,   /* destroys, or creates with types without hooks: turnover.h */
-    QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
-    QUERN__TRAIT_NO_OWNED = 8,   /* no value has to be destroyed when nobody wants it */
-    QUERN__TRAIT_UNRELATED = 16, /* asks nothing of relate_stage.h itself */
+    /* sets one component to a value without hooks, or enables or disables it: in_place.h */
+    QUERN__TRAIT_IN_PLACE = 1,
+    /* destroys an entity, or creates one from types without hooks: turnover.h */
+    QUERN__TRAIT_TURNOVER = 2,
+    QUERN__TRAIT_NO_HANDLES = 4, /* no value contains entity handles */
+    QUERN__TRAIT_NO_OWNED = 8,   /* no value needs its destroy hook called if the command is dropped */
+    QUERN__TRAIT_UNRELATED = 16, /* the command itself needs no work by relate_stage.h */
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64,
-    /* of most kinds */
+    /* the traits of most kinds */
     QUERN__TRAITS_USUAL = QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS
 } quern__trait;
 
-/* How merging folds a command with the others of a sync point. */
+/* What merging makes of a command, together with the other commands of the sync point. */
 typedef enum quern__fold {
-    QUERN__FOLD_ROW,    /* into one edit with all commands on its entity */
-    QUERN__FOLD_CREATE, /* begins the edit of a new entity */
-    QUERN__FOLD_SPAWN,  /* begins no edit: spawned.h puts the new entities into the world */
-    QUERN__FOLD_NONE    /* not at all: `play` has done what the command does */
+    QUERN__FOLD_ROW,    /* part of the one edit that holds all commands on the entity */
+    QUERN__FOLD_CREATE, /* start of the edit of a new entity */
+    QUERN__FOLD_SPAWN,  /* no edit: spawned.h adds the new entities to the world */
+    QUERN__FOLD_NONE    /* nothing: the function `play` of the kind has done all the command does */
 } quern__fold;
 
 typedef struct quern__command_kind {
-    uint8_t traits; /* quern__trait, of each operation of the kind; layouts add NO_HANDLES, NO_OWNED */
-    uint8_t fold;   /* quern__fold */
+    /* quern__trait of every operation of the kind; the layout of an operation adds NO_HANDLES and NO_OWNED */
+    uint8_t traits;
+    uint8_t fold;         /* quern__fold */
     uint8_t plain_traits; /* further traits of an operation whose types have no hooks */
-    uint8_t needed_flag; /* row flag that the component must have, whose bit the command changes; 0: none */
-    uint8_t relation_kind; /* that the command has on the component of a relation; 0: it is refused there */
-    bool gives_value;      /* of a single kind: a value follows the head of an item */
-    bool replaces_itself;  /* doing it once more, with another value, makes the first time void */
-    const char *not_kept;  /* what waiting commands do that a history cannot keep; NULL: it keeps them */
+    /* row flag the component must have, whose bit the command changes; 0: none */
+    uint8_t needed_flag;
+    /* kind of the command if its component belongs to a relation; 0: the command fails there */
+    uint8_t relation_kind;
+    bool gives_value;     /* single kinds: a value follows the head of each item */
+    bool replaces_itself; /* a repetition with another value makes the earlier command ineffective */
+    /* what pending commands of the kind do, if a history cannot save them; NULL: it can */
+    const char *not_kept;
 } quern__command_kind;
 
-/* A row:
+/* The columns of a row:
  *
- *   name    ends the name of the enumerator, QUERN__OPERATION_...
+ *   name    last part of the enumerator's name: QUERN__OPERATION_name
  *   traits  member of quern__command_kind
- *   read    what the command comes to for one component of its operation (playback/effect.h); NULL: the kind has no
- *           components, or is not folded
- *   set     does the commands of a run where the rows are (playback/in_place.h); NULL: no trait of the kind is
- *           IN_PLACE
- *   play    does the commands of a run on links and names, in order and before merging (playback/play.h); NULL:
- *           they have nothing to do there
+ *   read    function that reads the effect of the command on one component of its operation (playback/effect.h);
+ *           NULL: the kind has no components, or merging adds it to no edit
+ *   set     function that applies the commands of a batch to existing rows (playback/in_place.h); NULL: the kind
+ *           never has the trait IN_PLACE
+ *   play    function that applies the commands of a batch to links and names, in order, before merging
+ *           (playback/play.h); NULL: the kind changes neither
  *
- * and further members of quern__command_kind. The functions belong to the playback, which alone expands them
- * (playback/kind_calls.c).
+ * The remaining arguments are further members of quern__command_kind. The functions are defined in
+ * core/playback, and only playback/kind_calls.c expands them.
  *
- * The kinds on one component come first, since the operations on a component are numbered by them. */
+ * The kinds with exactly one component come first, since QUERN__SINGLE_KINDS numbers the operations of a
+ * component. */
 #define QUERN__SINGLE_KINDS(KIND)                                                                          \
     KIND(ADD, QUERN__TRAITS_USUAL, quern__read_add, NULL, NULL, .fold = QUERN__FOLD_ROW)                   \
     KIND(SET, QUERN__TRAITS_USUAL, quern__read_value, quern__set_values, NULL, .fold = QUERN__FOLD_ROW,    \
@@ -67,9 +76,10 @@ typedef struct quern__command_kind {
     KIND(DISABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_set_bit, quern__set_bits, NULL, \
          .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)
 
-/* CREATE has any number of operands, with values or without; it is not UNRELATED if one is a relation's component.
- * The operand of RELATE and UNRELATE is the relation's component, and the target is its value. NAME has no operand:
- * the name follows the head of the item, "" to remove it. The operands of SPAWN are overrides of the prefab. */
+/* CREATE has any number of operands, each with or without a value. It lacks UNRELATED if an operand is the
+ * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
+ * target. NAME has no operand: the name follows the head of the item, and "" removes the name. The operands of
+ * SPAWN are the overrides of the prefab. */
 #define QUERN__COMMAND_KINDS(KIND)                                                                       \
     QUERN__SINGLE_KINDS(KIND)                                                                            \
     KIND(DESTROY, QUERN__TRAIT_TURNOVER | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS, NULL, NULL,   \
@@ -93,11 +103,11 @@ typedef enum quern__operation_kind {
 #define QUERN__SINGLE_NUMBER(name, ...) QUERN__SINGLE_##name,
 enum { QUERN__SINGLE_KINDS(QUERN__SINGLE_NUMBER) QUERN__SINGLE_KIND_COUNT };
 
-/* The traits as constants: those of operations that are constants themselves. */
+/* The traits of each kind as constants, for operations that are constants. */
 #define QUERN__KIND_TRAITS(name, kind_traits, ...) QUERN__TRAITS_OF_##name = (kind_traits),
 enum { QUERN__COMMAND_KINDS(QUERN__KIND_TRAITS) QUERN__TRAITS_OF_NONE = 0 };
 
-/* By quern__operation_kind. */
+/* Indexed by quern__operation_kind. */
 extern const quern__command_kind quern__command_kinds[QUERN__OPERATION_COUNT];
 
 #endif

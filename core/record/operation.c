@@ -53,14 +53,15 @@ void quern__operations_release(quern__operations *operations, const quern_alloca
 
 /* -------------------------------------------------------------------------------------------- layout */
 
-/* Whether it is the component of a relation, and not the tag of one of its levels or the like. */
+/* Whether the component belongs to a relation and has the target as value; tags of levels do not. */
 static bool is_relation(const quern__components *components, uint32_t component_index)
 {
     const quern__component *component = components->list.items[component_index];
     return component->is_managed && component->managed.relation != NULL && component->managed.level == 0;
 }
 
-/* Components that the world keeps itself bear nothing but relating and unrelating. */
+/* Checks that commands may use the component if the world manages it: only relating and unrelating may.
+ * is_borne: the command relates or unrelates if the component belongs to a relation. */
 static quern_result check_managed(const quern__components *components, uint32_t component_index,
                                   bool is_borne)
 {
@@ -75,7 +76,7 @@ static quern_result check_managed(const quern__components *components, uint32_t 
                        "the world itself adds and removes '%s', and sets its values", component->type.name);
 }
 
-/* Sets the i-th operand and lays its value out, if it is given, after what the item has so far. */
+/* Sets the i-th operand. Appends its value to the item's layout if the operand has one. */
 static void set_operand(quern__operation *operation, uint32_t i, const quern__components *components,
                         uint32_t component_index, bool is_given)
 {
@@ -140,7 +141,8 @@ bool quern__operation_equal(const quern__operation *a, const quern__operation *b
 
 /* -------------------------------------------------------------------------------------------- singles */
 
-/* A tag has no value to give. */
+/* The kind of the operation for a command of this kind on the component. Sets of tags become adds; commands on
+ * the component of a relation have the kind's relation_kind. */
 static quern__operation_kind kind_on(const quern__operations *operations,
                                      const quern__components *components, uint32_t component_index,
                                      quern__operation_kind kind)
@@ -151,7 +153,7 @@ static quern__operation_kind kind_on(const quern__operations *operations,
     return is_tag && kind == QUERN__OPERATION_SET ? QUERN__OPERATION_ADD : kind;
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if out of memory. */
 static const quern__operation *find_single(quern__operations *operations,
                                            const quern__components *components,
                                            const quern_allocator *allocator, uint32_t component_index,
@@ -195,7 +197,8 @@ static bool is_given(const void *const *values, uint32_t i)
     return values != NULL && values[i] != NULL;
 }
 
-/* Every component known, none twice, one row of all of them fits a chunk, and relations have targets. */
+/* Checks that all components are known and listed once, that relations have targets, and that a row fits a
+ * chunk. */
 static quern_result check_list(const quern__operations *operations, const quern__components *components,
                                const quern_component *list, const void *const *values, uint32_t count)
 {
@@ -221,7 +224,7 @@ static quern_result check_list(const quern__operations *operations, const quern_
                        count, row_bytes, QUERN__CHUNK_BYTES);
 }
 
-/* Never that of an operation on one component, and not 0. */
+/* Never 0, and never the key of an operation on one component. */
 static uint64_t key_of_list(const quern_component *list, const void *const *values, uint32_t count)
 {
     uint64_t key = count;
@@ -230,7 +233,7 @@ static uint64_t key_of_list(const quern_component *list, const void *const *valu
     return key | 1ull << 63;
 }
 
-/* Enters an operation, for which there is room, into the map. */
+/* Inserts an operation into the map, which has a free entry. */
 static void link_create(quern__operations *operations, quern__operation *operation)
 {
     uint64_t *first = quern__map_find(&operations->creates, operation->key);
@@ -262,8 +265,7 @@ static quern_result add_create(quern__operations *operations, const quern__compo
     return QUERN_OK;
 }
 
-/* Makes the operation for a list the last one that was asked for. The list is looked at when it is known
- * to be no longer than lists may be. */
+/* Makes the operation for the list the latest result. Checks the length of the list before reading it. */
 static quern_result select_create(quern__operations *operations, const quern__components *components,
                                   const quern_allocator *allocator, const quern_component *list,
                                   const void *const *values, uint32_t count)

@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_RECORD_OPERATION_H
 #define QUERN_CORE_RECORD_OPERATION_H
 
-/* What a command does, apart from the entity and the values: which components it creates, adds or removes,
- * and where in a recorded item their values stand. A recorder makes each operation once and keeps it, so
- * checking lists of components and computing layouts is not done per command. */
+/* An operation is what a command does, without the entity and the values: its kind, its components, and the
+ * offsets of their values in a recorded item. A recorder creates each operation once and reuses it, so that
+ * commands do not check lists of components or compute layouts again. */
 
 #include "core/base/map.h"
 #include "core/record/kinds.h"
@@ -16,88 +16,93 @@ typedef struct quern__operand {
     quern_component component;
     uint16_t component_index;
     uint16_t size_bytes;
-    uint16_t offset_bytes; /* of the value in an item; 0: none is given */
+    uint16_t offset_bytes; /* offset of the value in an item; 0: the operand has no value */
     bool is_plain;         /* the type has no hooks */
-    bool is_relation;      /* the component is a relation's */
-    uint8_t row_flags;     /* of the component: bits of QUERN__ROW_FLAGS */
-    uint8_t plane;         /* kind of the plane that a kind with needed_flag changes; others: 0 */
+    bool is_relation;      /* the component belongs to a relation */
+    uint8_t row_flags;     /* row flags of the component: bits of QUERN__ROW_FLAGS */
+    uint8_t plane;         /* kind of the row bits changed by a kind with needed_flag; 0 for other kinds */
 } quern__operand;
 
-/* What an item begins with. */
+/* The head of an item. */
 typedef struct quern__item {
     quern_entity entity;
-    uintptr_t location; /* where it was when the command was recorded; 0 with a provisional handle */
+    /* location of the entity when the command was recorded; 0 if the handle is provisional */
+    uintptr_t location;
 } quern__item;
 
-/* An item is | quern__item | values, each as its type asks | a byte per operand, with has_destroy only |.
- * Such a byte says that the value lives: it is cleared when the value has been moved out. */
+/* An item has the layout | quern__item | values, each aligned for its type | one byte per operand |. The bytes
+ * exist only if has_destroy is true. A byte is nonzero while the item owns its value: moving the value out
+ * clears the byte. */
 typedef struct quern__operation {
-    uint64_t key; /* equal for equal operations, whoever made them; seldom for others */
+    uint64_t key; /* equal for equal operations of all recorders; rarely equal for others */
     uint32_t item_bytes;
-    uint32_t alignment_bytes; /* of an item; at least 8, and item_bytes is a multiple of it */
-    uint32_t command_count;   /* that one item counts as: a create with n components is 1 + n */
+    uint32_t alignment_bytes; /* alignment of an item: at least 8, and a divisor of item_bytes */
+    /* number of commands an item counts as: 1 + n for a create with n components */
+    uint32_t command_count;
     uint16_t operand_count;
     uint16_t living_offset_bytes;
-    uint8_t kind;                           /* quern__operation_kind */
-    bool has_destroy;                       /* some given value has to be destroyed when nobody wants it */
-    bool has_entity_fields;                 /* of a value that is given */
-    bool is_copied;                         /* no type has hooks, no given value has handles */
-    uint8_t traits;                         /* quern__trait */
-    struct quern__operation *next_same_key; /* in the recorder's list */
-    union {                                 /* NULL for all others */
-        const struct quern__spawn_form *form;           /* of what spawns */
-        const struct quern__accumulation *accumulation; /* of what is accumulated */
+    uint8_t kind;                             /* quern__operation_kind */
+    bool has_destroy;                         /* the type of some value has a destroy hook */
+    bool has_entity_fields;                   /* the type of some value contains entity handles */
+    bool is_copied;                           /* no type has hooks, and no value contains handles */
+    uint8_t traits;                           /* quern__trait */
+    struct quern__operation *next_same_key;   /* next operation in the recorder's list for this key */
+    union {                                   /* NULL for all other operations */
+        const struct quern__spawn_form *form; /* of operations that spawn */
+        const struct quern__accumulation *accumulation; /* of operations that accumulate */
     };
     quern__operand operands[];
 } quern__operation;
 
-/* Both in record.c. */
+/* Operations without operands, shared by all recorders. Defined in record.c. */
 extern const quern__operation quern__operation_destroy;
 extern const quern__operation quern__operation_name;
 
 typedef struct quern__operations {
-    /* [component index * QUERN__SINGLE_KIND_COUNT + kind], NULL until asked for */
+    /* Indexed by component index * QUERN__SINGLE_KIND_COUNT + kind; NULL until first used. */
     QUERN__ARRAY(quern__operation *) singles;
-    quern__map creates;            /* key -> first operation with it */
-    quern__operation *last_create; /* the last that was asked for */
-    /* Components that the world keeps itself are like all others: for commands that follow from those of
-     * users. */
+    quern__map creates;            /* key -> first operation with the key */
+    quern__operation *last_create; /* result of the latest search */
+    /* Operations may also use components managed by the world. Set for follow-up commands, which a sync point
+     * adds to those of callbacks, and for the creates of prefab members. */
     bool is_free;
 } quern__operations;
 
 void quern__operations_release(quern__operations *operations, const quern_allocator *allocator);
 
-/* The operation of a single kind on a component, which has been checked. On the component of a relation it is of the
- * kind's relation_kind. Errors: OUT_OF_MEMORY; INVALID_ARGUMENT if the component does not allow the kind. */
+/* Finds or creates the operation of a single kind on a valid component. If the component belongs to a relation,
+ * the operation has the kind's relation_kind. Errors: OUT_OF_MEMORY; INVALID_ARGUMENT if the component does not
+ * allow the kind. */
 quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
                                       const quern_allocator *allocator, uint32_t component_index,
                                       quern__operation_kind kind, const quern__operation **out_operation);
 
-/* The operation that creates entities with this list of components; a value is given where values[i] is not
- * NULL (values itself may be). Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,
- * COMPONENT_TOO_LARGE, INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Finds or creates the operation that creates entities with the listed components. A component gets a value if
+ * values[i] is not NULL; values may be NULL. Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
+ * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
                                       const quern_allocator *allocator, const quern_component *list,
                                       const void *const *values, uint32_t count,
                                       const quern__operation **out_operation);
 
-/* An operation that spawns, with an operand for each of these components, of types without hooks; to be
- * given back by the call below. command_count: what one item counts as. NULL: no memory. */
+/* Creates an operation that spawns, with one operand per listed component, whose types must have no hooks. Each
+ * item counts as command_count commands. Release with quern__operation_release. Returns NULL if out of memory. */
 quern__operation *quern__operation_create_spawn(const quern__components *components,
                                                 const quern_allocator *allocator,
                                                 const uint16_t *component_indices, uint32_t count,
                                                 uint32_t command_count);
 
-/* An operation for values that are accumulated, of a component that has some; its items begin with the
- * handle alone. To be given back by the call below. NULL: no memory. */
+/* Creates an operation that accumulates values of a component with values. The head of its items is the handle
+ * alone (quern__accumulated). Release with quern__operation_release. Returns NULL if out of memory. */
 quern__operation *quern__operation_create_accumulation(const quern__components *components,
                                                        const quern_allocator *allocator,
                                                        uint32_t component_index);
 
-/* NULL is allowed. */
+/* Does nothing if operation is NULL. */
 void quern__operation_release(quern__operation *operation, const quern_allocator *allocator);
 
-/* Whether the operation creates entities with this list, of which values are given as above. */
+/* Whether the operation creates entities with the listed components, with values exactly where values[i] is not
+ * NULL. */
 static inline bool quern__operation_has_list(const quern__operation *operation, const quern_component *list,
                                              const void *const *values, uint32_t count)
 {
@@ -111,7 +116,7 @@ static inline bool quern__operation_has_list(const quern__operation *operation, 
     return true;
 }
 
-/* Whether two operations do the same and lay out their items alike. */
+/* Whether both operations have the same effect and the same item layout. */
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b);
 
 #endif

@@ -6,8 +6,8 @@ enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
 
 _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 
-/* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head
- * before it, a jump after it, and padding. */
+/* A block must have space for one item of the largest create, one whose row fills a chunk: with the batch
+ * header, a jump and padding. */
 _Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
                        (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
@@ -48,14 +48,14 @@ static bool block_add(quern_commands *commands)
     return true;
 }
 
-/* How many items of one run fit into so many bytes. */
+/* How many items of one batch fit into this number of bytes. */
 static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes)
 {
     if (bytes < quern__run_bytes(operation)) return 0;
     return 1 + (bytes - quern__run_bytes(operation)) / operation->item_bytes;
 }
 
-/* So many blocks after the one in use. On failure none is held that was not before. */
+/* Reserves this many unused blocks after the current one. On failure, no new block is kept. */
 static bool reserve_more(quern_commands *commands, uint64_t blocks)
 {
     uint32_t held = commands->blocks.count;
@@ -68,8 +68,8 @@ static bool reserve_more(quern_commands *commands, uint64_t blocks)
     return true;
 }
 
-/* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that
- * was not before. */
+/* Reserves blocks for `count` more items, in addition to the space left in the current block. On failure, no
+ * new block is kept. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
     if (count == 1 && quern__left_bytes(commands) >= quern__run_bytes(operation)) return true;
@@ -114,7 +114,7 @@ quern_result quern__places_prepare(quern_commands *commands, const quern__operat
     return QUERN_OK;
 }
 
-/* What does not fit the end of a block begins in the next one. */
+/* Each block may lose up to largest_bytes at its end, where the next batch does not fit. */
 quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
                                          const char *function)
 {
@@ -126,7 +126,8 @@ quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t byte
     return QUERN_OK;
 }
 
-/* Leaves the block in use for the next one; a stream that goes on there gets a jump. */
+/* Makes the next block the current one, and writes a jump to it at the end of the current one. Only a stream
+ * that continues in the next block reads the jump. */
 static void next_block(quern_commands *commands)
 {
     quern__run *jump = (quern__run *)(void *)commands->next;

@@ -3,12 +3,12 @@
 #ifndef QUERN_CORE_RECORD_PLACE_H
 #define QUERN_CORE_RECORD_PLACE_H
 
-/* Places for items in a recorder's blocks. Finding one and taking it are what every command does, and call
- * nothing; preparing one may ask for memory. */
+/* Space for items in a recorder's blocks. Every command finds space and appends an item; both are inline and
+ * cannot fail. Reserving space may allocate memory. */
 
 #include "core/record/record.h"
 
-/* The open run gets no more items: counting now spares every command a counter. */
+/* Closes the open batch. Counts its commands now, so that recording a command only updates item_count. */
 static inline void quern__run_close(quern_commands *commands)
 {
     if (commands->operation == NULL) return;
@@ -23,20 +23,21 @@ static inline uint32_t quern__left_bytes(const quern_commands *commands)
     return (uint32_t)(commands->end - commands->next);
 }
 
-/* A run of one item takes at most so many bytes, at an address with an alignment of 8. */
+/* Largest size of a batch with one item, at an address aligned to 8 bytes. */
 static inline uint32_t quern__run_bytes(const quern__operation *operation)
 {
     return (uint32_t)sizeof(quern__run) + operation->alignment_bytes - 8 + operation->item_bytes;
 }
 
-/* What an item needs before it at this address. */
+/* Number of padding bytes between the address and an item there. */
 static inline size_t quern__place_padding(const quern__operation *operation, const char *address)
 {
     return (size_t) - (uintptr_t)address & (operation->alignment_bytes - 1);
 }
 
-/* Where one more item goes: in the open run, or behind the head of another one in this block. NULL where
- * that takes preparing. A stream that is open is that of the callback that runs. */
+/* Returns the space for one more item: in the open batch, or after the header of a new batch in the current
+ * block. Returns NULL if the callback has no stream yet or the block is full; then call quern__places_prepare
+ * and quern__place_open. An open stream always belongs to the running callback. */
 static inline char *quern__place_find(const quern_commands *commands, const quern__operation *operation)
 {
     char *next = commands->next;
@@ -60,7 +61,7 @@ static inline void quern__run_begin(quern_commands *commands, const quern__opera
     commands->operation = operation;
 }
 
-/* One more item, in the place that has been found for it; what stands there is for the caller to give. */
+/* Appends an item to the space that quern__place_find returned. The caller fills the item. */
 static inline quern__item *quern__place_take(quern_commands *commands, const quern__operation *operation,
                                              char *place)
 {
@@ -70,20 +71,21 @@ static inline quern__item *quern__place_take(quern_commands *commands, const que
     return (quern__item *)(void *)place;
 }
 
-/* Makes sure that `count` more items can be recorded without failing. Errors: OUT_OF_MEMORY;
- * INVALID_ARGUMENT where no callback runs that the recorder is for. */
+/* Reserves memory for `count` more items, so that recording them cannot fail. Errors: OUT_OF_MEMORY;
+ * INVALID_ARGUMENT if no callback is running. */
 quern_result quern__places_prepare(quern_commands *commands, const quern__operation *operation,
                                    uint32_t count, const char *function);
 
-/* The same for items of several operations: so many bytes in all, each with a run of its own, none larger
- * than that. */
+/* Reserves memory for items of several operations, each in its own batch. bytes: total size of the batches.
+ * largest_bytes: size of the largest. Errors: like quern__places_prepare. */
 quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
                                          const char *function);
 
-/* A place where quern__place_find finds none, in room that has been prepared. */
+/* Returns space in reserved memory after quern__place_find returned NULL: continues in the next block, or
+ * begins the stream of the callback. */
 char *quern__place_open(quern_commands *commands, const quern__operation *operation);
 
-/* The place of one more item, prepared where there is none. */
+/* Returns space for one more item, and reserves it first if necessary. Errors: like quern__places_prepare. */
 static inline quern_result quern__place_ready(quern_commands *commands, const quern__operation *operation,
                                               const char *function, char **out_place)
 {
@@ -95,17 +97,17 @@ static inline quern_result quern__place_ready(quern_commands *commands, const qu
     return result;
 }
 
-/* Says that memory is missing for a command; the sync point then fails. */
+/* Reports that a command could not be recorded for lack of memory. The next sync point fails. */
 quern_result quern__record_fail_memory(quern_commands *commands);
 
-/* Says that the recorder is not used by the callback that it is for. */
+/* Reports that code outside of the running callback uses the recorder. */
 QUERN__SLOW_PATH quern_result quern__record_fail_foreign(const quern_commands *commands,
                                                          const char *function);
 
-/* Begins with the first block again, if there is one. */
+/* Makes the first block, if any, the current one. */
 void quern__blocks_rewind(quern_commands *commands);
 
-/* Gives the blocks after so many back. */
+/* Releases all blocks except the first keep_count. */
 void quern__blocks_trim(quern_commands *commands, uint32_t keep_count);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <quern/world.h>
 
-/* It stands here so that what destroys ask of it is known when they are compiled. */
+/* Defined in this file so that the compiler sees its constants when it compiles quern_commands_destroy. */
 const quern__operation quern__operation_destroy = {
     .key = QUERN__OPERATION_DESTROY,
     .item_bytes = sizeof(quern__item),
@@ -43,9 +43,10 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* Commands may follow at the sync point from those of a stream that creates and relates (relate_stage.h):
- * behind such a stream there is room for a jump to them. No other stream goes on at the end of a block, so a
- * jump may stand where only the recorder's own could stand otherwise. */
+/* Leaves space for a jump after the stream, if it creates entities and relates some. The sync point may append
+ * follow-up commands to such a stream and needs a jump to them (relate_stage.h). If the block has no space
+ * left, the jump goes to the space reserved for the recorder's own jump: no stream continues across the end of
+ * the block then. */
 static void leave_tail(quern_commands *commands)
 {
     const bool fits = quern__left_bytes(commands) >= sizeof(quern__run);
@@ -119,7 +120,7 @@ static inline quern_result check_holder(const quern_commands *commands, const ch
     return quern__record_is_held(commands) ? QUERN_OK : quern__record_fail_foreign(commands, function);
 }
 
-/* For the end of a command that failed. */
+/* Adds the names of the call and the system to the message of a failed command. */
 static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, quern_result result,
                                                 const char *function)
 {
@@ -154,7 +155,8 @@ quern_result quern__record_check_entity(const quern_commands *commands, quern_en
                                                    : fail_provisional(commands, entity, function);
 }
 
-/* The entity is not in the world; this callback may have created it. */
+/* Checks an entity that is not in the world: the running callback may have created it. Expands the compact
+ * instance it belongs to. */
 static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
 {
     const quern_result result = quern__record_check_entity(commands, entity, function);
@@ -162,7 +164,7 @@ static quern_result find_created(quern_commands *commands, quern_entity entity, 
     return quern__spawn_open(commands, entity, function);
 }
 
-/* What an item for the entity begins with. */
+/* Checks the entity and returns the head of an item for it. */
 static inline quern_result find_entity(quern_commands *commands, quern_entity entity, const char *function,
                                        quern__item *out_head)
 {
@@ -185,7 +187,7 @@ static quern_entity check_handle(void *argument, quern_entity entity)
     return entity;
 }
 
-/* The target of a source that lives or is ours. */
+/* Checks the target for a valid source. */
 static quern_result check_target(quern_commands *commands, quern_entity source, quern_entity target,
                                  const char *function)
 {
@@ -214,7 +216,7 @@ quern_result quern__record_check_value(quern_commands *commands, const quern__op
 
 /* ------------------------------------------------------------------------------------ public calls */
 
-/* The i-th value that is given for the k-th component. */
+/* The value of the k-th component for the i-th create. */
 static inline const void *given_value(const quern__operation *operation, const void *const *columns,
                                       uint32_t k, uint32_t i)
 {
@@ -231,7 +233,7 @@ static void give_values(const quern__operation *operation, char *item, const voi
             quern__record_give_value(operation, item, k, given_value(operation, values, k, i));
 }
 
-/* count creates; values[i] are the values of the i-th component, one after the other. */
+/* Records `count` creates. values[k] is the array of values of the k-th component. */
 static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
                                    const void *const *values, uint32_t count, quern_entity *out_entities,
                                    const char *function)
@@ -293,8 +295,9 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                        "quern_commands_create_many");
 }
 
-/* Where a create goes that is like the last one and asks for nothing but copying. Its values stand there then,
- * and it cannot fail any more. NULL: it is another, or its place takes preparing. */
+/* Fast path for a create with the same components as the last one, whose values are copied as bytes. Writes the
+ * values and returns their space; the create cannot fail any more. Returns NULL if the create differs or space
+ * must be reserved first. */
 static inline char *give_known_values(const quern_commands *commands, const quern__operation *operation,
                                       const quern_component *components, const void *const *values,
                                       uint32_t count)
@@ -353,7 +356,7 @@ quern_entity quern_commands_create(quern_commands *commands)
     return entity;
 }
 
-/* Where the entity is not one that lives, or nothing is ready for one more item. */
+/* Slow path: the entity is not alive, or no space is available without reserving. */
 static __attribute__((noinline)) quern_result destroy_carefully(quern_commands *commands,
                                                                 quern_entity entity)
 {
@@ -383,8 +386,7 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
     return QUERN_OK;
 }
 
-/* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT,
- * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Finds or creates the operation on one component. Errors: UNKNOWN_COMPONENT, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 static quern_result make_operation(quern_commands *commands, quern_component component,
                                    quern__operation_kind kind, const quern__operation **out_operation)
 {
@@ -409,7 +411,7 @@ static inline quern_result find_operation(quern_commands *commands, quern_compon
     return make_operation(commands, component, kind, out_operation);
 }
 
-/* The rest of `record` where the value may have handles in it: it is looked at before. */
+/* Second half of `record` for values that may contain handles, which are checked first. */
 static __attribute__((noinline)) quern_result record_handles(quern_commands *commands,
                                                              const quern__operation *operation,
                                                              quern__item head, const void *value,
@@ -458,7 +460,7 @@ quern_result quern_commands_remove(quern_commands *commands, quern_entity entity
     return record(commands, QUERN__OPERATION_REMOVE, entity, component, NULL, "quern_commands_remove");
 }
 
-/* What quern_commands_set is given NULL for: fine for a tag. */
+/* Handles quern_commands_set with a NULL value, which is valid for tags only. */
 static quern_result set_nothing(quern_commands *commands, quern_entity entity, quern_component component)
 {
     const quern__components *components = &commands->storage->components;
@@ -487,7 +489,8 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
     return record(commands, QUERN__OPERATION_SET, entity, component, value, "quern_commands_set");
 }
 
-/* value: the target, or NULL to unrelate. One function for both: relating is no command of the hot kind. */
+/* Records a relate command, or an unrelate command if value is NULL. Not inlined: these commands are rare
+ * compared with those on components. */
 static __attribute__((noinline)) quern_result
 record_relation(quern_commands *commands, quern__operation_kind kind, quern_entity source,
                 quern_relation relation, const quern_entity *value, const char *function)

@@ -3,14 +3,16 @@
 #ifndef QUERN_CORE_RECORD_RECORD_H
 #define QUERN_CORE_RECORD_RECORD_H
 
-/* Recording commands. Each worker has one recorder with an arena of its own, so recording takes no lock.
- * What a callback records is one *stream*, known by its key; at the sync point gather.h sorts the streams
- * of all workers by key, and the threads that recorded them no longer matter.
+/* Recording commands. Each worker has its own recorder with its own memory blocks, so recording needs no lock.
+ * The commands of one callback form a *stream*, identified by its key. At the sync point, gather.h sorts the
+ * streams of all recorders by key; from then on, the recording threads are irrelevant.
  *
- * A stream is a list of *runs*: commands one after the other that do the same (see operation.h) share one
- * head.
- *   | run, 16 bytes | item | item | ... | run | item | ... | jump to the next block |
- * Items of one run have one size, so a loop over them is as tight as one over an array. */
+ * A stream is a list of *command batches*. Consecutive commands with the same operation (operation.h) share one
+ * batch and its header:
+ *
+ *   | batch header, 16 bytes | item | item | ... | batch header | item | ... | jump to the next block |
+ *
+ * All items of a batch have the same size, so a loop over a batch is a loop over an array. */
 
 #include "core/record/operation.h"
 #include "core/storage/storage.h"
@@ -20,23 +22,24 @@
 enum { QUERN__RECORDER_ALIGNMENT_BYTES = 128 };
 
 typedef struct quern__run {
-    /* NULL: a jump. Items behind the run hold 64-bit values: 16 bytes with alignment 8 on every platform. */
+    /* NULL: a jump. The alignment makes the header 16 bytes on every platform, so that items, which contain
+     * 64-bit values, follow it aligned. */
     _Alignas(8) const quern__operation *operation;
     union {
-        struct quern__run *next; /* of a jump: where the stream goes on */
+        struct quern__run *next; /* of a jump: continuation of the stream in the next block */
         struct {
             uint32_t item_count;
-            uint32_t first_item_bytes; /* from here to the first item */
+            uint32_t first_item_bytes; /* offset of the first item from the header */
         };
     };
 } quern__run;
 
-/* Whose commands a stream holds. */
+/* The callback that recorded a stream. */
 typedef struct quern__origin {
-    uint64_t key;     /* streams are applied in the order of their keys; no two have the same */
-    uint32_t serial;  /* the generation of the stream's provisional handles */
-    uint32_t source;  /* a number that reports of dropped commands bear */
-    const char *name; /* of the system, for messages; it must outlive the streams. NULL: it is no system */
+    uint64_t key;     /* position of the stream in the order of application; unique */
+    uint32_t serial;  /* generation of the stream's provisional handles */
+    uint32_t source;  /* number of the system in reports of dropped commands */
+    const char *name; /* name of the system, for messages; must outlive the stream. NULL: no system */
 } quern__origin;
 
 typedef struct quern__stream {
@@ -44,54 +47,61 @@ typedef struct quern__stream {
     quern__run *first;
     uint32_t run_count;
     uint32_t create_count;
-    uint64_t command_count;     /* known once the stream has been closed, */
-    uint32_t item_count;        /* as is this */
-    uint64_t structure_version; /* of the storage; while it is the same, locations in items hold */
-    uint8_t traits;             /* quern__trait, those of all its commands */
+    uint64_t command_count; /* valid once the stream is closed */
+    uint32_t item_count;    /* valid once the stream is closed */
+    /* structure version of the storage at the first command. Locations in the items are valid while the
+     * storage's version is unchanged. */
+    uint64_t structure_version;
+    uint8_t traits; /* quern__trait shared by all commands of the stream */
 } quern__stream;
 
-/* A run of spawns. */
+/* A batch that spawns. */
 typedef struct quern__spawn_run {
     quern__run *run;
-    uint32_t first_number; /* of the first member of its first item, among the creates of the stream */
+    uint32_t first_number; /* number of the first instance's root, among the creates of the stream */
 } quern__spawn_run;
 
 typedef struct quern__block {
     char *memory;
 } quern__block;
 
-/* Recorders of several workers are aligned, so that each has cache lines of its own. A recorder that was handed
- * out never moves: user code may keep its address beyond the callback, and commands must then be refused. */
+/* A recorder. Aligned so that the recorders of different workers share no cache line. Its address never
+ * changes: user code may keep a pointer beyond the callback, and commands recorded through it must fail. */
 struct quern_commands {
-    /* room in the block in use, and the run that the next command may join */
+    /* Free space in the current block, and the open batch, which the next command may join. */
     _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) char *next;
-    char *end;                         /* after it there is room for a jump */
-    const quern__operation *operation; /* of the open run; NULL: none is open */
+    char *end;                         /* end of the space for items; a jump fits after it */
+    const quern__operation *operation; /* operation of the open batch; NULL: no batch is open */
     quern__run *run;
     quern__storage *storage;
-    quern__origin origin; /* of the callback that is running */
-    const void *holder;   /* the thread of that callback; NULL: none is running */
-    quern__stream *open;  /* its stream: the last; NULL: it has recorded nothing */
-    quern_result failed;  /* the first command that memory was missing for, or QUERN_OK */
-    uint32_t block_index; /* the block in use; those after it wait to be used again */
+    quern__origin origin; /* of the running callback */
+    const void *holder;   /* thread of the running callback; NULL: no callback is running */
+    /* stream of the running callback, always the last of streams; NULL: it has no commands yet */
+    quern__stream *open;
+    /* QUERN_OK, or OUT_OF_MEMORY if a command could not be recorded for lack of memory */
+    quern_result failed;
+    uint32_t block_index; /* index of the current block; later blocks are unused and kept for reuse */
     QUERN__ARRAY(quern__block) blocks;
-    QUERN__ARRAY(quern__stream) streams; /* with at least one command each */
+    QUERN__ARRAY(quern__stream) streams; /* each with at least one command */
     quern__operations operations;
-    struct quern__accumulator *accumulator; /* NULL: nothing was accumulated yet; see accumulator.h */
-    /* what spawning needs: see spawn.h */
-    QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* by the index of the prefab */
-    struct quern__spawn_kind *old_spawns;            /* of prefabs that have gone; commands may know them */
+    /* NULL until the first accumulated value; see accumulator.h */
+    struct quern__accumulator *accumulator;
+    /* State for spawning; see spawn.h. */
+    QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* indexed by the prefab's index */
+    /* of destroyed prefabs that pending commands may refer to */
+    struct quern__spawn_kind *old_spawns;
     QUERN__ARRAY(struct quern__spawn_run) spawn_runs; /* of the open stream, if it spawns */
     bool holds_prefabs;
 };
 
-/* The recorders of several workers. */
+/* The recorders of all workers. */
 typedef struct quern__recorders {
     quern_commands *const *items;
     uint32_t count;
 } quern__recorders;
 
-/* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */
+/* Largest serial. Serials start at 1. A provisional handle has the serial of its stream as generation, so a
+ * serial must fit there. */
 #define QUERN__MAX_SERIAL ((uint32_t)QUERN__MAX_GENERATION)
 
 static inline uint32_t quern__serial_of(uint64_t stream_number)
@@ -103,15 +113,16 @@ void quern__commands_init(quern_commands *commands, quern__storage *storage);
 
 void quern__commands_release(quern_commands *commands);
 
-/* What is recorded from now on belongs to the stream of this origin, which is new. */
+/* Begins a callback: the following commands go to a new stream with this origin. */
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin);
 
-/* The callback has returned: who goes on recording is refused. No run is open then, so a command finds none
- * to join, and the way that it takes then looks whether it may record; others need not ask. */
+/* Ends the callback: further commands fail until quern__commands_begin. A batch is never open between
+ * callbacks, so a command must first reserve space, and reserving checks for a running callback. Commands that
+ * join an open batch skip that check. */
 void quern__commands_end(quern_commands *commands);
 
-/* Ends the last stream; all streams know their command_count now. The second is the call where one may be
- * open. */
+/* Closes the open stream; afterwards the command counts of all streams are valid. quern__commands_close skips
+ * the call if there is nothing to close. */
 void quern__commands_close_stream(quern_commands *commands);
 
 static inline void quern__commands_close(quern_commands *commands)
@@ -120,8 +131,8 @@ static inline void quern__commands_close(quern_commands *commands)
         quern__commands_close_stream(commands);
 }
 
-/* Destroys the values of a stream that no sync point has moved out. The first is the call where there may be
- * some. */
+/* Destroys the values that items of the stream still own. quern__stream_destroy_values skips the call if no
+ * value has a destroy hook. */
 void quern__stream_destroy_owned(const quern__stream *stream);
 
 static inline void quern__stream_destroy_values(const quern__stream *stream)
@@ -129,12 +140,12 @@ static inline void quern__stream_destroy_values(const quern__stream *stream)
     if (QUERN__UNLIKELY((stream->traits & QUERN__TRAIT_NO_OWNED) == 0)) quern__stream_destroy_owned(stream);
 }
 
-/* Forgets all streams, destroys values that nobody moved out, and keeps the memory. */
+/* Removes all streams, destroys the values that their items still own, and keeps the memory for reuse. */
 void quern__commands_reset(quern_commands *commands);
 
-/* ------------------------------------------------------------------------------------ walking streams */
+/* ------------------------------------------------------------------------------------ iterating streams */
 
-/* The run that begins here, or at the end of the jumps from here. */
+/* Returns the batch at this address, or the batch that the jumps at this address lead to. */
 static inline quern__run *quern__run_here(quern__run *run)
 {
     while (run->operation == NULL)
@@ -147,7 +158,7 @@ static inline char *quern__run_items(quern__run *run)
     return (char *)run + run->first_item_bytes;
 }
 
-/* The run after this one, which is not the last of its stream. */
+/* Returns the next batch. The batch must not be the last of its stream. */
 static inline quern__run *quern__run_next(quern__run *run)
 {
     size_t bytes = (size_t)run->operation->item_bytes * run->item_count;
@@ -159,7 +170,7 @@ static inline quern__item *quern__run_item(quern__run *run, uint32_t i)
     return (quern__item *)(void *)(quern__run_items(run) + (size_t)i * run->operation->item_bytes);
 }
 
-/* The item after this one in its run. */
+/* Returns the address of the next item of a batch. */
 static inline quern__item *quern__item_next(const quern__item *item, const quern__operation *operation)
 {
     return (quern__item *)(void *)((char *)(uintptr_t)item + operation->item_bytes);

@@ -16,8 +16,8 @@ void quern__spawns_release(quern_commands *commands)
     quern__array_release(&commands->storage->allocator, &commands->spawn_runs);
 }
 
-/* What creates of a group are given values for: all but the targets of other relations than that of
- * parents, which may be members that come later. */
+/* Components and values of the creates of a group. Targets of relations other than the parent relation are left
+ * out: they may be members that are created later. */
 typedef struct create_list {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS + 1];
     const void *values[QUERN_MAX_ENTITY_COMPONENTS + 1];
@@ -42,7 +42,8 @@ static void list_creates(const quern__storage *storage, const quern__prefab *pre
     }
 }
 
-/* Captured members may have tags that the world keeps, such as that of those that are off by their parent. */
+/* Captured members may have tags managed by the world, such as the one for entities disabled through their
+ * parent. */
 static quern_result find_create(quern_commands *commands, const create_list *list,
                                 const quern__operation **out_operation)
 {
@@ -54,7 +55,7 @@ static quern_result find_create(quern_commands *commands, const create_list *lis
     return result;
 }
 
-/* Adds the bytes of `count` items of an open instance, each in a run of its own. */
+/* Adds the size of `count` items of an expanded instance, each in its own batch. */
 static void add_room(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
 {
     const uint32_t bytes = quern__run_bytes(operation);
@@ -98,7 +99,8 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
     return result;
 }
 
-/* The prefab was destroyed, and its place is another's; NULL: there was none. */
+/* Disposes of the cached data of a destroyed prefab whose index is used again. Keeps the data while compact
+ * instances refer to it. kind may be NULL. */
 static void put_away(quern_commands *commands, quern__spawn_kind *kind)
 {
     if (kind == NULL || !kind->is_held) {
@@ -147,8 +149,8 @@ static inline quern_result find_kind(quern_commands *commands, quern_prefab hand
     return make_kind(commands, handle, prefab, out_kind);
 }
 
-/* The root's create with a parent, made when one is asked for. It takes the place of the create without a
- * parent, so it adds no command to kind->command_count: that counts folded instances, which have no parent. */
+/* Finds or creates the operation for a root with a parent. It replaces the create without a parent, so
+ * kind->command_count does not change; besides, compact instances have no parent. */
 static quern_result find_related_root(quern_commands *commands, const quern__prefab *prefab,
                                       quern__spawn_kind *kind)
 {
@@ -181,7 +183,7 @@ static char *open_place(quern_commands *commands, const quern__operation *operat
     return QUERN__LIKELY(place != NULL) ? place : quern__place_open(commands, operation);
 }
 
-/* NULL where what was captured stays. */
+/* Returns NULL if no override applies, so that the captured value is used. */
 static const char *overridden_value(const quern__spawning *it, const quern__prefab_member *member,
                                     uint32_t column)
 {
@@ -193,7 +195,8 @@ static const char *overridden_value(const quern__spawning *it, const quern__pref
     return NULL;
 }
 
-/* The operand of each column comes after those of the columns before. */
+/* Writes the values of a member. Columns and operands have the same order, so the search for an operand
+ * continues from the previous one. */
 static void give_columns(const quern__spawning *it, const quern__prefab_member *member,
                          const quern__operation *operation, char *item)
 {
@@ -217,8 +220,8 @@ static void give_columns(const quern__spawning *it, const quern__prefab_member *
     }
 }
 
-/* Handles that named members name those of the instance; not in values that take the place of captured
- * ones. */
+/* Replaces handles of captured members in the values by handles of the instance's members. Values from
+ * overrides stay as they are. */
 static void give_fields(const quern__spawning *it, const quern__prefab_member *member,
                         const quern__operation *operation, char *item)
 {
@@ -253,7 +256,7 @@ static void record_create(const quern__spawning *it, uint32_t i)
                sizeof it->parent);
 }
 
-/* All operations are there, since the kind is. */
+/* The operations exist since the cached data of the prefab was created, so finding them cannot fail. */
 static void record_relates(const quern__spawning *it)
 {
     quern_commands *commands = it->commands;
@@ -319,7 +322,7 @@ quern_result quern__spawn_record_open(const quern__spawning *it, const char *fun
 
 /* -------------------------------------------------------------------------------------------- the calls */
 
-/* What a definition asks for. */
+/* Checks the definition and copies its overrides and parent to `it`. */
 static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, const char *function)
 {
     quern_commands *commands = it->commands;

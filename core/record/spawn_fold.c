@@ -3,7 +3,7 @@
 #include "core/record/give.h"
 #include "core/record/spawn.h"
 
-/* Of values of overrides in an item: more than that is recorded member by member. */
+/* An instance whose override values are larger is expanded. */
 enum { MOST_OVERRIDE_BYTES = 4096 };
 
 /* --------------------------------------------------------------------------------------------- forms */
@@ -39,7 +39,7 @@ static bool has_overrides(const quern__spawn_form *form, const quern__spawning *
     return true;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 static quern__spawn_form *add_form(const quern__spawning *it)
 {
     const quern__storage *storage = it->commands->storage;
@@ -85,7 +85,7 @@ bool quern__spawn_can_fold(const quern__spawning *it)
     return bytes <= MOST_OVERRIDE_BYTES;
 }
 
-/* The prefab stays as long as its commands wait. */
+/* Retains the prefab until its commands are applied. */
 static inline void hold(const quern__spawning *it)
 {
     if (QUERN__LIKELY(it->kind->is_held)) return;
@@ -141,7 +141,7 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
 
 /* ------------------------------------------------------------------------------------------- opening */
 
-/* The last run that begins with this create or an earlier one; NULL: there is none. */
+/* Returns the last batch whose first create has this number or a lower one, or NULL. */
 static const quern__spawn_run *find_run(const quern_commands *commands, uint32_t number)
 {
     uint32_t begin = 0, end = commands->spawn_runs.count;
@@ -171,8 +171,10 @@ static quern_result open_item(quern_commands *commands, const quern__operation *
     const quern_result result = quern__spawn_record_open(&it, function);
     if (result != QUERN_OK) return result;
     item->entity = quern_entity_null();
-    commands->open->command_count -= operation->command_count; /* which counts twice otherwise */
-    commands->open->traits &= (uint8_t)~QUERN__TRAIT_TURNOVER; /* creates are no longer in their order */
+    /* The expanded creates count as commands of their own. */
+    commands->open->command_count -= operation->command_count;
+    /* Creates are no longer in the order of their numbers. */
+    commands->open->traits &= (uint8_t)~QUERN__TRAIT_TURNOVER;
     return QUERN_OK;
 }
 
@@ -183,7 +185,7 @@ quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, co
     if (found == NULL) return QUERN_OK;
     const quern__operation *operation = found->run->operation;
     const uint32_t i = (number - found->first_number) / quern__spawn_member_count(operation);
-    if (i >= found->run->item_count) return QUERN_OK; /* one that was created after them */
+    if (i >= found->run->item_count) return QUERN_OK; /* the entity was created after the batch */
     quern__item *item = quern__run_item(found->run, i);
     return quern_entity_is_null(item->entity) ? QUERN_OK : open_item(commands, operation, item, function);
 }

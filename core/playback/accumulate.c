@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams of accumulated values, and a world to which all commands have been applied. Out: the values
- * that entities have, and what was dropped. Applying may not fail: what it needs is reserved before. */
+/* Input: streams of accumulated values, and a world with all other commands applied. Output: the values of
+ * entities, and dropped items. Applying cannot fail: preparing reserves the memory for it. */
 #include "core/playback/accumulate.h"
 
 #include "core/playback/apply.h"
 #include "core/storage/change.h"
 
 enum {
-    BATCH_ITEMS = 32,     /* at most; their records and values are asked for together */
-    PARTITION_SLOTS = 64, /* neighbouring slots that go to one partition: their records share cache lines */
-    REASON_COUNT = 3      /* why nothing may come of an item */
+    BATCH_ITEMS = 32, /* maximum; the records and values of a batch are prefetched together */
+    /* consecutive slots in one partition, so that records in a cache line are not shared */
+    PARTITION_SLOTS = 64,
+    REASON_COUNT = 3 /* number of reasons to drop an item */
 };
 
 quern__accumulating *quern__accumulating_create(quern__storage *storage)
@@ -31,20 +32,20 @@ void quern__accumulating_destroy(quern__accumulating *it)
 
 /* --------------------------------------------------------------------------------------------- walking */
 
-/* Items that are neighbours in the order of streams, and are combined in the same way. */
+/* Consecutive items of the streams that are combined in the same way. */
 typedef struct item_batch {
     const quern__accumulation *accumulation;
-    uint32_t count; /* 0: there are no more */
+    uint32_t count; /* 0: no items are left */
     quern__accumulated *items[BATCH_ITEMS];
-    const quern__record *records[BATCH_ITEMS]; /* of their entities, if these are alive */
+    const quern__record *records[BATCH_ITEMS]; /* records at the entities' slots; see is_found */
 } item_batch;
 
-/* An item of the gathered streams; stream: their count behind the last one. */
+/* A position in the gathered streams. After the last item, stream is the number of streams. */
 typedef struct cursor {
     const quern__gathered *gathered;
     uint32_t stream, run_number;
     quern__run *run;
-    uint32_t item; /* in the run */
+    uint32_t item; /* index in the batch */
 } cursor;
 
 static cursor cursor_first(const quern__gathered *gathered)
@@ -52,7 +53,7 @@ static cursor cursor_first(const quern__gathered *gathered)
     return (cursor){.gathered = gathered, .run = gathered->streams.items[0].stream->first};
 }
 
-/* To the next run that there is. */
+/* Advances to the next batch, if any. */
 static void cursor_next_run(cursor *at)
 {
     at->item = 0;
@@ -66,20 +67,21 @@ static void cursor_next_run(cursor *at)
         at->run = at->gathered->streams.items[at->stream].stream->first;
 }
 
-/* The partition that an entity's items go to. */
+/* The partition of the entity. */
 static inline uint32_t partition_of(quern_entity entity, uint32_t partition_count)
 {
     const uint32_t hash = quern_entity_index(entity) / PARTITION_SLOTS * 0x9E3779B1u >> 16;
     return hash * partition_count >> 16;
 }
 
-/* Recorders have an accumulation each for the same. */
+/* Whether both accumulations do the same. Each recorder has its own. */
 static inline bool is_alike(const quern__accumulation *a, const quern__accumulation *b)
 {
     return a->component.bits == b->component.bits && a->combine.bits == b->combine.bits;
 }
 
-/* Items of a run into a batch, as long as there is room: the first of `left_count`. Returns how many. */
+/* Appends items of a command batch until `into` is full. item: the first of left_count items. Returns the
+ * number of items read. */
 static inline uint32_t pick(item_batch *into, char *item, uint32_t left_count)
 {
     const uint32_t item_bytes = into->accumulation->item_bytes, room = BATCH_ITEMS - into->count;
@@ -91,7 +93,7 @@ static inline uint32_t pick(item_batch *into, char *item, uint32_t left_count)
     return count;
 }
 
-/* The same with those of a partition; returns how many were looked at. */
+/* Like `pick`, but appends only the items of the partition. */
 static inline uint32_t pick_of_partition(item_batch *into, char *item, uint32_t left_count,
                                          uint32_t partition, uint32_t partition_count)
 {
@@ -106,7 +108,7 @@ static inline uint32_t pick_of_partition(item_batch *into, char *item, uint32_t 
     return i;
 }
 
-/* The next items of a partition. */
+/* Fills a batch with the next items of a partition. */
 static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partition_count,
                                item_batch *out_batch)
 {
@@ -127,7 +129,7 @@ static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partitio
     }
 }
 
-/* Asks for the records of a batch. */
+/* Prefetches the records of a batch. */
 static inline void fetch_records(const quern__entities *entities, item_batch *of)
 {
     static const quern__record nobody = {.location = 0};
@@ -140,7 +142,7 @@ static inline void fetch_records(const quern__entities *entities, item_batch *of
     }
 }
 
-/* Whether the record is that of the item's entity, which lives. */
+/* Whether the record belongs to the item's entity, and the entity is alive. */
 static inline bool is_found(const quern__record *record, const quern__accumulated *item)
 {
     return record->handle_high == item->entity.bits >> 32 && record->location != 0;
@@ -148,8 +150,8 @@ static inline bool is_found(const quern__record *record, const quern__accumulate
 
 /* ------------------------------------------------------------------------------------------- preparing */
 
-/* Stands in handles of entities that are known to be gone, in place of the world's: it is neither that nor
- * 0, as of provisional ones. */
+/* World tag for handles of entities that were dead before this sync point. It differs from the world's own tag
+ * and from 0, the tag of provisional handles. */
 static uint32_t tag_of_dead(const quern__storage *storage)
 {
     const uint32_t world_tag = storage->components.first_bits >> 24;
@@ -161,7 +163,7 @@ static quern_entity with_tag(quern_entity entity, uint32_t tag)
     return quern__entity_make(tag, quern_entity_generation(entity), quern_entity_index(entity));
 }
 
-/* Entities that were gone before this sync point are told from those that go with it, if any may. */
+/* Marks the items whose entities are already dead, so that drops can be reported as DEAD rather than DESTROYED. */
 static void mark_dead(const quern__accumulating *it)
 {
     item_batch dead;
@@ -178,7 +180,7 @@ static void mark_dead(const quern__accumulating *it)
     }
 }
 
-/* One entry for each system and reason, at most; the streams of a system are neighbours. */
+/* Reserves one entry per system and reason. Streams of one system are consecutive. */
 static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
 {
     uint32_t system_count = 1;
@@ -203,15 +205,15 @@ quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorde
 
 /* --------------------------------------------------------------------------------- provisional handles */
 
-/* Streams of commands and of what was accumulated beside them, in the order of their keys, go together. */
+/* Matches streams of commands with streams of accumulated values; both are in the order of keys. */
 typedef struct creates {
-    const quern__gathered *commands; /* NULL: there are none */
-    const quern_entity *created;     /* of the stream that is looked at, and of those after it */
+    const quern__gathered *commands; /* NULL: no commands */
+    const quern_entity *created;     /* handles of the creates of the current stream and all later ones */
     uint32_t stream;
 } creates;
 
-/* The creates of the callback with this key, which come after those that were looked at before. Their
- * number, and the first of their handles. */
+/* Finds the creates of the callback with this key, which must be higher than those of previous calls. Returns
+ * their number and sets *out_created to their first handle. */
 static uint32_t creates_find(creates *at, uint64_t key, const quern_entity **out_created)
 {
     while (at->commands != NULL && at->stream < at->commands->streams.count) {
@@ -255,13 +257,13 @@ static void remap_streams(const quern__accumulating *it, const quern__gathered *
 
 /* ------------------------------------------------------------------------------------------- combining */
 
-/* Where entities have the value: the same in all of an archetype. */
+/* Offset of a component's values, cached for the archetype of the last entity. */
 typedef struct place_of {
     const quern__storage *storage;
     uint32_t component_index;
-    uint32_t known_number; /* of the archetype of the last entity; UINT32_MAX: none */
-    quern__place place;    /* offset 0: nowhere */
-    bool is_heard;         /* somebody listens in one of the archetypes */
+    uint32_t known_number; /* number of the last entity's archetype; UINT32_MAX: none */
+    quern__place place;    /* offset 0: the archetype lacks the component */
+    bool is_heard;         /* some archetype of these entities has a listener */
 } place_of;
 
 static __attribute__((noinline)) void find_place(place_of *it, const quern__record *record)
@@ -272,8 +274,8 @@ static __attribute__((noinline)) void find_place(place_of *it, const quern__reco
     it->is_heard |= archetype->is_watched;
 }
 
-/* The items of a batch of which something comes, with the values that it goes to, which are fetched.
- * Headers of chunks are left alone: see chunk.h. */
+/* Finds the values to combine with the items of a batch, and prefetches them. Skips items without a value.
+ * Returns the number of pairs. Does not read chunk headers, which often miss the cache (chunk.h). */
 static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pair *out_pairs)
 {
     const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;
@@ -297,7 +299,7 @@ static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pa
     return (uint32_t)(next - out_pairs);
 }
 
-/* Values in these rows have been written. */
+/* Notifies the listeners of archetypes that values in these rows were written. */
 static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const item_batch *of)
 {
     for (uint32_t i = 0; i < of->count; i++) {
@@ -309,7 +311,7 @@ static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const item_batch
     }
 }
 
-/* In order; how many came to nothing. */
+/* Combines the items in order. Returns the number of dropped items. */
 static inline uint32_t combine_batch(place_of *it, const item_batch *of)
 {
     quern__pair pairs[BATCH_ITEMS];
@@ -324,7 +326,7 @@ static inline uint32_t combine_batch(place_of *it, const item_batch *of)
     return of->count - count;
 }
 
-/* The records of a batch are asked for while the batch before it is combined. */
+/* Combines the items of a partition. The records of the next batch are prefetched while a batch is combined. */
 static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t partition,
                                          uint32_t partition_count)
 {
@@ -350,7 +352,7 @@ typedef struct combining {
     uint64_t dropped_count;
 } combining;
 
-/* Relaxed: a sum, which is read when all threads have been waited for. */
+/* Relaxed: the sum is read only after all threads have finished. */
 static void combine_partitions(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
@@ -361,7 +363,7 @@ static void combine_partitions(void *argument, uint32_t begin, uint32_t end, uin
     }
 }
 
-/* executor NULL: on the caller. */
+/* Combines all items. executor NULL: on the calling thread. Returns the number of dropped items. */
 static uint64_t combine(const quern__accumulating *it, const quern__executor *executor)
 {
     if (executor == NULL) return combine_partition(it, 0, 1);
@@ -372,7 +374,7 @@ static uint64_t combine(const quern__accumulating *it, const quern__executor *ex
 
 /* ------------------------------------------------------------------------------------------- drops */
 
-/* As it was recorded: of an entity that was created and went, the provisional handle. */
+/* Returns the handle that was recorded: the provisional one if the entity was created at this sync point. */
 static quern_entity recorded_entity(const quern__stream *stream, quern_entity entity,
                                     const quern_entity *created, uint32_t created_count)
 {
@@ -381,7 +383,7 @@ static quern_entity recorded_entity(const quern__stream *stream, quern_entity en
     return entity;
 }
 
-/* In the keys of streams, which are less: they were dropped after all commands. */
+/* Added to the stream keys of drops, which are lower, since these items are dropped after all commands. */
 #define AFTER_COMMANDS (1ull << 63)
 
 static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_t first_drop,
@@ -394,10 +396,10 @@ static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_
                               .first_key = stream->origin.key | AFTER_COMMANDS,
                               .first_item_number = item_number,
                               .first_entity = entity};
-    quern__drops_add(drops, &it->storage->allocator, first_drop, &drop); /* there is room */
+    quern__drops_add(drops, &it->storage->allocator, first_drop, &drop); /* entries were reserved */
 }
 
-/* Whether nothing came of an item for the entity, and why: so it still is, for nothing has moved since. */
+/* Whether the item was dropped, and why. Nothing has changed since combining, so the reason still holds. */
 static bool was_dropped(const quern__accumulating *it, quern_entity entity, uint32_t component_index,
                         quern_drop_reason *out_reason)
 {
@@ -410,7 +412,7 @@ static bool was_dropped(const quern__accumulating *it, quern_entity entity, uint
     return true;
 }
 
-/* In the order of streams. */
+/* Reports dropped items, in the order of streams. */
 static void report_drops(const quern__accumulating *it, const quern__gathered *commands,
                          const quern_entity *all_created, quern__drops *drops, uint32_t first_drop)
 {
@@ -433,7 +435,7 @@ static void report_drops(const quern__accumulating *it, const quern__gathered *c
                 entity = reason == QUERN_DROP_DEAD
                              ? with_tag(entity, world_tag)
                              : recorded_entity(stream, entity, created, created_count);
-                /* where nothing is destroyed, only entities go that were created and refused */
+                /* Without destroy commands, only new entities that were refused end at this sync point. */
                 if (reason == QUERN_DROP_DESTROYED && !it->destroys && !quern_entity_is_provisional(entity))
                     reason = QUERN_DROP_DEAD;
                 add_drop(it, drops, first_drop, stream, item_number, reason, entity);

@@ -3,15 +3,16 @@
 #ifndef QUERN_CORE_PLAYBACK_ACCUMULATE_H
 #define QUERN_CORE_PLAYBACK_ACCUMULATE_H
 
-/* Applying accumulated values (core/record/accumulator.h): they are combined with those of entities when all other
- * commands of a sync point have been applied.
+/* Applying accumulated values (core/record/accumulator.h): the sync point combines them with the values of
+ * entities after it has applied all other commands.
  *
- * All items are gone through in order. Where several threads share the work, entities are partitioned by their
- * slots, and each thread goes through all items and combines those of its partition: reading on is cheap beside
- * looking for entities all over memory, and lists of which thread has what would be as long as the items.
+ * All items are processed in order. If several threads share the work, entities are partitioned by slot. Each
+ * thread reads all items and combines those of its partition. Reading past the other items is cheap compared
+ * with the random accesses to entities, and a list of the items of each thread would be as long as the items
+ * themselves.
  *
- * The items of one entity are in one partition, so one thread combines them in the order of streams, and values are
- * the same at every number of threads. */
+ * All items of an entity are in one partition, so one thread combines them in the order of streams. Values are
+ * therefore the same with every number of threads. */
 
 #include "core/base/executor.h"
 #include "core/playback/drop.h"
@@ -21,24 +22,25 @@
 typedef struct quern__accumulating {
     quern__storage *storage;
     quern__gathered gathered;
-    bool destroys;       /* some command of the sync point does */
-    uint32_t most_drops; /* entries of drops that it may come to */
+    bool destroys;       /* some command of the sync point destroys entities */
+    uint32_t most_drops; /* upper bound on the entries of drops that the items may add */
     uint64_t dropped_count;
 } quern__accumulating;
 
 quern__accumulating *quern__accumulating_create(quern__storage *storage);
 
-/* NULL is allowed. */
+/* Does nothing if it is NULL. */
 void quern__accumulating_destroy(quern__accumulating *it);
 
-/* Before the sync point changes anything: gathers the streams, at least one, notes which entities are dead
- * already, and reserves entries of drops. destroys: some command destroys. Errors: OUT_OF_MEMORY. */
+/* Prepares the sync point before it changes anything: gathers the streams, of which there must be at least one,
+ * and reserves entries of drops. destroys: some command destroys entities; items whose entities are already
+ * dead are then marked, to tell the two reasons apart. Errors: OUT_OF_MEMORY. */
 quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
                                          quern__drops *drops);
 
-/* commands: the streams of commands that have been applied, or NULL; created: the handles that their
- * creates took, in order. Adds to drops, whose entries from first_drop on are of this sync point.
- * Nothing may fail. executor NULL: on the caller. */
+/* Combines all values. Cannot fail. commands: the streams of commands that have been applied, or NULL. created:
+ * the handles of their creates, in order. Adds dropped items to drops, whose entries from first_drop on belong
+ * to this sync point. executor NULL: runs on the calling thread. */
 void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *commands,
                                const quern_entity *created, quern__drops *drops, uint32_t first_drop,
                                const quern__executor *executor);

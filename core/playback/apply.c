@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: resolved sequences, groups and archetype deltas, and room for all that they ask for. Out: the world
- * as the commands want it. Nothing may fail.
+/* Input: resolved sequences, groups and archetype deltas, and reserved memory. Output: the changed world.
+ * Cannot fail.
  *
- *   1. creates take their handles, and provisional handles inside values become these
- *   2. each chunk that commands touch: rows that go to other archetypes are copied after the rows there,
- *      values are set in place, rows that are left are listed as gaps
- *   3. new entities fill gaps, or the rows after the last
- *   4. the last rows of each archetype fill the gaps that are left, and the archetype ends there
- *   5. slots of destroyed entities are freed
+ *   1. Creates take their handles, which replace provisional handles in values.
+ *   2. For each edited chunk: rows that leave for other archetypes are copied behind the rows there, values are set
+ *      in place, and rows that left are listed as gaps.
+ *   3. New entities fill gaps, or rows after the last one.
+ *   4. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
+ *   5. Slots of destroyed entities are freed.
  *
- * 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else
- * touches, and what is read was written before. Where hooks are called, the same is done on the caller
- * alone, in the same order, after the threads have done the rest: hooks see one order at every number of
- * threads. */
+ * Threads share steps 2, 3 and 4. What one chunk, stream or gap writes, no other writes or reads in the same
+ * step. Edits that call hooks are applied afterwards, on the calling thread and in order, so that hooks are
+ * called in the same order with every number of threads. */
 
 #include "core/playback/apply.h"
 
 #include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 
-/* What all functions here work with. */
+/* Arguments of all functions here. */
 typedef struct applying {
     quern__resolved *resolved;
     quern__merged *merged;
@@ -54,7 +53,7 @@ static inline void fill_value(const quern__fill *fill, char *target, char *item)
         memset(target, 0, fill->size_bytes);
 }
 
-/* All values of one row; its sequence has several operations. */
+/* Writes all values of one row whose sequence has several operations. */
 static void fill_row(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                      const quern__edit *edit)
 {
@@ -71,7 +70,7 @@ static void fill_row(const quern__scratch *scratch, const quern__sequence *seque
     }
 }
 
-/* The values of neighbouring rows with the same sequence of one operation, column by column. */
+/* Writes the values of consecutive rows, column by column. Their sequence has one operation. */
 static void fill_columns(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                          const quern__edit *rows, uint32_t count)
 {
@@ -86,7 +85,7 @@ static void fill_columns(const quern__scratch *scratch, const quern__sequence *s
 static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                       const quern__edit *rows, uint32_t count)
 {
-    if (sequence->fill_count == 0) return; /* the list of all fills may have no memory */
+    if (sequence->fill_count == 0) return; /* the list of fills may be NULL */
     if (sequence->depth == 1) {
         fill_columns(scratch, sequence, to, rows, count);
         return;
@@ -95,7 +94,7 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
         fill_row(scratch, sequence, to + i, &rows[i]);
 }
 
-/* Components of rows that have come, or stay, and that commands enabled or disabled. */
+/* Sets and clears row bits of rows that arrived or stay, for components that commands enabled or disabled. */
 static void toggle_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                         uint32_t count)
 {
@@ -107,8 +106,8 @@ static void toggle_rows(const quern__scratch *scratch, const quern__sequence *se
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-/* Most slots taken now are those freed by the last sync point, the last one first. Their list is still
- * there, and the free list is a chain: without a hint each of its slots would be waited for. */
+/* Most of the slots taken now were freed by the previous sync point, in reverse order. The list of freed slots
+ * allows to prefetch their records. The free list itself is a chain, so each of its reads would miss the cache. */
 static void take_handles(quern__resolved *resolved, quern__storage *storage)
 {
     const uint32_t count = (uint32_t)resolved->created_count;
@@ -174,14 +173,14 @@ static void remap_streams(void *argument, uint32_t begin, uint32_t end, uint32_t
 
 /* --------------------------------------------------------------------------------------------- chunks */
 
-/* A part of a list that may be empty: then it has no memory, and NULL is not counted from. */
+/* The part of the list for these edits. NULL for an empty list, which may have no memory. */
 static uint32_t *destroyed_of(const applying *all, const quern__chunk_edits *edits)
 {
     return all->resolved->destroyed.count > 0 ? all->resolved->destroyed.items + edits->first_destroyed
                                               : NULL;
 }
 
-/* Where the next row that comes to a target goes, and how many fit there in the same chunk. */
+/* Returns the location for the next rows that arrive in a target, and how many of them fit there. */
 static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_delta *delta,
                               uint32_t wanted, uint32_t *out_count)
 {
@@ -197,7 +196,7 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
     return at;
 }
 
-/* Values that replaced others, in rows that stay or have been moved there. */
+/* Notifies listeners of values that replaced others, in rows that stay or have been moved. */
 static void tell_written(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
                          uint32_t count)
 {
@@ -230,7 +229,7 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
     toggle_rows(scratch, sequence, to, count);
 }
 
-/* A run of rows that go to another archetype. */
+/* Moves consecutive rows to another archetype. */
 static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
                       const quern__sequence *sequence, quern__edit_group *leader)
 {
@@ -284,7 +283,7 @@ static void apply_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t 
 
 /* -------------------------------------------------------------------------------------------- creates */
 
-/* Where the next new entity goes: a gap, or after all rows. */
+/* Returns the location for the next new entities: a gap, or rows after the last one. */
 static uintptr_t next_created(const applying *all, quern__edit_group *leader,
                               const quern__archetype_delta *delta, uint32_t wanted, uint32_t *out_count)
 {
@@ -313,7 +312,7 @@ static void create_rows(const applying *all, const quern__chunk_edits *edits, co
     }
 }
 
-/* What one stream creates. */
+/* Creates the entities of one stream. */
 static void apply_stream(const applying *all, const quern__chunk_edits *edits)
 {
     const quern_entity *handles = all->resolved->created.items + edits->first_created;
@@ -343,7 +342,7 @@ static void apply_creates(void *argument, uint32_t begin, uint32_t end, uint32_t
 
 /* ---------------------------------------------------------------------------------------- compaction */
 
-/* The gaps of one archetype that no create has filled, and the rows that go there. */
+/* The gaps of one archetype that no create has filled, and the rows that fill them. */
 typedef struct closing {
     const quern__storage *storage;
     const quern__archetype *archetype;
@@ -356,7 +355,7 @@ static uint32_t row_of(const quern__archetype *archetype, uintptr_t location)
     return quern__chunk_of(location)->index * archetype->row_capacity + quern__location_row(location);
 }
 
-/* Lists the rows from `end` on that are no gaps; gap: the first one that is not before `end`. */
+/* Lists the rows from `end` on that are not gaps. gap: the first gap at or after `end`. */
 static uint32_t list_tails(const quern__archetype *archetype, uint32_t end, const uintptr_t *gap,
                            const uintptr_t *gaps_end, uintptr_t *out_tails)
 {
@@ -404,7 +403,7 @@ static void compact(const quern__resolved *resolved, const quern__archetype_delt
     const uintptr_t *gap = gaps_end;
     while (gap > gaps && row_of(archetype, gap[-1]) >= end)
         gap--;
-    if (gap == gaps) return; /* the gaps are the last rows */
+    if (gap == gaps) return; /* all gaps are at the end */
     uint32_t count = list_tails(archetype, end, gap, gaps_end, resolved->tails.items);
     assert(count == (uint32_t)(gap - gaps));
     closing it = {.storage = storage, .archetype = archetype, .gaps = gaps, .tails = resolved->tails.items};
@@ -412,7 +411,7 @@ static void compact(const quern__resolved *resolved, const quern__archetype_delt
     quern__executor_run(executor, count, MOVES_PER_CALL, close_gaps, &it);
 }
 
-/* The list of what is freed now is a hint for the next sync point (take_handles). */
+/* Frees the slots of destroyed entities, and keeps their list for the next sync point (take_handles). */
 static void free_slots(quern__resolved *resolved, quern__storage *storage)
 {
     quern__slots_free(storage, resolved->destroyed.items, resolved->destroyed.count);
@@ -426,7 +425,7 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
     if (QUERN__UNLIKELY(resolved->spawned.count > 0)) quern__spawned_put(resolved, storage);
     const quern__archetype_delta *delta = resolved->deltas.items;
     for (const quern__archetype_delta *end = delta + resolved->deltas.count; delta < end; delta++) {
-        if (delta->left_over_count == 0) continue; /* all rows that were reserved have come */
+        if (delta->left_over_count == 0) continue; /* no gap is left */
         if (!delta->is_emptied) compact(resolved, delta, storage, executor);
         quern__rows_cut(storage, delta->archetype, delta->left_over_count);
     }

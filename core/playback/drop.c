@@ -24,7 +24,7 @@ bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uin
     return true;
 }
 
-/* By insertion: there are few, one for each system that lost commands and each reason. */
+/* Insertion sort: the list is short, with one entry per reason and system that lost commands. */
 void quern__drops_sort(quern__drops *drops, uint32_t first)
 {
     for (uint32_t i = first + 1; i < drops->count; i++) {

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_PLAYBACK_DROP_H
 #define QUERN_CORE_PLAYBACK_DROP_H
 
-/* Commands that were dropped, counted by who recorded them and why. Each thread that merges counts in a
- * list of its own; afterwards the lists become one, which does not tell who counted. */
+/* Counts of dropped commands by system and reason. Each merging thread has its own list. The lists are then
+ * merged into one, which does not depend on how the threads shared the work. */
 
 #include "core/base/array.h"
 
@@ -15,15 +15,15 @@ typedef struct quern__drop {
     uint32_t source;
     quern_drop_reason reason;
     uint64_t count;
-    uint64_t first_key;         /* of the first of them: its stream's key, */
-    uint64_t first_item_number; /* and the item's number in it */
+    uint64_t first_key;         /* key of the stream of the first dropped command */
+    uint64_t first_item_number; /* number of its item in the stream */
     quern_entity first_entity;
 } quern__drop;
 
 typedef QUERN__ARRAY(quern__drop) quern__drops;
 
-/* Adds to the entry with the same source and reason, or makes one. Entries before `first` are of earlier
- * sync points: what comes to them was not their first. False: no memory. */
+/* Adds to the entry with the same source and reason, or appends an entry. Entries before `first` belong to
+ * earlier sync points: their counts may grow, but their first command stays. Returns false if out of memory. */
 bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uint32_t first,
                       const quern__drop *drop);
 

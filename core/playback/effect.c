@@ -35,7 +35,7 @@ void quern__effect_remove(quern__effect *effect, uint32_t component_index)
 
 /* ---------------------------------------------------------------------------------------- the kinds */
 
-/* The component is there from here on, so a later command that changes a bit of it counts. */
+/* Makes later changes of the component's bits final: the component is present from this command on. */
 static void settle_bits(quern__effect *it, const quern__operand *operand)
 {
     const uint32_t index = operand->component_index;
@@ -46,7 +46,7 @@ static void settle_bits(quern__effect *it, const quern__operand *operand)
     }
 }
 
-/* If the component comes back, its bits are clear. */
+/* Clears the bits of a removed component. If a later command adds it again, its bits are clear. */
 static void clear_bits(quern__effect *it, const quern__operand *operand)
 {
     const uint32_t index = operand->component_index;
@@ -60,7 +60,7 @@ static void clear_bits(quern__effect *it, const quern__operand *operand)
     }
 }
 
-/* The bit is so at the end, unless something later decides that. */
+/* Records the bit at the end, unless a later command decides it. */
 static void change_bit(quern__effect *it, const quern__operand *operand, bool sets)
 {
     const uint32_t index = operand->component_index, flag = operand->plane;
@@ -87,7 +87,7 @@ void quern__read_value(quern__effect *effect, const quern__operation *operation,
         quern__effect_give(effect, operation, i, hop);
 }
 
-/* After a remove, an add without a value makes the component come back constructed. */
+/* If the command before an add without a value is a remove, the component is constructed anew. */
 void quern__read_remove(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
@@ -121,7 +121,7 @@ static void read_operation(quern__effect *it, const quern__operation *operation,
         read(it, operation, i, hop);
 }
 
-/* Adds without a value add what the source lacks. */
+/* Adds without a value whose component no earlier command decides about: they add it if the source lacks it. */
 static void read_pending(quern__effect *it, const quern__storage *storage)
 {
     for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {

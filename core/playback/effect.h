@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_PLAYBACK_EFFECT_H
 #define QUERN_CORE_PLAYBACK_EFFECT_H
 
-/* What a sequence of commands comes to for each component of its entity. The sequence is read backwards, so that the
- * last command that decides about a component is the first one to be read: each kind has a function for that, the
- * column `read` of QUERN__COMMAND_KINDS. */
+/* The effect of a sequence of commands on each component of an entity. The sequence is read backwards, so the
+ * first command read that decides about a component is the last one recorded. The function `read` of each kind
+ * in QUERN__COMMAND_KINDS reads one operand. */
 
 #include "core/base/bitset.h"
 #include "core/playback/sequence.h"
@@ -13,39 +13,42 @@
 
 typedef struct quern__effect {
     uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those decided */
+    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* decided: present at the end */
     uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];   /* present, with a new value */
-    /* present because of an add without a value, which leaves the value that an earlier operation decides
-     * on */
+    /* Present because of an add without a value. An earlier operation, read later, decides about the value. */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* By row flag, such as CAN_DISABLE. The last command that changes the bit of a component counts if the component
-     * was there then: so it is noted, and settled by what the command before it does to the component. */
+    /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if
+     * the component is present at that point. So a change is first recorded in `toggled`, and becomes final
+     * (`settled`) when an earlier command that adds, sets or removes the component is read. */
     uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those toggled */
+    /* toggled: the bit is set at the end, otherwise clear */
+    uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     uint64_t settled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     bool has_toggles;
     uint32_t present_count;
-    bool removes;                            /* a component that the source has */
-    bool keeps_set;                          /* what comes out has the components of the source */
-    quern__fill fills[QUERN_MAX_COMPONENTS]; /* of components with a fresh value, half filled in */
+    bool removes;   /* some component of the source is removed */
+    bool keeps_set; /* the target has exactly the components of the source */
+    /* of fresh components; list_fills (resolve.c) sets the remaining members */
+    quern__fill fills[QUERN_MAX_COMPONENTS];
 } quern__effect;
 
-/* Reads the i-th operand of an operation, `hop` operations before the last one of the sequence. */
+/* Reads the i-th operand of an operation. hop: distance from the last operation of the sequence. */
 typedef void quern__read_function(quern__effect *effect, const quern__operation *operation, uint32_t i,
                                   uint32_t hop);
 
-/* Reads a whole sequence. Components that no command decides about are as in the source. */
+/* Reads a whole sequence. Components without a deciding command remain as in the source. */
 void quern__effect_read(quern__effect *effect, const quern__storage *storage,
                         const quern__sequences *sequences, const quern__sequence *sequence);
 
-/* For read functions: the component is there at the end, with the value of the operand, or constructed if the operand
- * has none; or it is not there. Nothing later may have decided about it. */
+/* For read functions. quern__effect_give: the component is present at the end, with the operand's value, or
+ * constructed if the operand has none. quern__effect_remove: the component is absent at the end. No later
+ * command may have decided about the component. */
 void quern__effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop);
 void quern__effect_remove(quern__effect *effect, uint32_t component_index);
 
 quern__read_function quern__read_add, quern__read_value, quern__read_remove;
 
-/* The bit of the row flag that the kind needs (needed_flag). */
+/* Change the bit of the row flag that the kind needs (needed_flag). */
 quern__read_function quern__read_clear_bit, quern__read_set_bit;
 
 #endif

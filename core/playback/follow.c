@@ -26,7 +26,8 @@ void quern__followers_begin(quern__followers *followers, const quern__gathered *
     followers->has_own_stream = false;
 }
 
-/* Nobody else has this key, and commands that follow are never dropped, so nobody asks whose they are. */
+/* The key is larger than that of any callback. The origin has no name, since follow-up commands are never
+ * dropped and reported. */
 void quern__followers_open(quern__followers *followers)
 {
     const quern__origin origin = {.key = UINT64_MAX};
@@ -53,7 +54,7 @@ quern_result quern__followers_add(quern__followers *followers, const quern__oper
     return QUERN_OK;
 }
 
-/* The stream of the part that ends; NULL: nothing has followed. */
+/* Ends the list of follow-up commands and returns its stream, or NULL if it is empty. */
 static quern__stream *end_part(quern__followers *followers, quern__gathered *gathered)
 {
     const bool is_empty = followers->recorder.open == NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: the recorders. Out: their streams in order. What may fail: memory for the lists. */
+/* Input: the recorders. Output: their streams in order. Can fail: memory for the lists. */
 #include "core/playback/gather.h"
 
 #include "core/playback/accumulate.h"
@@ -12,8 +12,7 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
     quern__array_release(allocator, &gathered->order_scratch);
 }
 
-/* Appends the streams of a recorder, which it closes. Notes whether their keys go on ascending. False: no
- * memory. */
+/* Closes a recorder and appends its streams. Updates is_sorted. Returns false if out of memory. */
 static bool list_streams(quern__gathered *gathered, const quern__storage *storage, quern_commands *recorder)
 {
     quern__commands_close(recorder);
@@ -38,7 +37,7 @@ static bool list_streams(quern__gathered *gathered, const quern__storage *storag
     return true;
 }
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 static bool sort_streams(quern__gathered *gathered, const quern__storage *storage)
 {
     const quern_allocator *allocator = &storage->allocator;

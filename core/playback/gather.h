@@ -3,36 +3,36 @@
 #ifndef QUERN_CORE_PLAYBACK_GATHER_H
 #define QUERN_CORE_PLAYBACK_GATHER_H
 
-/* Gathering, the first stage of a sync point: the streams of all recorders, in the order of their keys.
- * From here on it does not matter who recorded a stream. */
+/* Gathering, the first stage of a sync point: lists the streams of all recorders in the order of their keys.
+ * Later stages do not depend on which recorder a stream is from. */
 
 #include "core/base/sort.h"
 #include "core/record/record.h"
 
 typedef struct quern__gathered_stream {
     quern__stream *stream;
-    bool is_located; /* the locations in its items hold: nothing has moved since they were recorded */
+    bool is_located; /* the locations in its items are valid: no row has moved since recording */
 } quern__gathered_stream;
 
 typedef struct quern__gathered {
     QUERN__ARRAY(quern__gathered_stream) streams;
     QUERN__ARRAY(quern__sort_item) order, order_scratch;
-    uint64_t item_count;    /* of all streams */
-    uint64_t create_count;  /* creates among them */
-    uint64_t command_count; /* as users count them: see quern__operation */
-    uint64_t last_key;      /* of the last stream that was listed */
-    uint8_t traits;         /* quern__trait, those of all commands */
-    bool is_sorted;         /* the keys ascended while streams were listed */
+    uint64_t item_count;    /* number of items in all streams */
+    uint64_t create_count;  /* number of creates in all streams */
+    uint64_t command_count; /* number of commands as users count them: see quern__operation */
+    uint64_t last_key;      /* key of the last listed stream */
+    uint8_t traits;         /* quern__trait shared by all commands */
+    bool is_sorted;         /* the streams were listed with ascending keys */
 } quern__gathered;
 
 void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator);
 
-/* Closes the recorders and lists their streams, or the streams of accumulated values, in the order of their
- * keys. Errors: OUT_OF_MEMORY. */
+/* Closes the recorders and lists their streams in the order of keys. accumulated: lists the streams of
+ * accumulated values instead of commands. Errors: OUT_OF_MEMORY. */
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
                                     quern__recorders recorders, bool accumulated);
 
-/* Destroys the values that no command has moved out, in the order of streams. */
+/* Destroys the values that items still own, in the order of streams. */
 static inline void quern__gathered_destroy_values(const quern__gathered *gathered)
 {
     if (QUERN__LIKELY((gathered->traits & QUERN__TRAIT_NO_OWNED) != 0)) return;
@@ -40,8 +40,8 @@ static inline void quern__gathered_destroy_values(const quern__gathered *gathere
         quern__stream_destroy_values(gathered->streams.items[i].stream);
 }
 
-/* Streams whose commands are walked in order: fetches the first chunk that one a few further on touches.
- * Headers of chunks all fall on the same few sets of the caches, so each would be waited for. */
+/* For loops over streams in order: prefetches the first chunk used by a stream a few positions ahead. Chunk
+ * headers are aligned alike, so they share a few cache sets and would otherwise usually miss the cache. */
 static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, uint32_t i)
 {
     enum { STREAMS_AHEAD = 4 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: values set, and components enabled, where they are. Nothing may fail: what cannot
- * be done so is left to the other stages before anything is written. */
+/* Input: streams in order. Output: values set, and components enabled or disabled, in existing rows. Commands
+ * that cannot be applied in place are detected before anything is written. */
 #include "core/playback/in_place.h"
 
 #include "core/playback/kind_calls.h"
 #include "core/storage/change.h"
 
-/* Looks at what an item does to the row at a location, or does it. False: the entity lacks the component. */
+/* Applies an item to the row at a location, or only checks it. Returns false if the entity lacks the component. */
 typedef bool set_item(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
                       const quern__operand *operand, bool writes);
 
@@ -45,7 +45,7 @@ static inline bool set_bit(const quern__archetype *archetype, const quern__item 
     return change_bit(archetype, location, operand, true, writes);
 }
 
-/* Inlined for each kind, so that the loop over the items of a run calls nothing. */
+/* Always inlined, so that `set` is inlined for each kind and the loop over the items has no calls. */
 static inline __attribute__((always_inline)) bool walk_run(const quern__storage *storage, quern__run *run,
                                                            bool is_located, set_item *set, bool writes)
 {

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_PLAYBACK_KIND_CALLS_H
 #define QUERN_CORE_PLAYBACK_KIND_CALLS_H
 
-/* The functions of the rows of QUERN__COMMAND_KINDS. */
+/* The functions `read`, `set` and `play` of each kind in QUERN__COMMAND_KINDS. */
 
 #include "core/playback/effect.h"
 #include "core/playback/in_place.h"
@@ -15,7 +15,7 @@ typedef struct quern__kind_calls {
     quern__play_function *play;
 } quern__kind_calls;
 
-/* By quern__operation_kind. */
+/* Indexed by quern__operation_kind. */
 extern const quern__kind_calls quern__kind_calls_of[QUERN__OPERATION_COUNT];
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: the edits of chunks and of creates, in order, and in them groups of rows
- * with one sequence. What may fail: memory; nothing of the world is touched.
+/* Input: streams in order. Output: the edits of creates and of chunks, in order, grouped by sequence. Can fail:
+ * memory. The world does not change.
  *
- * On one thread each stream is walked once, and each command goes to the edit of its entity at once. On
- * several threads the walk over a stream (streams are shared out) only notes which chunks its commands
- * touch, in *command spans*; then each chunk (chunks are shared out) walks the spans that concern it, in
- * the order of streams. Provisional handles are good in their own stream only, so what is created is
- * merged in the first walk in either case. */
+ * On one thread, each stream is iterated once, and each command is added to the edit of its entity immediately.
+ *
+ * On several threads, merging has two steps. First, threads share the streams: each stream is iterated, and
+ * *command spans* record which commands touch which chunk. Then threads share the chunks: each chunk iterates
+ * its spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of
+ * creates are always made in the first step. */
 
 #include "core/playback/merge.h"
 
@@ -48,8 +49,8 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
 
 /* ------------------------------------------------------------------------------------ chunk edits */
 
-/* Memory until the next sync point. Blocks double, so that sync points that grow a little from one to the
- * next do not leave one behind each. NULL: none. */
+/* Allocates memory that is valid until the next sync point. Block sizes are powers of two, so that sync points
+ * of slightly growing size reuse blocks. Returns NULL if out of memory. */
 static void *arena_allocate(quern__merged *merged, const quern_allocator *allocator, size_t size_bytes)
 {
     size_bytes = quern__align_up(size_bytes, MERGE_ALIGNMENT_BYTES);
@@ -73,7 +74,7 @@ static void *arena_allocate(quern__merged *merged, const quern_allocator *alloca
     return memory;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocator *allocator,
                                      quern__chunk *chunk, uint32_t row_count)
 {
@@ -91,7 +92,7 @@ static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocato
     return edits;
 }
 
-/* The edits of a chunk, made where there are none. NULL: no memory. */
+/* Returns the edits of a chunk, and adds them if there are none. Returns NULL if out of memory. */
 static inline quern__chunk_edits *edits_of_chunk(quern__merged *merged, const quern_allocator *allocator,
                                                  quern__chunk *chunk)
 {
@@ -103,31 +104,32 @@ static inline quern__chunk_edits *edits_of_chunk(quern__merged *merged, const qu
 
 /* ------------------------------------------------------------------------------------- walking items */
 
-/* A walk over a stream, and what it has at hand. */
+/* State of iterating a stream. */
 typedef struct walk {
     quern__merged *merged;
     const quern__storage *storage;
     quern__scratch *scratch;
     const quern__gathered_stream *gathered;
-    quern__edit *created; /* the edits of what the stream creates */
+    quern__edit *created; /* edits of the entities that the stream creates */
     uint32_t create_root;
     quern__run *run;
-    uint64_t number;      /* of the run's first item in the stream */
-    uint64_t span_number; /* of the first item of the last span */
-    /* of the chunk that the last entity was in */
-    quern__chunk *chunk; /* or NULL */
+    uint64_t number;      /* number of the batch's first item in the stream */
+    uint64_t span_number; /* number of the latest span's first item in the stream */
+    /* Of the chunk of the previous entity: */
+    quern__chunk *chunk; /* NULL: no chunk yet */
     uint64_t *touched;
     quern__edit *rows;
     uint32_t root;
-    uint32_t first_sequence; /* of rows that begin with first_operation */
+    uint32_t first_sequence; /* sequence of rows whose first operation is first_operation */
     const quern__operation *first_operation;
 } walk;
 
-/* How a walk treats entities that live. */
+/* What iterating does with commands on living entities. */
 typedef enum walk_mode {
-    WALK_MERGE, /* any chunk: finds its edits */
-    WALK_NOTE,  /* notes spans */
-    WALK_SPAN   /* of one chunk: provisional handles have been merged, and dead ones counted */
+    WALK_MERGE, /* adds them to edits, in any chunk */
+    WALK_NOTE,  /* records spans */
+    /* adds the commands of one chunk to edits; a first pass has handled provisional handles and dead entities */
+    WALK_SPAN
 } walk_mode;
 
 void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,
@@ -143,14 +145,15 @@ void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, u
         scratch->is_out_of_memory = true;
 }
 
-/* The i-th item of the run. */
+/* Drops the i-th item of the batch. */
 static void drop_item(const walk *it, const quern__item *item, uint32_t i, quern_drop_reason reason)
 {
     quern__scratch_drop(it->scratch, it->gathered->stream, it->number + i, item->entity,
                         it->run->operation->command_count, reason);
 }
 
-/* From now on the walk is in this chunk; NULL: there was no memory. False: no memory. */
+/* Makes the chunk of these edits the current one. edits may be NULL if out of memory. Returns false if out of
+ * memory. */
 static bool enter_chunk(walk *it, quern__chunk_edits *edits)
 {
     if (edits != NULL && edits->scratch == NULL) {
@@ -169,7 +172,7 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
     return true;
 }
 
-/* A later command on an entity: the i-th item of the run. */
+/* Adds the i-th item of the batch to an existing edit. */
 static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *item, uint32_t i)
 {
     if (it->scratch->sequences.list.items[edit->sequence].is_destroyed)
@@ -178,7 +181,7 @@ static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *i
         it->scratch->is_out_of_memory = true;
 }
 
-/* The first command on a row: most rows of a chunk begin alike. */
+/* Begins the edit of a row. Most rows of a chunk begin with the same operation, so its sequence is cached. */
 static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
 {
     if (it->run->operation != it->first_operation) {
@@ -193,7 +196,7 @@ static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
         (quern__edit){.item = (char *)item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
-/* The i-th item of the run belongs to the span of its chunk: the last one, or one that it begins. */
+/* Adds the i-th item of the batch to the latest span if that is of the same chunk, otherwise begins a span. */
 static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
 {
     quern__scratch *scratch = it->scratch;
@@ -216,7 +219,7 @@ static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
         (uint32_t)(it->number + i + 1 - it->span_number);
 }
 
-/* An item whose entity had a location when it was recorded: the i-th of the run. */
+/* Merges the i-th item of the batch, whose entity had a location when it was recorded. */
 static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode mode)
 {
     uintptr_t location = item->location;
@@ -243,7 +246,7 @@ static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode
         begin_edit(it, row, item);
 }
 
-/* The edit of a member, or of a create, which no other command has written before. */
+/* The edit of a new entity. No command has written it before. */
 static inline quern__edit *begin_created(const walk *it, uint32_t number)
 {
     assert(it->created != NULL && number < it->gathered->stream->create_count);
@@ -252,7 +255,7 @@ static inline quern__edit *begin_created(const walk *it, uint32_t number)
     return edit;
 }
 
-/* Members of folded instances get edits without commands: spawned.h puts these members into the world. */
+/* Members of compact instances get edits without operations: spawned.h adds these members to the world. */
 static void merge_spawns(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
@@ -264,8 +267,8 @@ static void merge_spawns(const walk *it)
                 .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
 }
 
-/* The numbers of a run's creates need not be consecutive: creates of instances that a later command has
- * opened (spawn_fold.c) join the run that is open at that moment. */
+/* The numbers of a batch's creates need not be consecutive: the creates of an instance expanded by a later
+ * command (spawn_fold.c) join the batch that is open at that moment. */
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
@@ -277,7 +280,7 @@ static void merge_creates(const walk *it)
             (quern__edit){.item = (char *)item, .sequence = sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
-/* The items [begin, end) of the run. */
+/* Merges the items [begin, end) of the batch. */
 static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
 {
     const quern__operation *operation = it->run->operation;
@@ -291,7 +294,8 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
             merge_item(it, item, i, mode);
-        } else if (mode != WALK_SPAN && item->entity.bits != 0) { /* null: relate_stage.h has dropped it */
+            /* null: relate_stage.h dropped the item */
+        } else if (mode != WALK_SPAN && item->entity.bits != 0) {
             assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);
         }
@@ -299,7 +303,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     }
 }
 
-/* Walks a whole stream: the index-th. */
+/* Iterates the stream at the index. */
 static inline void walk_stream(quern__merged *merged, const quern__storage *storage,
                                quern__scratch *scratch, const quern__gathered *gathered, uint32_t index,
                                walk_mode mode)
@@ -336,7 +340,7 @@ static inline void walk_stream(quern__merged *merged, const quern__storage *stor
 
 _Static_assert(QUERN__CHUNK_BYTES / sizeof(quern_entity) / 64 <= 64, "one word has a bit per word of rows");
 
-/* The first touched row from this one on; row_count when there is none. */
+/* Returns the first edited row at or after `row`, or row_count. */
 static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
 {
     if (edits->touched == NULL || row >= edits->row_count) return row;
@@ -351,7 +355,7 @@ static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
     return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* The group of a sequence in the edits with this stamp. False: no memory. */
+/* Finds or adds the group of a sequence, in the edits with this stamp. Returns false if out of memory. */
 static bool find_group(const quern__chunk_edits *edits, uint64_t stamp, uint32_t sequence_index,
                        uint32_t *out_group)
 {
@@ -369,14 +373,14 @@ static bool find_group(const quern__chunk_edits *edits, uint64_t stamp, uint32_t
     return true;
 }
 
-/* For builds with QUERN_CHECKS: each entity that the stream creates has got its edit. */
+/* Builds with QUERN_CHECKS only: checks that each created entity has an edit. */
 static void check_created(const quern__chunk_edits *edits)
 {
     for (uint32_t i = 0; i < edits->row_count && edits->chunk == NULL; i++)
         assert(edits->rows[i].item != NULL);
 }
 
-/* Lists runs of neighbouring rows with the same sequence, and groups, in the order of their first rows. */
+/* Lists ranges of consecutive rows with the same sequence, and groups in the order of their first rows. */
 static void group_edits(const quern__merged *merged, uint32_t index)
 {
     quern__chunk_edits *edits = &merged->edits.items[index];
@@ -406,7 +410,7 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     edits->run_count = scratch->runs.count - edits->first_run;
 }
 
-/* Chunk edits are in the order of archetypes, and of chunks in an archetype. */
+/* Sort key: archetype first, then chunk. */
 static uint64_t key_of_chunk(const quern__chunk_edits *edits)
 {
     return (uint64_t)edits->archetype->index << 32 | edits->chunk->index;
@@ -427,7 +431,8 @@ static bool sort_chunk_edits(quern__merged *merged, const quern_allocator *alloc
     return true;
 }
 
-/* Lists the edits of chunks. Commands that were recorded in the order of rows have made them in their order. */
+/* Lists the edits of chunks in order. Commands recorded in the order of rows create chunk edits in order, which
+ * need no sorting. */
 static bool list_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
 {
     quern__chunk_edits *edits = merged->edits.items + merged->create_edits_count;
@@ -479,7 +484,7 @@ static void note_streams(void *argument, uint32_t begin, uint32_t end, uint32_t 
     }
 }
 
-/* Hands each span to the edits of its chunk, after those that they have. */
+/* Appends each span to the list of its chunk's edits. */
 static bool link_spans(quern__merged *merged, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < merged->streams.count; i++) {
@@ -574,7 +579,7 @@ void quern__merged_clear_used(quern__merged *merged, const quern__storage *stora
     merged->used_scratch_count = 0;
 }
 
-/* Room that depends on the number of chunks and of workers. False: no memory. */
+/* Grows the lists that depend on the numbers of chunks and workers. Returns false if out of memory. */
 static QUERN__SLOW_PATH bool grow(quern__merged *merged, const quern_allocator *allocator,
                                   uint32_t chunk_count, uint32_t worker_count)
 {
@@ -592,7 +597,7 @@ static QUERN__SLOW_PATH bool grow(quern__merged *merged, const quern_allocator *
     return true;
 }
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 static bool begin(quern__merged *merged, const quern__storage *storage, uint32_t worker_count)
 {
     const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
@@ -606,7 +611,7 @@ static bool begin(quern__merged *merged, const quern__storage *storage, uint32_t
 }
 
 /* Lists the streams and reserves edits for the entities that they create. Builds with QUERN_CHECKS clear these
- * edits, to see that each of them is written exactly once. False: no memory. */
+ * edits, to check that each is written exactly once. Returns false if out of memory. */
 static bool list_streams(quern__merged *merged, const quern_allocator *allocator,
                          const quern__gathered *gathered)
 {

@@ -3,23 +3,24 @@
 #ifndef QUERN_CORE_PLAYBACK_MERGE_H
 #define QUERN_CORE_PLAYBACK_MERGE_H
 
-/* Merging, the second stage of a sync point: all commands on one entity become one edit, and edits that do
- * the same become groups.
+/* Merging, the second stage of a sync point: all commands on one entity become one edit, and edits with the
+ * same effect form groups.
  *
- * What is known of an entity stands beside what is known of its neighbours: each chunk that commands touch
- * has *chunk edits*, with an edit by row. So the order that comes out is that of rows and not that of
- * commands, nothing has to be looked up by entity, and chunks can be shared out among threads. */
+ * Edits are stored by chunk: each chunk with edited rows has *chunk edits*, an array of edits indexed by row.
+ * As a result, edits are in the order of rows instead of commands, no edit is searched by entity, and threads
+ * can share the chunks. */
 
 #include "core/base/executor.h"
 #include "core/playback/drop.h"
 #include "core/playback/gather.h"
 #include "core/playback/sequence.h"
 
-/* What commands do to one entity. */
+/* The edit of one entity: all commands on it at this sync point. */
 typedef struct quern__edit {
-    char *item;        /* of the last of its commands */
-    uint32_t sequence; /* of all of them */
-    uint32_t earlier;  /* the item of the command before, or QUERN__EARLIER_NONE */
+    char *item;        /* item of the last command */
+    uint32_t sequence; /* index of the sequence of all its operations */
+    /* index of the previous command's item in earlier_items, or QUERN__EARLIER_NONE */
+    uint32_t earlier;
 } quern__edit;
 
 #define QUERN__EARLIER_NONE UINT32_MAX
@@ -34,32 +35,33 @@ typedef struct quern__earlier_item {
 typedef struct quern__edit_group {
     uint32_t sequence;
     uint32_t count;
-    /* by resolving: */
-    uint32_t leader;  /* the first group of the chunk with the same target: the three below count there */
-    uint32_t arrival; /* the rank, among all that come to the target, of the next row */
-    uint32_t left_count; /* rows that fit after `at` in its chunk */
-    uintptr_t at;        /* the next row's place */
+    /* Set by resolving: */
+    /* first group of these edits with the same target archetype; its next three members hold for all of them */
+    uint32_t leader;
+    uint32_t arrival;    /* rank of the next row among all rows that arrive in the target */
+    uint32_t left_count; /* number of rows that fit from `at` to the end of the chunk */
+    uintptr_t at;        /* location of the next row */
 } quern__edit_group;
 
-/* Neighbouring rows of one group. */
+/* Consecutive rows of one group. */
 typedef struct quern__row_run {
     uint32_t row;
     uint32_t count;
     uint32_t group;
 } quern__row_run;
 
-/* Consecutive commands of one stream that touch entities of one chunk only. */
+/* Consecutive commands of one stream whose entities are in the same chunk. */
 typedef struct quern__command_span {
     quern__chunk *chunk;
     const quern__gathered_stream *stream;
-    quern__run *run;                  /* where it begins, */
-    uint32_t first_item;              /* and at which of the run's items */
-    uint32_t item_count;              /* over as many runs as it takes */
-    uint64_t first_item_number;       /* in the stream */
-    struct quern__command_span *next; /* of the same chunk */
+    quern__run *run;                  /* first batch */
+    uint32_t first_item;              /* index of the first item in that batch */
+    uint32_t item_count;              /* may extend over several batches */
+    uint64_t first_item_number;       /* number of the first item in the stream */
+    struct quern__command_span *next; /* next span of the same chunk */
 } quern__command_span;
 
-/* What one thread merges into. */
+/* Output lists of one merging thread. */
 typedef struct quern__scratch {
     quern__sequences sequences;
     QUERN__ARRAY(quern__earlier_item) earlier_items;
@@ -70,51 +72,54 @@ typedef struct quern__scratch {
     bool is_out_of_memory;
 } quern__scratch;
 
-/* The edits of a chunk's rows, or those of the entities that a stream creates. */
+/* The edits of the rows of a chunk, or of the entities created by a stream. */
 typedef struct quern__chunk_edits {
-    quern__chunk *chunk; /* NULL: of creates */
+    quern__chunk *chunk; /* NULL: edits of creates */
     quern__archetype *archetype;
-    /* Of a chunk: a bit per row that has an edit; touched[-1] has a bit per word that is not 0. NULL: of
-     * creates, which all have one. */
+    /* Of a chunk: one bit per row, set if the row has an edit. touched[-1] has one bit per nonzero word. NULL
+     * for creates, which all have an edit. */
     uint64_t *touched;
     quern__edit *rows;
-    uint32_t row_count;      /* of creates: how many */
-    uint32_t root;           /* the sequence of no command */
-    quern__scratch *scratch; /* that sequences, earlier items, groups and runs are of */
+    uint32_t row_count;      /* number of rows of the chunk, or of creates */
+    uint32_t root;           /* sequence without commands */
+    quern__scratch *scratch; /* owner of the sequences, earlier items, groups and row ranges */
     uint32_t first_group, group_count;
     uint32_t first_run, run_count;
-    quern__command_span *first_span, *last_span; /* on several threads */
-    /* by resolving: */
-    uint64_t first_gap, first_destroyed, first_created; /* in its lists */
-    bool is_hooked;                                     /* some hook will be called */
+    quern__command_span *first_span, *last_span; /* only if several threads merge */
+    /* Set by resolving: */
+    /* first indices in the lists of quern__resolved */
+    uint64_t first_gap, first_destroyed, first_created;
+    bool is_hooked; /* applying these edits calls hooks */
 } quern__chunk_edits;
 
-/* What merging knows of a gathered stream. */
+/* State of merging for one gathered stream. */
 typedef struct quern__merged_stream {
-    quern__scratch *scratch; /* of the thread that walked it */
+    quern__scratch *scratch; /* of the thread that iterated the stream */
     uint32_t first_span, span_count;
-    uint32_t create_edits; /* in the list of all, or QUERN__EDITS_NONE */
+    uint32_t create_edits; /* index in quern__merged.edits, or QUERN__EDITS_NONE */
 } quern__merged_stream;
 
 #define QUERN__EDITS_NONE UINT32_MAX
 
-/* Memory for edits that is used again at every sync point. */
+/* A block of memory for edits, reused at every sync point. */
 typedef struct quern__arena_block {
     char *memory;
     size_t size_bytes;
 } quern__arena_block;
 
 typedef struct quern__merged {
-    QUERN__ARRAY(quern__chunk_edits) edits; /* those of creates, in the order of streams, then chunks' */
+    /* edits of creates in the order of streams, then edits of chunks */
+    QUERN__ARRAY(quern__chunk_edits) edits;
     uint32_t create_edits_count;
-    uint32_t used_scratch_count; /* the first ones, by threads that may have merged at this sync point */
-    uint64_t first_stamp;        /* of the first edits; unique over all sync points, and never 0 */
-    QUERN__ARRAY(quern__chunk_edits *) chunk_edits; /* by archetype and chunk */
-    /* As they were gathered; empty where no stream creates and one thread merges. */
+    /* number of leading scratches that threads may have used at this sync point */
+    uint32_t used_scratch_count;
+    uint64_t first_stamp; /* stamp of the first edits; unique over all sync points, and never 0 */
+    QUERN__ARRAY(quern__chunk_edits *) chunk_edits; /* sorted by archetype and chunk */
+    /* Parallel to the gathered streams. Empty if no stream creates entities and one thread merges. */
     QUERN__ARRAY(quern__merged_stream) streams;
     QUERN__ARRAY(quern__scratch *) scratches; /* one per thread */
-    /* Which edits are a chunk's, by quern__chunk_number. Never cleared: an entry is a guess, which counts
-     * when the edits that it names are the chunk's. */
+    /* Index in `edits` by quern__chunk_number. Never cleared: an entry is valid only if those edits belong to
+     * the chunk. */
     QUERN__ARRAY(uint32_t) edits_of_chunk;
     QUERN__ARRAY(quern__sort_item) order, order_scratch;
     QUERN__ARRAY(quern__arena_block) arena;
@@ -124,12 +129,13 @@ typedef struct quern__merged {
 
 void quern__merged_release(quern__merged *merged, const quern_allocator *allocator);
 
-/* What `merged` had before has been cleared. executor NULL: on the caller. Errors: OUT_OF_MEMORY. */
+/* Merges all commands. `merged` must have been cleared. executor NULL: runs on the calling thread. Errors:
+ * OUT_OF_MEMORY. */
 quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
                                    const quern__storage *storage, const quern__executor *executor);
 
-/* Ends the sync point: removes all edits and keeps the memory. holds_sequences: all sequences were resolved
- * and none was refused, so they are kept for later sync points. */
+/* Ends the sync point: removes all edits and keeps the memory. holds_sequences: all sequences were resolved and
+ * none was refused, so later sync points can reuse them. */
 void quern__merged_clear_used(quern__merged *merged, const quern__storage *storage, bool holds_sequences);
 
 static inline void quern__merged_clear(quern__merged *merged, const quern__storage *storage,
@@ -138,15 +144,15 @@ static inline void quern__merged_clear(quern__merged *merged, const quern__stora
     if (merged->used_scratch_count > 0) quern__merged_clear_used(merged, storage, holds_sequences);
 }
 
-/* Counts a command that is dropped: of this stream, the item with this number. */
+/* Counts dropped commands: those of the item with this number in the stream. */
 void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,
                          quern_entity entity, uint64_t command_count, quern_drop_reason reason);
 
-/* Adds a later command to the edit of an entity that no earlier command destroys. A command that only replaces
- * the one before takes its place. False: no memory.
+/* Adds a later command to an edit. No earlier command may destroy the entity. If the command only replaces the
+ * effect of the one before, its item replaces that item. Returns false if out of memory.
  *
- * Equal operations count as one, although each recorder has its own: sequences, and with them the order of
- * hooks, must not depend on which recorder a command is of. */
+ * Equal operations of different recorders count as the same operation. Otherwise sequences, and with them the
+ * order of hooks, would depend on which recorder a command is from. */
 static inline bool quern__edit_extend(quern__scratch *scratch, quern__edit *edit,
                                       const quern__operation *operation, quern__item *item)
 {
@@ -167,7 +173,7 @@ static inline bool quern__edit_extend(quern__scratch *scratch, quern__edit *edit
     return true;
 }
 
-/* The edits of a chunk that was there when merging began, or NULL where it has none. */
+/* Returns the edits of a chunk, or NULL if it has none. The chunk must have existed when merging began. */
 static inline quern__chunk_edits *quern__merged_find(const quern__merged *merged, const quern__chunk *chunk)
 {
     const uint32_t guess = merged->edits_of_chunk.items[quern__chunk_number(chunk)];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: the entity as the commands want it. What may fail is done before anything is changed,
- * and left to all stages if it fails. */
+/* Input: streams in order. Output: the changed entity. Everything that can fail is done before the world
+ * changes, and a failure is left to the stages. */
 #include "core/playback/one_entity.h"
 
 #include "core/playback/apply.h"
 #include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 
-/* More commands than this are seldom all on one entity, and are not worth a look. */
+/* More commands are rarely all on one entity, so the check is skipped. */
 enum { MOST_ITEMS = 16 };
 
-/* Whether all commands, few enough, are on one entity, and change its row alone. */
+/* Whether there are few commands, all on one entity, which only change its row. */
 static bool are_on_one_entity(const quern__gathered *gathered)
 {
     quern__run *first = gathered->streams.items[0].stream->first;
@@ -34,8 +34,8 @@ static bool are_on_one_entity(const quern__gathered *gathered)
     return true;
 }
 
-/* Adds the items of a run to the edit; its item is NULL before the first command. False: some command comes after a
- * destroy, or there is no memory. */
+/* Adds the items of a batch to the edit, whose item is NULL before the first command. Returns false if a
+ * command follows a destroy, or if out of memory. */
 static bool merge_run(quern__scratch *scratch, quern__run *run, quern__edit *edit)
 {
     const quern__operation *operation = run->operation;
@@ -66,7 +66,8 @@ static bool merge(quern__scratch *scratch, const quern__gathered *gathered, quer
     return true;
 }
 
-/* Everything that may fail after merging. A sequence that was not resolved to the end must not be kept. */
+/* Does everything that can fail after merging. A sequence that is not completely resolved must not stay in the
+ * tree. */
 static bool resolve(quern__scratch *scratch, quern__resolved *resolved, quern__storage *storage,
                     quern__sequence *sequence)
 {
@@ -83,7 +84,7 @@ static bool resolve(quern__scratch *scratch, quern__resolved *resolved, quern__s
                                 (target == NULL || quern__rows_reserve(storage, target, 1) == QUERN_OK));
 }
 
-/* Fills the gap with the last row of the archetype, unless it is the last row, and cuts that row off. */
+/* Fills the gap with the archetype's last row, unless it is the last row, and removes the last row. */
 static void close_gap(quern__storage *storage, quern__archetype *archetype, uintptr_t gap)
 {
     const quern__chunk_slot *slot = archetype->last_slot;
@@ -92,7 +93,8 @@ static void close_gap(quern__storage *storage, quern__archetype *archetype, uint
     quern__rows_cut(storage, archetype, 1);
 }
 
-/* As the stages do: the row arrives before the gap closes, and the slot is freed at the end. */
+/* Applies the edit, in the order of the stages: the row arrives before the gap closes, and slots are freed
+ * last. */
 static void apply(const quern__scratch *scratch, quern__storage *storage, const quern__sequence *sequence,
                   uintptr_t location, const quern__edit *edit, uint32_t slot)
 {
@@ -122,7 +124,8 @@ static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern_
     if (record == NULL || merged->scratches.count == 0) return false;
     const uintptr_t location = record->location;
     quern__scratch *scratch = merged->scratches.items[0];
-    merged->used_scratch_count = 1; /* if it fails: then the end of the sync point clears the scratch */
+    /* if a later step fails, the end of the sync point clears the scratch */
+    merged->used_scratch_count = 1;
     quern__sequences_begin(&scratch->sequences, storage->archetypes_version);
     quern__edit edit = {.sequence = quern__sequences_root(&scratch->sequences,
                                                           quern__storage_archetype_of(storage, record)),

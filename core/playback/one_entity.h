@@ -3,17 +3,17 @@
 #ifndef QUERN_CORE_PLAYBACK_ONE_ENTITY_H
 #define QUERN_CORE_PLAYBACK_ONE_ENTITY_H
 
-/* The short way for a few commands that are all on one living entity, straight after gathering. Its row is the
- * only one that leaves or arrives, so there is no order of rows to work out: chunk edits, groups, archetype
- * deltas and lists of gaps are not needed. The edit, its sequence, its resolving, the values and the verbs that
- * change rows are those of all stages, and so is the result. */
+/* Fast path of a sync point, tried right after gathering. It applies if there are only a few commands, all on
+ * one living entity. At most one row leaves or arrives then, so no order of rows has to be determined: chunk
+ * edits, groups, archetype deltas and lists of gaps are not needed. Merging and resolving the edit, and
+ * changing rows, use the same functions as the stages, with the same result. */
 
 #include "core/base/executor.h"
 #include "core/playback/resolve.h"
 
-/* Applies the commands, and counts in `resolved` an entity that they destroy. Returns false, and changes nothing,
- * where there are other commands, where some are refused or dropped, or where there is no memory: all stages then
- * apply or report them. watcher: is told of the stage that begins; may be NULL. */
+/* Applies the commands. If they destroy the entity, counts it in `resolved`. Returns false without changes if
+ * the fast path does not apply, if a command is refused or dropped, or if out of memory; the stages must then
+ * run. watcher: notified that the stage APPLY begins; may be NULL. */
 bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolved,
                                   const quern__gathered *gathered, quern__storage *storage,
                                   const quern__executor *watcher);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What commands do to links and names. */
+/* Playing the commands that change links. */
 #include "core/playback/play.h"
 
 void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
@@ -49,12 +49,12 @@ quern__note *quern__play_note(const quern__play_walk *walk, const quern__item *i
 static bool would_be_cycle(const quern__relation *relation, uint32_t source, uint32_t target)
 {
     const quern__links *links = &relation->links;
-    /* who has no children is above nobody */
+    /* a source without children is above no other entity */
     return relation->has_levels && quern__links_first(links, source) != QUERN__SLOT_NONE &&
            quern__links_is_above(links, source, target);
 }
 
-/* Why a living source cannot have this target, or -1. */
+/* Returns the reason why a living source cannot have this target, or -1. */
 static int find_hindrance(const quern__play_walk *it, const quern__relation *relation, uint32_t source,
                           uint32_t target)
 {
@@ -66,7 +66,7 @@ static int find_hindrance(const quern__play_walk *it, const quern__relation *rel
                : QUERN_DROP_SIBLING_NAME_TAKEN;
 }
 
-/* The i-th item of the run relates: to the target that is the value of this operand. */
+/* Relates the source to the target that is the value of this operand of the i-th item. */
 static void relate(const quern__play_walk *it, const quern__item *item, uint32_t i,
                    const quern__operand *operand, quern__note *source)
 {
@@ -94,7 +94,8 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
         quern__relating_set_target(relating, relation, slot, target);
 }
 
-/* The note of the source of a command that relates. NULL: the command is dropped, or there is no memory. */
+/* Returns the note of the source of a relating command. Returns NULL if the command is dropped, or if out of
+ * memory. */
 static quern__note *find_source(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     const uint64_t count = it->run->operation->command_count;
@@ -129,7 +130,7 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
 }
 
-/* A new entity that would be refused ends at once. */
+/* Ends a new entity that an earlier repetition of the stages refused. Returns false if it was not refused. */
 static bool refuse_create(const quern__play_walk *it, const quern__item *item, uint32_t i)
 {
     quern__note *entity = quern__relating_find(
@@ -156,9 +157,9 @@ static void create_item(const quern__play_walk *it, quern__item *item, uint32_t 
 static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     quern__relating *relating = it->relating;
-    if (quern_entity_is_null(item->entity)) return; /* refused, and dropped */
+    if (quern_entity_is_null(item->entity)) return; /* refused, and dropped before */
     const uint32_t slot = quern__play_find_slot(it, item->entity);
-    if (slot == QUERN__NOTE_NONE) return; /* merging sees that */
+    if (slot == QUERN__NOTE_NONE) return; /* merging drops it */
     quern__note *entity = quern__relating_find(relating, slot);
     if (entity == NULL && !it->relates && !quern__relations_has_links(relating->storage->relations, slot) &&
         quern__names_number(relating->storage->names, slot) == QUERN__NAME_NONE)

@@ -3,29 +3,29 @@
 #ifndef QUERN_CORE_PLAYBACK_PLAY_H
 #define QUERN_CORE_PLAYBACK_PLAY_H
 
-/* What commands do to links and names, in order and before merging (relate_stage.h): the column `play` of
- * QUERN__COMMAND_KINDS. */
+/* Playing commands: applying their changes of links and names, in order and before merging (relate_stage.h).
+ * The column `play` of QUERN__COMMAND_KINDS. */
 
 #include "core/playback/relating.h"
 
-/* A walk over a stream. */
+/* State of iterating a stream. */
 typedef struct quern__play_walk {
     quern__relating *relating;
     const quern__gathered_stream *gathered;
-    uint32_t stream;             /* which it is */
-    const quern_entity *created; /* the handles of what it creates */
+    uint32_t stream;             /* index of the stream */
+    const quern_entity *created; /* handles of the entities that the stream creates */
     quern__run *run;
-    uint64_t number; /* of the run's first item */
-    bool relates;    /* some command of the sync point does; else only the links that are there matter */
+    uint64_t number; /* number of the batch's first item in the stream */
+    bool relates;    /* some command of the sync point relates; otherwise only existing links matter */
 } quern__play_walk;
 
-/* Plays the commands of the run that the walk is at. Out of memory is noted in `relating`. */
+/* Plays the commands of walk->run. Sets walk->relating->is_out_of_memory if memory runs out. */
 typedef void quern__play_function(const quern__play_walk *walk);
 
 quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
     quern__play_names;
 
-/* Calls play_item for the items of the run until memory is missing. */
+/* Calls play_item for each item of the batch; stops if out of memory. */
 static inline void quern__play_each(const quern__play_walk *walk,
                                     void (*play_item)(const quern__play_walk *walk, quern__item *item,
                                                       uint32_t i))
@@ -37,18 +37,19 @@ static inline void quern__play_each(const quern__play_walk *walk,
     }
 }
 
-/* Counts the i-th item of the run as `count` dropped commands. */
+/* Counts the i-th item of the batch as `count` dropped commands. */
 void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
                       quern_drop_reason reason, uint64_t count);
 
-/* The same for a command that merging would do otherwise. */
+/* Drops the i-th item and makes merging skip it. For commands that merging would otherwise apply. */
 void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, uint32_t i,
                                quern_drop_reason reason);
 
-/* The slot of the entity that a handle names here; QUERN__NOTE_NONE: the entity does not live. */
+/* Returns the slot of the entity that the handle refers to, or QUERN__NOTE_NONE if the entity is dead. */
 uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity);
 
-/* The note of an item's entity in this slot, made where there is none. NULL: no memory. */
+/* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
+ * out of memory. */
 quern__note *quern__play_note(const quern__play_walk *walk, const quern__item *item, uint32_t slot);
 
 #endif

@@ -6,7 +6,7 @@
 #include "core/playback/in_place.h"
 #include "core/playback/one_entity.h"
 
-/* Fewer commands than this are applied before other threads have come. */
+/* Fewer commands are applied before other threads would start. */
 enum { PARALLEL_COMMANDS = 4096 };
 
 void quern__playback_init(quern__playback *playback, quern__storage *storage)
@@ -27,8 +27,8 @@ void quern__playback_release(quern__playback *playback)
     quern__array_release(allocator, &playback->drops);
 }
 
-/* Merging and resolving, with room for what comes of it. relating: NULL where nothing relates; it may want
- * to begin again. */
+/* Merges, resolves and reserves memory. relating: NULL if the relate stage did not run; it may ask for a
+ * repetition in *out_is_again. */
 static quern_result prepare(quern__playback *playback, quern__relating *relating,
                             const quern__executor *shared, const quern__executor *watcher,
                             bool *out_is_again)
@@ -48,7 +48,7 @@ static quern_result prepare(quern__playback *playback, quern__relating *relating
     return quern__resolved_reserve(resolved, gathered, playback->storage);
 }
 
-/* All stages from those on that have to know nothing of relations. */
+/* Runs the stages after relating, or a fast path instead. */
 static quern_result change_rows(quern__playback *playback, quern__relating *relating,
                                 const quern__executor *shared, const quern__executor *watcher,
                                 bool *out_is_again)
@@ -84,8 +84,7 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     return QUERN_OK;
 }
 
-/* The same where commands relate, or may destroy what is related: again, without entities that were
- * refused, until there are none. */
+/* Runs the stages including relating. Repeats them without refused entities until none is refused. */
 static quern_result relate_and_change_rows(quern__playback *playback, const quern__executor *shared,
                                            const quern__executor *watcher)
 {
@@ -109,7 +108,7 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
     }
 }
 
-/* The executor, where so many commands are worth more than one thread. */
+/* The executor if there are enough commands to share, otherwise NULL. */
 static const quern__executor *share(const quern__playback *playback, const quern__executor *executor,
                                     uint64_t command_count)
 {
@@ -118,7 +117,7 @@ static const quern__executor *share(const quern__playback *playback, const quern
     return is_shared ? executor : NULL;
 }
 
-/* All stages after gathering. */
+/* Runs all stages after gathering. */
 static quern_result apply_commands(quern__playback *playback, const quern__executor *executor)
 {
     quern__gathered *gathered = &playback->gathered;
@@ -132,7 +131,7 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
     return change_rows(playback, NULL, shared, executor, &is_again);
 }
 
-/* Commands, where there are any, and then what was accumulated. */
+/* Applies commands, if any, and then accumulated values. */
 static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback,
                                                        quern__recorders recorders,
                                                        const quern__executor *executor,
@@ -160,7 +159,7 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     return QUERN_OK;
 }
 
-/* Adds the counts and drops of a sync point that has succeeded. first: of its entries among the drops. */
+/* Adds the counts and drops of a successful sync point. first: index of its first entry among the drops. */
 static void report(quern__playback *playback, uint32_t first, quern__playback_stats *stats)
 {
     const quern__resolved *resolved = &playback->resolved;
@@ -186,8 +185,8 @@ static bool has_values(quern__recorders recorders)
     return false;
 }
 
-/* Values that no command has moved out are destroyed in the order of streams, so that hooks do not depend on
- * which recorder a stream is of. */
+/* Values that items still own are destroyed in the order of streams, so that the order of hooks does not depend
+ * on which recorder a stream is from. */
 quern_result quern__playback_run(quern__playback *playback, quern__recorders recorders,
                                  const quern__executor *executor, quern__playback_stats *stats)
 {

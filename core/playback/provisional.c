@@ -2,23 +2,22 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/playback/apply.h"
 
-/* For builds with QUERN_CHECKS: provisional handles in values where no field is described. A sync point
- * replaces handles in fields that are described as QUERN_FIELD_ENTITY; elsewhere they would stay
- * provisional for ever, without a word.
+/* Builds with QUERN_CHECKS only: finds provisional handles outside of described fields. A sync point replaces
+ * handles in fields described as QUERN_FIELD_ENTITY; elsewhere, a handle would silently stay provisional.
  *
- * Nothing tells a handle from a number there, so only what can hardly be one is reported: a word of a
- * value given by a command, at a multiple of the size of a handle, in a type aligned as a handle is,
- * outside all described fields, and equal to the handle of a create of this very sync point. Such a
- * number has 0 in its upper byte, the serial of a stream, which changes from frame to frame, in the next
- * three, and the number of one of its creates below. */
+ * A handle cannot be distinguished from a number there. To avoid false reports, a word is reported only if all
+ * of this holds: it belongs to a value given by a command, at a multiple of the size of a handle, in a type
+ * aligned like a handle, outside of all described fields, and is equal to the handle of a create of this sync
+ * point. Such a number has 0 in its upper byte, the serial of a stream, which changes from frame to frame, in
+ * the next three bytes, and the number of one of its creates in the lower half. */
 
 typedef struct finding {
     const quern__gathered *gathered;
-    uint32_t lowest_serial, highest_serial; /* of streams that create something */
+    uint32_t lowest_serial, highest_serial; /* range over all streams with creates */
     uint64_t count;
-    const quern__stream *stream; /* of the first: whose value it is, */
-    const quern__type *type;     /* of which type, */
-    uint32_t offset_bytes;       /* and where in it */
+    const quern__stream *stream; /* stream of the first finding */
+    const quern__type *type;     /* type of its value */
+    uint32_t offset_bytes;       /* offset in the value */
     quern_entity entity;
 } finding;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: what commands have done to links. Out: plain commands that make rows agree. What may fail: memory. */
+/* Input: the changes of links. Output: follow-up commands that make rows agree with links. Can fail: memory. */
 #include "core/playback/relating.h"
 
-/* What the commands that follow begin with. */
+/* Returns the head of follow-up commands on the entity. */
 static quern__item head_of(const quern__relating *relating, const quern__gathered *gathered,
                            const quern__note *entity)
 {
@@ -26,7 +26,7 @@ static quern_result follow(quern__relating *relating, uint32_t component_index, 
                               : result;
 }
 
-/* The handle that the entity of a slot has, or that the next one there gets. */
+/* Returns the handle of the entity in the slot, or the handle that the next entity there will get. */
 static quern_entity handle_of(const quern__relating *relating, uint32_t slot)
 {
     const quern__entities *entities = &relating->storage->entities;
@@ -62,7 +62,7 @@ static quern_result follow_level(quern__relating *relating, const quern__relatio
     return result;
 }
 
-/* What of an entity's links is not as its row says. */
+/* Adds follow-up commands for every difference between the entity's links and its row. */
 static quern_result follow_differences(quern__relating *relating, const quern__note *entity,
                                        quern__item head)
 {
@@ -90,8 +90,9 @@ static quern_result follow_entity(quern__relating *relating, const quern__gather
     return quern__followers_add(&relating->followers, &quern__operation_destroy, head, &ignored);
 }
 
-/* Behind a stream: what it creates. Nobody else knows these entities yet, but for what they are related to,
- * so it relates, and has a tail. */
+/* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only entities of
+ * streams that relate have notes with a stream, and these streams leave space for the jump (leave_tail in
+ * record.c). */
 static quern_result follow_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
 {
     quern_result result = QUERN_OK;

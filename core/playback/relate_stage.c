@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: links as they will be, and streams with what follows from that for rows. What
- * may fail: memory, and slots for what is created; then everything is taken back. */
+/* Input: streams in order. Output: final links, and streams with follow-up commands on rows. Can fail: memory,
+ * and slots for created entities; then everything is reverted. */
 #include "core/playback/kind_calls.h"
 #include "core/playback/relating.h"
 
@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------------------------------- walking */
 
-/* Drops the commands on entities that are refused. */
+/* Drops the commands of the batch on refused entities. */
 static void refuse_items(const quern__play_walk *it)
 {
     quern__item *item = quern__run_item(it->run, 0);
@@ -73,7 +73,7 @@ void quern__relating_begin(quern__relating *relating)
     relating->refused_result = QUERN_OK;
 }
 
-/* Handles are asked for where some command relates, to be known when it names what is created. */
+/* Reserves records for all creates and predicts their handles, so that commands can relate created entities. */
 static quern_result reserve_created(quern__relating *relating, const quern__gathered *gathered)
 {
     quern__storage *storage = relating->storage;
@@ -187,7 +187,8 @@ static quern_result refuse_slot(quern__relating *relating, uint32_t slot, quern_
     return QUERN_OK;
 }
 
-/* created: the handles, where these are the edits of creates. */
+/* Lists the refused entities of these edits. created: handles of the created entities for edits of creates,
+ * otherwise NULL. */
 static quern_result refuse_rows(quern__relating *relating, const quern__chunk_edits *edits,
                                 const quern_entity *created, quern_result why)
 {

@@ -3,24 +3,23 @@
 #ifndef QUERN_CORE_PLAYBACK_RELATE_STAGE_H
 #define QUERN_CORE_PLAYBACK_RELATE_STAGE_H
 
-/* Relating, a stage between gathering and merging, for sync points at which commands relate, or may destroy
- * what is related. Merging takes each entity by itself; relations are about several. So this stage walks
- * all commands in order, before, and plays those that relate, unrelate and destroy on the links
- * themselves: what a command finds is what all before it have left. Nothing else of the world changes. What
- * comes out:
+/* Relating, a stage between gathering and merging, for sync points whose commands relate entities or may
+ * destroy related ones. Merging handles each entity separately, but relations connect several entities. So this
+ * stage iterates all commands in order and plays those that relate, unrelate, name or destroy on the links and
+ * names: each command finds the state that the previous commands left. Nothing else in the world changes. The
+ * results:
  *
- *   - The links are as after the sync point, but for those between entities that end.
- *   - What follows for rows (targets, tags of levels, ends by cascade) stands as plain commands behind the
- *     streams (follow.h). All that is done by merging, resolving and applying, which know no relations.
- *   - Commands that relate are skipped by merging, and so are those that were dropped here: a destroy that
- *     a relation refuses has no entity any more.
+ *   - Links are as after the sync point, except those between entities that end.
+ *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (follow.h). Merging,
+ *     resolving and applying handle them like other commands and do not know relations.
+ *   - Merging skips commands that relate, and commands dropped by this stage: a destroy that a relation refuses has a
+ *     null entity.
  *
- * Each change of a link stands in a log. When this or a later stage fails, the log is played backwards and
- * streams are as they were recorded. When all is done the log is forgotten, and entities that have ended
- * lose their links.
+ * Every change of a link is logged. If this or a later stage fails, the log is reverted and the streams are
+ * restored. After success, the log is cleared, and entities that have ended lose their links.
  *
- * Creates get their handles when everything is applied, and in the order in which they are recorded; so
- * they are known before. */
+ * Creates get their handles when everything is applied, in the order of recording, so this stage can predict
+ * them. */
 
 #include "core/base/executor.h"
 #include "core/playback/follow.h"
@@ -29,38 +28,41 @@
 
 typedef struct quern__relating quern__relating;
 
-/* Whether there is anything to do here. */
+/* Whether the sync point needs this stage. */
 static inline bool quern__gathered_relates(const quern__gathered *gathered, const quern__storage *storage)
 {
     return (gathered->traits & QUERN__TRAIT_UNRELATED) == 0 ||
            (storage->has_attachments && (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0);
 }
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 quern__relating *quern__relating_create(quern__storage *storage);
 void quern__relating_destroy(quern__relating *relating);
 
-/* At the beginning of a sync point, before the first of the calls below. */
+/* Starts a sync point. Call it before any of the functions below. */
 void quern__relating_begin(quern__relating *relating);
 
-/* Plays the commands. On failure everything is as before. Errors: OUT_OF_MEMORY, LIMIT (of entities). */
+/* Plays the commands and adds follow-up commands. On failure, everything is unchanged. Errors: OUT_OF_MEMORY;
+ * LIMIT if there would be too many entities. */
 quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered);
 
-/* After merging: what was dropped is counted with the rest. Errors: OUT_OF_MEMORY. */
+/* Adds the commands dropped by this stage to the drops of merging. Call it after merging. Errors:
+ * OUT_OF_MEMORY. */
 quern_result quern__relating_count_drops(const quern__relating *relating, const quern__merged *merged);
 
-/* After resolving has refused entities (quern__resolved): all commands on them are to be dropped, also
- * those that relate, and what others do then is another thing. So where some of them have been touched here
- * the stages are to begin again, after quern__relating_undo, and the commands on these are dropped here.
- * Errors: OUT_OF_MEMORY; LIMIT for an entity that is refused what follows from commands on others. */
+/* Handles entities that resolving has refused (quern__resolved). All commands on a refused entity are dropped,
+ * including those that relate it, which may change the effect of other commands. If this stage has changed any
+ * of these entities, sets *out_is_again: the caller must then call quern__relating_undo and repeat the stages,
+ * in which this stage drops the commands on these entities. Errors: OUT_OF_MEMORY; LIMIT if an entity cannot
+ * have the components that follow from commands on other entities. */
 quern_result quern__relating_refuse(quern__relating *relating, const quern__gathered *gathered,
                                     const quern__merged *merged, const quern__resolved *resolved,
                                     bool *out_is_again);
 
-/* Takes everything back. */
+/* Reverts all changes of this stage. */
 void quern__relating_undo(quern__relating *relating, quern__gathered *gathered);
 
-/* All is done. `resolved` gets to know who was refused on the way. */
+/* Ends a successful sync point. Adds the entities refused in earlier repetitions to `resolved`. */
 void quern__relating_keep(quern__relating *relating, quern__resolved *resolved);
 
 #endif

@@ -81,7 +81,7 @@ bool quern__relating_note_row(quern__relating *relating, quern__note *entity, ui
     return true;
 }
 
-/* Notes what rows say of the links that have changed since the last call. */
+/* Notes the row's targets and levels for all links that have changed since the last call. */
 static bool note_changes(quern__relating *relating)
 {
     const quern__link_log *log = &relating->storage->relations->log;
@@ -98,7 +98,7 @@ static bool note_changes(quern__relating *relating)
 
 /* ----------------------------------------------------------------------------------- links and names */
 
-/* The result of a call of link_log.h, whose only error is OUT_OF_MEMORY. */
+/* Notes the result of a function of link_log.h, whose only error is OUT_OF_MEMORY. */
 static inline bool is_done(quern__relating *relating, quern_result result)
 {
     relating->is_out_of_memory |= result != QUERN_OK;
@@ -140,7 +140,7 @@ void quern__relating_clear_ended(const quern__relating *relating)
 
 /* --------------------------------------------------------------------------------------------- ending */
 
-/* Lists the entity as one of those that end, unless it has ended. False: no memory. */
+/* Lists an entity that ends, unless it has ended before. Returns false if out of memory. */
 static bool list_ending(quern__relating *relating, uint32_t slot)
 {
     quern__note *entity = quern__relating_note(relating, slot);
@@ -151,7 +151,7 @@ static bool list_ending(quern__relating *relating, uint32_t slot)
     return true;
 }
 
-/* Lists all that end with those in the list. */
+/* Lists all entities that end with listed ones. Returns false if out of memory. */
 static bool list_cascade(quern__relating *relating)
 {
     const quern__relations *relations = relating->storage->relations;
@@ -166,7 +166,7 @@ static bool list_cascade(quern__relating *relating)
     return true;
 }
 
-/* Whether a source that goes on refuses the end of its target, one of those in the list. */
+/* Whether a source that does not end refuses the end of its target, which is listed. */
 static bool is_refused_by_sources(const quern__relating *relating)
 {
     const quern__relations *relations = relating->storage->relations;
@@ -181,8 +181,8 @@ static bool is_refused_by_sources(const quern__relating *relating)
     return false;
 }
 
-/* An entity that ends and those that go on have no more links with each other. Those among entities that
- * end stay until all is done. */
+/* Removes the links between an entity that ends and entities that do not. Links among entities that end stay
+ * until the sync point has succeeded. */
 static bool part_from_living(quern__relating *relating, quern__relation *relation, uint32_t slot)
 {
     const quern__links *links = &relation->links;
@@ -190,7 +190,7 @@ static bool part_from_living(quern__relating *relating, quern__relation *relatio
     if (target != QUERN__SLOT_NONE && !quern__relating_has_ended(relating, target) &&
         !is_done(relating, quern__link_log_unlink(relating->storage, relation, slot)))
         return false;
-    if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) return true; /* all have ended */
+    if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) return true; /* all its sources end */
     for (uint32_t child = quern__links_first(links, slot), next; child != QUERN__SLOT_NONE; child = next) {
         next = quern__links_at(links, child)->next;
         if (!quern__relating_has_ended(relating, child) &&

@@ -3,70 +3,73 @@
 #ifndef QUERN_CORE_PLAYBACK_RELATING_H
 #define QUERN_CORE_PLAYBACK_RELATING_H
 
-/* What relate_stage.h keeps while it walks commands: a note for each entity that they have touched, and what rows say of
- * links that have changed. The calls change links and names, and nothing else, in one transaction of
- * core/relations/link_log.h. All may run out of memory, which is noted in is_out_of_memory. */
+/* State of the relate stage (relate_stage.h): a note for each entity that commands have changed, with the
+ * targets and levels that its row still has. The functions change only links and names, in one transaction of
+ * core/relations/link_log.h. Each may run out of memory and then sets is_out_of_memory. */
 
 #include "core/playback/relate_stage.h"
 #include "core/relations/link_log.h"
 
 #define QUERN__NOTE_NONE UINT32_MAX
 
-/* A target that no slot is: what the row of a new entity says will not hold. */
+/* Not a slot. As the row's target of a new entity, it means that the follow-up commands must replace the
+ * recorded target, which will not be valid. */
 #define QUERN__WRONG_TARGET (QUERN__SLOT_NONE - 1)
 
-/* What is known of an entity that commands have touched. */
+/* A note: state of an entity that commands have changed. */
 typedef struct quern__note {
     uint32_t slot;
-    uint32_t stream; /* that creates it; QUERN__NOTE_NONE: it lives */
-    uint32_t number; /* of the create */
-    uint32_t next;   /* of the same stream */
+    /* index of the stream that creates the entity; QUERN__NOTE_NONE: the entity already exists */
+    uint32_t stream;
+    uint32_t number; /* number of the create in the stream */
+    uint32_t next;   /* next note of the same stream */
     uint32_t first_difference;
     bool has_ended;
-    bool is_destroyed; /* by a command of its own: no other has to follow */
+    bool is_destroyed; /* by its own command: a follow-up destroy is not needed */
     bool is_refused;
 } quern__note;
 
-/* An entity may have another target or level than its row says without further commands. */
+/* The target and level of one relation in an entity's row, which follow-up commands correct if they differ from
+ * the link. */
 typedef struct quern__difference {
     uint32_t relation;
     uint32_t row_target, row_level;
-    uint32_t next; /* of the same entity */
+    uint32_t next; /* next of the same entity */
 } quern__difference;
 
-/* An item that merging is to skip, and what it began with. */
+/* An item that merging skips, and its original head. */
 typedef struct quern__dropped_item {
     quern__item *item;
     quern__item head;
 } quern__dropped_item;
 
-/* What is known of a gathered stream. */
+/* State of the stage for one gathered stream. */
 typedef struct quern__walked_stream {
     quern__run *last_run;
-    uint32_t first_created;         /* among the creates of all */
-    uint32_t first_note, last_note; /* of what it creates */
+    uint32_t first_created;         /* number of its first create among the creates of all streams */
+    uint32_t first_note, last_note; /* of the entities it creates */
 } quern__walked_stream;
 
 struct quern__relating {
     quern__storage *storage;
     quern__followers followers;
-    /* of the run through the stages that is on its way */
-    QUERN__ARRAY(uint32_t) note_of_slot; /* + 1; 0: none */
+    /* of the current run of the stages: */
+    QUERN__ARRAY(uint32_t) note_of_slot; /* index of the slot's note + 1; 0: no note */
     QUERN__ARRAY(quern__note) notes;
     QUERN__ARRAY(quern__difference) differences;
-    uint32_t noted_count; /* entries of the link log that are in notes */
+    uint32_t noted_count; /* number of entries of the link log that have been noted */
     QUERN__ARRAY(quern__dropped_item) dropped;
-    QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
+    QUERN__ARRAY(quern_entity) created; /* predicted handles, in the order of creates */
     QUERN__ARRAY(quern__walked_stream) streams;
-    QUERN__ARRAY(uint32_t) list; /* slots that end */
+    QUERN__ARRAY(uint32_t) list; /* slots of the entities that end, while quern__relating_end runs */
     quern__drops drops;
-    /* of the sync point */
+    /* of the sync point: */
     QUERN__ARRAY(uint32_t) refused; /* slots */
     quern_result refused_result;
     bool is_out_of_memory;
 };
 
-/* Room for one more item; false, noted, when there is no memory. */
+/* Reserves space for one more item. Returns false and sets is_out_of_memory if out of memory. */
 #define quern__relating_reserve_one(relating, array)                                       \
     (quern__array_reserve(&(relating)->storage->allocator, (array), (array)->count + 1) || \
      !((relating)->is_out_of_memory = true))
@@ -83,36 +86,37 @@ static inline bool quern__relating_has_ended(const quern__relating *relating, ui
     return known != NULL && known->has_ended;
 }
 
-/* The note of an entity, made where there is none: of one that lives, until it is said to be created. Notes
- * may move. NULL: no memory. */
+/* Returns the note of an entity, and adds one for an existing entity if there is none. Invalidates pointers to
+ * notes. Returns NULL if out of memory. */
 quern__note *quern__relating_note(quern__relating *relating, uint32_t slot);
 
-/* The entity of the note is the number-th that this stream creates. */
+/* Records that the noted entity is created by the stream, as its number-th create. */
 void quern__relating_note_created(quern__relating *relating, quern__note *entity, uint32_t stream,
                                   uint32_t number);
 
-/* Notes what the row of an entity says of a relation, where nothing is noted yet. False: no memory. */
+/* Records the target and level of a relation in the entity's row, unless already recorded. Returns false if out
+ * of memory. */
 bool quern__relating_note_row(quern__relating *relating, quern__note *entity, uint32_t relation,
                               uint32_t row_target, uint32_t row_level);
 
-/* Gives the source the target instead of the one that it has (QUERN__SLOT_NONE: none), and the entities below it their
- * levels. All of them are noted. False: no memory. */
+/* Replaces the source's target (QUERN__SLOT_NONE: removes it) and updates the levels of the entities below.
+ * Notes all of them. Returns false if out of memory. */
 bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
                                 uint32_t target);
 
-/* The entity, which goes on, gets a name, or loses it where that is "". *out_is_taken: a sibling has it, and
- * nothing has changed. False: no memory. */
+/* Names an entity that does not end; "" removes the name. Sets *out_is_taken and changes nothing if a sibling
+ * has the name. Returns false if out of memory. */
 bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
                               bool *out_is_taken);
 
-/* Ends the entity, which is noted, and all that end with it; what goes on has no links to these any more,
- * those among them stay. False, with nothing changed: a relation refuses that. */
+/* Ends a noted entity and all entities that end with it by cascade. Removes links between them and entities
+ * that do not end; links among them stay. Returns false and changes nothing if a relation refuses the end. */
 bool quern__relating_end(quern__relating *relating, uint32_t slot);
 
-/* Entities that have ended lose their links, when all is done. */
+/* Clears the links of ended entities, once the sync point has succeeded. */
 void quern__relating_clear_ended(const quern__relating *relating);
 
-/* Puts what follows for rows behind the streams. Errors: OUT_OF_MEMORY. */
+/* Adds the follow-up commands to the streams. Errors: OUT_OF_MEMORY. */
 quern_result quern__relating_follow(quern__relating *relating, quern__gathered *gathered);
 
 #endif

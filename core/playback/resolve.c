@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: edits and groups. Out: in each sequence its target, plan and values; in each group its place among
- * the rows that come to the target; in each archetype delta how many rows come and go; then room for all.
- * What may fail: memory, and the limits of a world. What one entity alone asks for and cannot have is
- * refused to that entity, and is no failure. */
+/* Input: edits and groups. Output: target, plan and values of each sequence; ranks of each group's rows among
+ * the arriving rows; numbers of leaving and arriving rows in each archetype delta; reserved memory. Can fail:
+ * memory, and the limits of the world. If only one entity exceeds a limit, its commands are refused and
+ * resolving succeeds. */
 
 #include "core/playback/resolve.h"
 
@@ -34,7 +34,7 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
 
 /* ------------------------------------------------------------------------------------------- sequences */
 
-/* Sorted by hop, so that one walk along an edit's earlier_items meets them all. */
+/* Inserts in the order of hops, so that one iteration over an edit's earlier items reaches all of them. */
 static void insert_fill(quern__sequences *sequences, uint32_t first, const quern__fill *fill)
 {
     uint32_t i = sequences->fills.count++;
@@ -64,8 +64,9 @@ static bool list_fills(const quern__effect *it, quern__sequences *sequences, que
     return true;
 }
 
-/* If the source lacks the component, a toggle that nothing settled came too early. Rows come with clear bits for the
- * components that they lacked, so only the bits of components that the source has need to be cleared. */
+/* Lists the row bits that the sequence changes. If the source lacks the component, a change that never became final
+ * came before the add of the component and has no effect. Rows arrive with clear bits for components that are new to
+ * them, so bits are cleared only for components that the source has. */
 static bool list_toggles(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
     const quern__planes *planes = sequence->target->planes;
@@ -112,13 +113,12 @@ static quern_result find_target(quern__storage *storage, const quern__effect *it
     return result;
 }
 
-/* What one entity asks for and cannot have must not stop all others: it stays as it was or, if it was to be
- * created, ends at once. */
+/* An entity that exceeds a limit must not stop all others: it stays unchanged, or ends at once if it is new. */
 quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *storage,
                                      quern__sequences *sequences, quern__sequence *sequence)
 {
-    if (sequence
-            ->is_destroyed) { /* never is_resolved: listeners of an archetype come and go without notice */
+    /* Never is_resolved, since listeners of an archetype change without invalidating the tree. */
+    if (sequence->is_destroyed) {
         sequence->is_hooked =
             sequence->source != NULL &&
             (sequence->source->has_destroy || quern__row_listeners_call_hooks(sequence->source));
@@ -170,8 +170,8 @@ quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const que
     return delta;
 }
 
-/* Rows that end in another archetype: they get their ranks there from the leader, the first group of their
- * edits that leads to it. number: of these edits. */
+/* Assigns ranks to rows that arrive in another archetype. Rows of several groups of the same edits share one
+ * counter, in the leader: the first of these groups. number: index of the edits. */
 static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edits *edits, uint32_t number,
                                      uint32_t group_index, quern__archetype *target)
 {
@@ -189,14 +189,14 @@ static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edi
     return QUERN_OK;
 }
 
-/* source_delta: of the archetype of the chunk. */
+/* source_delta: index of the delta of the chunk's archetype. */
 static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t number,
                                   uint32_t group_index, uint32_t source_delta)
 {
     quern__sequences *sequences = &edits->scratch->sequences;
     const quern__edit_group *group = &edits->scratch->groups.items[group_index];
     quern__sequence *sequence = &sequences->list.items[group->sequence];
-    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: see spawned.h */
+    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: spawned.h */
     if (!sequence->is_resolved) {
         quern_result result = quern__sequence_resolve(it->resolved, it->storage, sequences, sequence);
         if (result != QUERN_OK) return result;
@@ -227,7 +227,7 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
             quern__resolved_add(it->resolved, it->storage, edits->archetype);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         source_delta = (uint32_t)(delta - it->resolved->deltas.items);
-        edits->first_gap = delta->leaving_count; /* from the archetype's first gap on */
+        edits->first_gap = delta->leaving_count; /* relative to the archetype's first gap */
     }
     const uint32_t number = (uint32_t)(edits - it->merged->edits.items);
     quern_result result = QUERN_OK;
@@ -306,7 +306,7 @@ quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gat
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-/* NULL: the entity does not live. */
+/* Returns NULL if the entity is dead. */
 static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_index, quern_entity entity)
 {
     const quern__chunk_edits *edits = NULL;
@@ -322,7 +322,8 @@ static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_i
     return &edits->scratch->sequences.list.items[edits->rows[row].sequence];
 }
 
-/* Refusals are rare, so who asked is found by looking through all commands again. False: no memory. */
+/* Drops the commands of a batch on refused entities. Refusals are rare, so all commands are searched again.
+ * Returns false if out of memory. */
 static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quern__run *run,
                                 uint64_t number)
 {
@@ -331,7 +332,8 @@ static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quer
     const quern__operation *operation = run->operation;
     const uint8_t fold = quern__command_kinds[operation->kind].fold;
     const bool creates = fold == QUERN__FOLD_CREATE;
-    if (!creates && fold != QUERN__FOLD_ROW) return true; /* relate_stage.h and spawned.h have dropped it */
+    /* relate_stage.h or spawned.h has dropped it */
+    if (!creates && fold != QUERN__FOLD_ROW) return true;
     for (uint32_t i = 0; i < run->item_count; i++) {
         quern_entity entity = quern__run_item(run, i)->entity;
         const quern__sequence *sequence = sequence_of(it, stream_index, entity);
@@ -361,7 +363,7 @@ static bool drop_refused(const resolving *it)
 
 /* ------------------------------------------------------------------------------------------- resolve */
 
-/* Room to report what is dropped, once all of it is known. */
+/* Reserves an entry for each dropped command; all are known now. */
 static bool reserve_drops(const resolving *it)
 {
     uint32_t count = it->drops->count + it->resolved->further_drop_count;

@@ -3,59 +3,61 @@
 #ifndef QUERN_CORE_PLAYBACK_RESOLVE_H
 #define QUERN_CORE_PLAYBACK_RESOLVE_H
 
-/* Resolving, the third stage of a sync point and the last that may fail: what each sequence comes to, which
- * rows each archetype loses and gets, and room for all of it.
+/* Resolving, the third stage of a sync point and the last that may fail: determines the effect of each sequence
+ * and the rows that leave and arrive in each archetype, and reserves memory for all changes.
  *
- * The order of rows that comes out is defined by archetype, in this order:
- *   1. Entities that come from other archetypes are appended, in the order of archetype and row that they
- *      come from.
- *   2. Rows that were left are gaps. New entities, in the order of their creates, fill them, the first gap
- *      first; those that find none are appended.
- *   3. Members of instances (spawned.h) are appended, in the order of instances.
- *   4. While there are gaps, the archetype ends as many rows earlier: those after that end which are no
- *      gaps fill the gaps before it, first to first. */
+ * The final order of rows in each archetype is defined by these steps:
+ *
+ *   1. Rows from other archetypes are appended, in the order of their source archetype and row.
+ *   2. Rows that left are gaps. New entities fill the gaps in the order of their creates, first gap first. The
+ *      remaining new entities are appended.
+ *   3. Members of prefab instances (spawned.h) are appended, in the order of instances.
+ *   4. If gaps remain, the archetype shrinks by their number. The rows after the new end, except gaps, fill the
+ *      gaps before it in order. */
 
 #include "core/playback/merge.h"
 #include "core/playback/spawned.h"
 
-/* An archetype delta: what happens to the rows of one archetype. */
+/* An archetype delta: the changes of the rows of one archetype. */
 typedef struct quern__archetype_delta {
     quern__archetype *archetype;
-    uint32_t row_count;      /* before */
-    uint32_t leaving_count;  /* destroyed, or gone to other archetypes */
-    uint32_t arriving_count; /* from other archetypes */
+    uint32_t row_count;      /* before the sync point */
+    uint32_t leaving_count;  /* destroyed, or moved to other archetypes */
+    uint32_t arriving_count; /* moved from other archetypes */
     uint32_t created_count;
-    uint32_t spawned_count;   /* members of instances */
-    uint32_t appended_count;  /* of those that arrive and are created */
-    uint32_t left_over_count; /* gaps that no create fills */
+    uint32_t spawned_count;   /* members of prefab instances */
+    uint32_t appended_count;  /* arriving and created rows that fill no gap */
+    uint32_t left_over_count; /* gaps that no created row fills */
     uint64_t first_gap;
-    uint32_t led_edits, leader; /* the edits whose groups are being resolved, and their leader to here */
+    /* edits whose groups are being resolved, and their first group with this target */
+    uint32_t led_edits, leader;
     bool is_reserved;
-    bool is_emptied; /* all rows leave, and none come: gaps need not be listed */
+    bool is_emptied; /* all rows leave and none arrives, so gaps are not listed */
 } quern__archetype_delta;
 
 typedef QUERN__ARRAY(uint32_t) quern__slot_list;
 
-/* Besides what stands in sequences, groups and edits. */
+/* Output of resolving, in addition to that in sequences, groups and edits. */
 struct quern__resolved {
     QUERN__ARRAY(quern__archetype_delta) deltas;
-    QUERN__ARRAY(uint32_t) delta_of_archetype; /* by index: a guess, checked against the delta */
+    /* index of the delta by archetype index; valid only if that delta belongs to the archetype */
+    QUERN__ARRAY(uint32_t) delta_of_archetype;
     uint64_t created_count, destroyed_count;
-    uint64_t refused_count;      /* entities whose commands ask for more than it, or the world, can have */
-    uint32_t further_drop_count; /* entries that the report of drops needs room for besides */
-    quern_result refused_result; /* of the first of them, or QUERN_OK */
-    /* lists with room for what applying puts there */
-    QUERN__ARRAY(uintptr_t) gaps;       /* locations, ascending for each archetype */
-    QUERN__ARRAY(uintptr_t) tails;      /* what moves into the gaps of one archetype */
-    quern__slot_list destroyed;         /* in the order in which they are freed */
-    quern__slot_list freed;             /* by the sync point before */
+    uint64_t refused_count;      /* entities whose commands exceed a limit of an entity or of the world */
+    uint32_t further_drop_count; /* entries to reserve in drops for later stages */
+    quern_result refused_result; /* error of the first refused entity, or QUERN_OK */
+    /* Lists with capacity for the entries that applying appends: */
+    QUERN__ARRAY(uintptr_t) gaps;       /* locations, ascending within each archetype */
+    QUERN__ARRAY(uintptr_t) tails;      /* locations of the rows that fill the gaps of one archetype */
+    quern__slot_list destroyed;         /* in the order of freeing */
+    quern__slot_list freed;             /* slots freed by the previous sync point */
     QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
     QUERN__ARRAY(quern__spawned) spawned;
 };
 
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
 
-/* Forgets everything and keeps the memory. */
+/* Clears all results and keeps the memory. */
 static inline void quern__resolved_clear(quern__resolved *resolved)
 {
     resolved->deltas.count = 0;
@@ -67,30 +69,28 @@ static inline void quern__resolved_clear(quern__resolved *resolved)
     resolved->refused_result = QUERN_OK;
 }
 
-/* What `resolved` had before has been cleared. What comes out stands in `merged` as well; room for it is
- * still to be made. drops: where dropped commands will be reported; there is room for them afterwards. On
- * failure nothing is held that was not before, but for archetypes without rows. Errors: OUT_OF_MEMORY. */
+/* Resolves all edits. `resolved` must have been cleared. Also writes to `merged`. Reserves entries in drops for
+ * the dropped commands, but no rows: see quern__resolved_reserve. On failure, nothing stays allocated except
+ * empty archetypes. Errors: OUT_OF_MEMORY. */
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops);
 
-/* Finds the target, plan and values of a sequence that is not resolved. A sequence that asks for more than an
- * entity, or the world, can have is_refused afterwards, which is no failure. Errors: OUT_OF_MEMORY; the tree is
- * to be cleared then. */
+/* Finds the target, plan and values of an unresolved sequence. If the sequence exceeds a limit of an entity or
+ * of the world, sets is_refused and succeeds. Errors: OUT_OF_MEMORY; the caller must then clear the tree. */
 quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *storage,
                                      quern__sequences *sequences, quern__sequence *sequence);
 
-/* The delta of an archetype, made where there is none. NULL: no memory. */
+/* Returns the delta of an archetype, and adds one if there is none. Returns NULL if out of memory. */
 quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
                                             quern__archetype *archetype);
 
-/* Rows, slots and lists for what comes and goes, as the deltas and the counts say, and for what spawns. On
- * failure nothing is held that was not before, but for records that were absent. Errors: OUT_OF_MEMORY,
- * LIMIT. */
+/* Reserves rows, slots and lists according to the deltas and counts, and memory for spawned instances. On
+ * failure, nothing stays reserved except new entity records. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
                                      quern__storage *storage);
 
-/* The delta of an archetype that has one. */
+/* Returns the delta of an archetype, which must have one. */
 static inline quern__archetype_delta *quern__resolved_delta(const quern__resolved *resolved,
                                                             const quern__archetype *archetype)
 {

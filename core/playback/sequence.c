@@ -35,7 +35,7 @@ void quern__sequences_clear(quern__sequences *sequences)
     memset(sequences->edges, 0, sizeof sequences->edges);
 }
 
-/* Adds a sequence that the tree lacks. */
+/* Adds a sequence to the tree. */
 static uint32_t sequence_add(quern__sequences *sequences, const quern__sequence *sequence)
 {
     uint32_t index = sequences->list.count;
@@ -62,7 +62,7 @@ static bool is_same(const quern__sequence *a, const quern__sequence *b)
     return quern__operation_equal(a->operation, b->operation);
 }
 
-/* The sequence like this one, which is added where the tree lacks it; by: see quern__sequence_edge. */
+/* Finds or adds a sequence equal to `wanted`. by: see quern__sequence_edge. */
 static uint32_t find(quern__sequences *sequences, const quern__sequence *wanted, const void *by)
 {
     const uint64_t *first = quern__map_find(&sequences->map, key_of_sequence(wanted));

@@ -3,20 +3,18 @@
 #ifndef QUERN_CORE_PLAYBACK_SEQUENCE_H
 #define QUERN_CORE_PLAYBACK_SEQUENCE_H
 
-/* Edit sequences: what the commands of one sync point do to an entity, one operation after the other.
- * Most entities share their sequence with many others, so sequences form a tree: a root for each archetype
- * that entities come from, and below each sequence those that are longer by one operation. Resolving a
- * sequence finds its target archetype, its move plan and the source of each new value, once for all its
- * entities.
+/* Edit sequences: the operations that one sync point applies to an entity, in order. Many entities share a
+ * sequence, so sequences form a tree. It has a root for each source archetype, and the children of a sequence
+ * extend it by one operation. Resolving a sequence finds its target archetype, its move plan and the source of
+ * each new value, once for all its entities.
  *
- * The tree outlives the sync point, because most sync points repeat the sequences of earlier ones: a short
- * sync point then neither builds nor resolves sequences. A resolved sequence holds until archetypes come or
- * go, which also covers plans, columns and planes of disabled components; the operations belong to the
- * recorders, which live as long as the playback. quern__sequences_begin clears the tree when it no longer
- * holds or has grown large; sequences that were refused, or not resolved to the end, are never kept.
+ * The tree is kept between sync points, since most sync points repeat the sequences of earlier ones; a short
+ * sync point then neither adds nor resolves sequences. A resolved sequence is valid until archetypes are added
+ * or removed; this covers plans, columns and row bits of components. The operations belong to recorders, which
+ * live as long as the playback. quern__sequences_begin clears an invalid or large tree. A tree with refused or
+ * partly resolved sequences is cleared at the end of the sync point.
  *
- * Each thread that merges has a tree of its own; nodes of different trees may represent the same
- * sequence. */
+ * Each merging thread has its own tree. Nodes of different trees may represent the same sequence. */
 
 #include "core/record/operation.h"
 #include "core/storage/move_plan.h"
@@ -25,53 +23,54 @@
 
 enum {
     QUERN__EDGE_CACHE_LOG2 = 6,
-    QUERN__KEPT_SEQUENCES = 1024 /* at most, from one sync point to the next */
+    QUERN__KEPT_SEQUENCES = 1024 /* maximum between sync points */
 };
 
-/* One value that a row gets at the end of the sequence: from the item of one of its operations, or
- * constructed. */
+/* A value that a row gets at the end of the sequence: from the item of one of its operations, or constructed. */
 typedef struct quern__fill {
     const quern__type *type;
     uint16_t size_bytes;
-    uint16_t target_offset_bytes; /* of the column in a chunk */
-    uint16_t value_offset_bytes;  /* in the item; 0: there is none, construct */
-    uint16_t living_offset_bytes; /* of the byte to clear when the value has been moved out; 0: none */
-    uint32_t hop;                 /* the item, counted back from the sequence's last */
+    uint16_t target_offset_bytes; /* offset of the column in a chunk */
+    uint16_t value_offset_bytes;  /* offset in the item; 0: no value, construct one */
+    /* offset of the byte to clear once the value is moved out; 0: none */
+    uint16_t living_offset_bytes;
+    uint32_t hop; /* position of the item, counted backwards from the sequence's last item */
     bool is_plain;
-    bool replaces; /* an old value stands there, to be destroyed */
+    bool replaces; /* the row has an old value, which must be destroyed */
 } quern__fill;
 
-/* The bit of a row flag that is set at the end of the sequence, or clear and may come set: of a component that is
- * disabled, or enabled. */
+/* A row bit that the sequence changes: sets it if the component is disabled at the end, and clears it if
+ * enabled. */
 typedef struct quern__toggle {
-    uint32_t plane; /* of the target */
+    uint32_t plane; /* index in the target's row bits */
     bool clears;
 } quern__toggle;
 
 typedef struct quern__sequence {
-    const quern__operation *operation; /* the sequence's last; NULL: a root */
+    const quern__operation *operation; /* last operation of the sequence; NULL for a root */
     uint32_t parent;
-    uint32_t depth;           /* operations in the sequence */
+    uint32_t depth;           /* number of operations in the sequence */
     uint32_t next_same_key;   /* in the tree's map */
-    quern__archetype *source; /* NULL: created at this sync point */
-    bool is_destroyed;        /* the sequence ends the entity */
+    quern__archetype *source; /* NULL: entities created at this sync point */
+    bool is_destroyed;        /* the last operation destroys the entity */
 
-    /* by resolving: */
+    /* set by resolving: */
     bool is_resolved;
     bool is_refused;
-    bool is_hooked; /* some hook will be called */
+    bool is_hooked; /* applying the sequence calls hooks */
     quern__archetype *target;
-    const quern__move_plan *plan; /* where source and target differ and both exist */
+    const quern__move_plan *plan; /* set if source and target differ and both exist */
     uint32_t first_fill, fill_count;
     uint32_t first_toggle, toggle_count;
 
-    /* while edits are grouped: the stamp of these edits (quern__merged), and the sequence's group there */
+    /* Set while edits are grouped: the stamp of the latest edits with this sequence (quern__merged), and the
+     * sequence's group in them. */
     uint64_t grouped_stamp;
     uint32_t group;
 } quern__sequence;
 
-/* A step in the tree that was found before: from a sequence to the one that is longer by an operation, or from
- * QUERN__SEQUENCE_NONE to the root of an archetype. */
+/* A cached edge of the tree: from a sequence to its extension by an operation, or from QUERN__SEQUENCE_NONE to
+ * the root of an archetype. */
 typedef struct quern__sequence_edge {
     const void *by; /* the operation or the archetype */
     uint32_t from, to;
@@ -82,8 +81,8 @@ typedef struct quern__sequences {
     QUERN__ARRAY(quern__sequence) list;
     QUERN__ARRAY(quern__fill) fills;
     QUERN__ARRAY(quern__toggle) toggles;
-    quern__map map;              /* of parent and operation -> first sequence */
-    uint64_t archetypes_version; /* of the storage when the sequences were resolved */
+    quern__map map;              /* key of parent and operation -> first sequence */
+    uint64_t archetypes_version; /* of the storage, when the sequences were resolved */
     quern__sequence_edge edges[1 << QUERN__EDGE_CACHE_LOG2];
 } quern__sequences;
 
@@ -92,7 +91,7 @@ void quern__sequences_release(quern__sequences *sequences);
 /* Removes all sequences and keeps the memory. */
 void quern__sequences_clear(quern__sequences *sequences);
 
-/* At the beginning of a sync point: removes the sequences of earlier ones unless they still hold. */
+/* Starts a sync point: clears the tree if its sequences are no longer valid or too many. */
 static inline void quern__sequences_begin(quern__sequences *sequences, uint64_t archetypes_version)
 {
     if (sequences->archetypes_version != archetypes_version ||
@@ -100,7 +99,7 @@ static inline void quern__sequences_begin(quern__sequences *sequences, uint64_t 
         quern__sequences_clear(sequences);
 }
 
-/* The slow part of the two calls below: looks the sequence up in the tree, or adds it, and notes the edge. */
+/* Slow paths of the two functions below: search the tree, add the sequence if necessary, and cache the edge. */
 uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source);
 uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
                                         const quern__operation *operation);
@@ -112,7 +111,8 @@ static inline quern__sequence_edge *quern__sequences_edge(quern__sequences *sequ
     return &sequences->edges[hash >> (64 - QUERN__EDGE_CACHE_LOG2)];
 }
 
-/* The root for entities of an archetype, or for new entities (NULL). SEQUENCE_NONE: no memory. */
+/* Returns the root for entities of an archetype, or for new entities (NULL). Returns QUERN__SEQUENCE_NONE if
+ * out of memory. */
 static inline uint32_t quern__sequences_root(quern__sequences *sequences, quern__archetype *source)
 {
     const quern__sequence_edge *edge = quern__sequences_edge(sequences, QUERN__SEQUENCE_NONE, source);
@@ -120,7 +120,7 @@ static inline uint32_t quern__sequences_root(quern__sequences *sequences, quern_
     return quern__sequences_find_root(sequences, source);
 }
 
-/* The sequence that is longer by one more operation. SEQUENCE_NONE: no memory. */
+/* Returns the sequence `from` extended by one operation. Returns QUERN__SEQUENCE_NONE if out of memory. */
 static inline uint32_t quern__sequences_extend(quern__sequences *sequences, uint32_t from,
                                                const quern__operation *operation)
 {
@@ -129,7 +129,7 @@ static inline uint32_t quern__sequences_extend(quern__sequences *sequences, uint
     return quern__sequences_find_extended(sequences, from, operation);
 }
 
-/* Whether doing the operation once more, with other values, makes the first time void. */
+/* Whether a repetition of the operation with other values makes the earlier one ineffective. */
 static inline bool quern__operation_replaces_itself(const quern__operation *operation)
 {
     return quern__command_kinds[operation->kind].replaces_itself;

@@ -13,8 +13,8 @@ static quern__prefab *prefab_of(const quern__spawned *it)
     return it->operation->form->kind->prefab;
 }
 
-/* Whether the item goes on where the instances end. With overrides they have to be of one run, for values
- * to lie at equal distances. */
+/* Whether the item directly continues the instances. Instances with overrides must be in one batch, so that the
+ * distance between their values is constant. */
 static bool follows(const quern__spawned *it, const quern__operation *operation, const char *item,
                     uint32_t first_created)
 {
@@ -24,14 +24,14 @@ static bool follows(const quern__spawned *it, const quern__operation *operation,
     return operation == it->operation && item == it->first_item + (size_t)it->count * operation->item_bytes;
 }
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 static bool list_run(quern__resolved *resolved, const quern_allocator *allocator, quern__run *run,
                      uint32_t stream_first)
 {
     const quern__operation *operation = run->operation;
     for (uint32_t i = 0; i < run->item_count; i++) {
         const quern__item *item = quern__run_item(run, i);
-        if (quern_entity_is_null(item->entity)) continue; /* recorded member by member */
+        if (quern_entity_is_null(item->entity)) continue; /* the instance was expanded */
         const uint32_t first_created = stream_first + quern_entity_index(item->entity);
         const uint32_t count = resolved->spawned.count;
         if (count > 0 &&
@@ -71,7 +71,7 @@ static bool list_streams(quern__resolved *resolved, const quern_allocator *alloc
 
 /* --------------------------------------------------------------------------------------------- plans */
 
-/* Members that cannot have archetypes end at once. */
+/* Refuses instances whose members cannot have archetypes: the members end at once. */
 static void refuse(quern__resolved *resolved, quern__spawned *it, quern_result why)
 {
     const uint32_t count = it->count * prefab_of(it)->members.count;
@@ -112,7 +112,7 @@ quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathere
 
 /* ----------------------------------------------------------------------------------------- instances */
 
-/* overrides: room for as many as there may be. */
+/* overrides: array of QUERN_MAX_SPAWN_OVERRIDES elements. */
 static quern__instances instances_of(const quern__spawned *it, quern__storage *storage,
                                      quern__prefab_override *overrides)
 {

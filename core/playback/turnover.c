@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: the world as the commands want it. What may fail, memory and the limits of a
- * world, fails before anything is changed; what has to go through all stages is found out before, too. */
+/* Input: streams in order. Output: the changed world. Exceeded memory or limits are detected before the world
+ * changes, and so are commands that must go through all stages. */
 #include "core/playback/turnover.h"
 
 #include "core/base/bitset.h"
@@ -10,9 +10,9 @@
 #include "core/storage/change.h"
 
 enum {
-    SPAN_CREATES = 256,  /* at most, so that long streams can be shared out */
-    SPANS_PER_CALL = 32, /* a thread that takes fewer, of a few creates each, spends its time on taking */
-    BATCH_CREATES = 32,  /* filled together; as many more are fetched meanwhile */
+    SPAN_CREATES = 256,  /* maximum, so that threads can share long streams */
+    SPANS_PER_CALL = 32, /* With fewer spans of a few creates each, fetching work would dominate. */
+    BATCH_CREATES = 32,  /* filled together; the next batch is prefetched meanwhile */
 };
 
 void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator)
@@ -25,22 +25,22 @@ void quern__turnover_release(quern__turnover *turnover, const quern_allocator *a
 
 /* ----------------------------------------------------------------------------------- what is destroyed */
 
-/* A look at all commands, which writes nothing but lists. */
+/* State of checking all commands. Only lists are written. */
 typedef struct look {
     quern__turnover *turnover;
     quern__resolved *resolved;
     const quern__storage *storage;
     bool is_turnover;
     bool is_out_of_memory;
-    /* the rows that are left, as far as they are listed */
+    /* Rows that leave, listed so far: */
     uint32_t left_count;
-    uintptr_t last;              /* 0: there is none */
-    quern__archetype *archetype; /* of the last */
-    uint32_t archetype_first;    /* the first of those that are counted for it now */
+    uintptr_t last;              /* latest row; 0: none */
+    quern__archetype *archetype; /* archetype of the latest row */
+    uint32_t archetype_first;    /* index of its first row that is not yet counted in a delta */
     uint32_t created_count;
 } look;
 
-/* Counts the rows that are left for their archetype, after the last of them. */
+/* Counts the listed rows in the delta of their archetype, after the last row of it. */
 static void count_left(look *it)
 {
     if (it->archetype == NULL) return;
@@ -53,7 +53,7 @@ static void count_left(look *it)
     it->archetype = NULL;
 }
 
-/* The next row that is left is in another chunk than the last. False: the look may end here. */
+/* The next row is in another chunk than the latest. Returns false if the fast path does not apply. */
 static QUERN__SLOW_PATH bool enter_chunk(look *it, uintptr_t location)
 {
     const quern__chunk *chunk = quern__chunk_of(location);
@@ -71,7 +71,7 @@ static QUERN__SLOW_PATH bool enter_chunk(look *it, uintptr_t location)
     return true;
 }
 
-/* Lists a row that is left. False: the look may end here. */
+/* Lists a row that leaves. Returns false if the fast path does not apply. */
 static inline bool list_left(look *it, uintptr_t location, uint32_t slot)
 {
     if (quern__chunk_of(location) == quern__chunk_of(it->last))
@@ -93,7 +93,7 @@ static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
             const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
             location = record != NULL ? record->location : 0;
         }
-        if (QUERN__UNLIKELY(location == 0)) { /* created by these commands, or gone before */
+        if (QUERN__UNLIKELY(location == 0)) { /* created by these commands, or dead */
             it->is_turnover = false;
             return;
         }
@@ -103,7 +103,7 @@ static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
 
 /* ------------------------------------------------------------------------------------- what is created */
 
-/* The kind of an operation, made where there is none. False: no memory. */
+/* Finds or adds the kind for an operation. Returns false if out of memory. */
 static bool find_kind(look *it, const quern__operation *operation, uint32_t *out_kind)
 {
     quern__turnover *turnover = it->turnover;
@@ -123,7 +123,7 @@ static bool find_kind(look *it, const quern__operation *operation, uint32_t *out
     return true;
 }
 
-/* A span begins at the i-th item of the run. NULL: no memory. */
+/* Begins a span at the i-th item of the batch. Returns NULL if out of memory. */
 static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__run *run, uint32_t i,
                                                      uint32_t stream_first)
 {
@@ -143,8 +143,8 @@ static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__run *run, 
     return &turnover->spans.items[turnover->spans.count++];
 }
 
-/* The creates of a run join the last span of their stream (NULL: there is none), or begin others. Returns
- * the last span then. */
+/* Adds the creates of a batch to the latest span of the stream (NULL: none), or begins further spans. Returns
+ * the latest span, or NULL if out of memory. */
 static inline quern__create_span *look_at_creates(look *it, quern__run *run, quern__create_span *span,
                                                   uint32_t stream_first)
 {
@@ -171,7 +171,7 @@ static quern_result find_target(quern__storage *storage, const quern__operation 
     return quern__storage_archetype(storage, set, count, out_target);
 }
 
-/* Which archetype creates of this kind come to, and which values go where. */
+/* Finds the archetype of creates of this kind, and the columns of their values. */
 static quern_result resolve_kind(look *it, quern__storage *storage, quern__create_kind *kind)
 {
     quern__turnover *turnover = it->turnover;
@@ -218,7 +218,7 @@ static quern_result resolve_creates(look *it, quern__storage *storage)
 
 /* -------------------------------------------------------------------------------------------- looking */
 
-/* Members of instances are among the creates: none goes on across them. Returns the last span then. */
+/* Counts the members of instances as creates. Returns NULL, since they end the latest span. */
 static quern__create_span *look_at_spawns(look *it, const quern__run *run)
 {
     it->created_count += run->item_count * quern__spawn_member_count(run->operation);
@@ -266,7 +266,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
 {
     const quern_allocator *allocator = &storage->allocator;
     const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
-    /* of what spawns, one item is several creates; then it is no more than all items */
+    /* If a batch spawns, one item is several creates. The number of all items is then the upper bound. */
     const uint64_t destroy_count = gathered->item_count - (spawns ? 0 : gathered->create_count);
     look it = {.turnover = turnover,
                .resolved = resolved,
@@ -286,7 +286,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "no memory to list what %u streams destroy and create", gathered->streams.count);
-    /* More archetypes than there may be: all stages refuse that, entity by entity. */
+    /* Too many archetypes: the stages refuse the commands per entity. */
     if (!it.is_turnover || result != QUERN_OK) {
         quern__resolved_clear(resolved);
         return QUERN_OK;
@@ -299,7 +299,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
 
 /* -------------------------------------------------------------------------------------------- applying */
 
-/* Some new rows of one kind, one after the other in the order of creates. */
+/* Consecutive new rows of one kind, in the order of creates. */
 typedef struct create_batch {
     const quern__create_kind *kind;
     uint32_t first_created, rank, count;
@@ -313,7 +313,7 @@ typedef struct turnover_target {
     const quern__storage *storage;
 } turnover_target;
 
-/* Gaps, the first one first, then the rows after all others. */
+/* Finds the locations of new rows: first the gaps in order, then rows after the last one. */
 static void find_places(const quern__resolved *resolved, create_batch *it)
 {
     const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
@@ -329,7 +329,7 @@ static void find_places(const quern__resolved *resolved, create_batch *it)
     }
 }
 
-/* size_bytes is a constant where it is inlined. */
+/* size_bytes is a constant in most inlined copies. */
 static inline void copy_column(const create_batch *it, const quern__create_fill *fill, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < it->count; i++)
@@ -364,7 +364,7 @@ static void fill_column(const create_batch *it, const quern__create_fill *fill)
     }
 }
 
-/* What a new row in this gap and its record touch. */
+/* Prefetches the memory that a new row in this gap and its entity record will use. */
 static inline void fetch_row(const turnover_target *all, const quern__create_kind *kind, uintptr_t place,
                              quern_entity handle)
 {
@@ -378,7 +378,7 @@ static inline void fetch_row(const turnover_target *all, const quern__create_kin
     __builtin_prefetch(quern__entities_record(&all->storage->entities, quern_entity_index(handle)), 1);
 }
 
-/* Rows of gaps lie apart: while a batch is written, the next one's are fetched. */
+/* Prefetches the rows of the next batch while a batch is written, since gaps are scattered in memory. */
 static void fetch_ahead(const turnover_target *all, const create_batch *it)
 {
     const quern__resolved *resolved = all->resolved;
@@ -406,7 +406,7 @@ static void apply_batch(const turnover_target *all, create_batch *it)
     it->count = 0;
 }
 
-/* The creates of a span join the batch, which is of their kind. */
+/* Adds the creates of a span to the batch, which has the same kind. */
 static void take_span(const turnover_target *all, const quern__create_span *span, create_batch *it)
 {
     assert(it->kind != NULL);
@@ -431,7 +431,7 @@ static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t w
 {
     (void)worker_index;
     const turnover_target *all = argument;
-    create_batch it; /* most of it is lists, which begin empty */
+    create_batch it; /* Not initialised as a whole: most members are arrays that start empty. */
     it.kind = NULL;
     it.count = it.first_created = it.rank = 0;
     for (uint32_t i = begin; i < end; i++) {

@@ -5,7 +5,8 @@
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
-/* Where a component can be disabled, to match it is to look at who has it so. */
+/* Adds the components that the terms read or write. Matching a component that can be disabled reads its
+ * enabled bits, which counts as reading the component. */
 static void add_terms(quern__access *access, const quern_world *world, const quern_system_def *def,
                       uint32_t term_count)
 {
@@ -151,7 +152,8 @@ void quern__access_list_resources(const quern__access *access, const quern_world
 
 /* ----------------------------------------------------------------------------------------- conflicts */
 
-/* Whether all rows of the terms lie beyond the limit: one excludes what the other asks for. */
+/* Returns whether the limit excludes all rows that the terms match: the terms exclude its `with` component,
+ * or require its `without` component. */
 static bool is_beyond(quern__limit limit, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++) {
@@ -175,7 +177,8 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
     return QUERN_MAX_COMPONENTS;
 }
 
-/* The first component from `first` on that `a` writes by a lookup and `b` reads by an up-term. */
+/* Returns the first component from index `first` on that `a` writes by a lookup and `b` reads by an
+ * up-term. Returns QUERN_MAX_COMPONENTS if there is none. */
 static uint32_t meet_upward(const quern__access *a, const quern__access *b, uint32_t first)
 {
     uint32_t found = QUERN_MAX_COMPONENTS;
@@ -219,7 +222,8 @@ bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b
     return both != 0;
 }
 
-/* Whether `b` might read of other entities what `a` writes through its terms, or write what it reads. */
+/* Returns whether `b` may read a component of other entities that `a` writes through its terms, or write
+ * one that `a` reads. */
 static bool may_reach(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;

@@ -24,12 +24,12 @@ typedef struct quern__resource_use {
 } quern__resource_use;
 
 typedef struct quern__access {
-    uint64_t reads
-        [QUERN__COMPONENT_WORDS]; /* components read by terms, including written and filtered components */
+    /* Components read by terms, including written and filtered components. */
+    uint64_t reads[QUERN__COMPONENT_WORDS];
     uint64_t writes[QUERN__COMPONENT_WORDS];    /* components written by terms */
     uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared relations, as component indices */
-    uint64_t
-        upward[QUERN__COMPONENT_WORDS]; /* components read by up-terms over relations other than `levels` */
+    /* Components read by up-terms over relations other than `levels`. */
+    uint64_t upward[QUERN__COMPONENT_WORDS];
     uint64_t above[QUERN__COMPONENT_WORDS]; /* components read by up-terms over the relation `levels` */
     quern_relation levels; /* relation whose levels order the system's views, or the null relation */
     quern__lookups lookups;

@@ -20,7 +20,7 @@ static void release_segments(quern__plan *plan)
     plan->segments.count = 0;
 }
 
-/* Stands for a phase where segments are those of a round of reactions. */
+/* Passed instead of a phase to mark the segments of a round of reactions. */
 enum { REACTIONS = QUERN_MAX_PHASES };
 
 static void segment_add(quern__plan *plan, quern__segment_kind kind, uint32_t phase, uint32_t first,
@@ -31,7 +31,8 @@ static void segment_add(quern__plan *plan, quern__segment_kind kind, uint32_t ph
         .kind = kind, .phase = reacts ? 0 : phase, .reacts = reacts, .first = first, .end = end};
 }
 
-/* Cuts the phase's part of the order, [first, end), at its exclusive systems. */
+/* Adds the segments of a phase, whose systems are [first, end) in execution order. Splits them at exclusive
+ * systems. */
 static void cut_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
@@ -88,7 +89,7 @@ static quern_result add_node(quern_graph *graph, const quern__pass *pass, quern_
     return quern_graph_add_node(graph, &def, out_node);
 }
 
-/* One node for each stage. */
+/* Adds one node per stage. */
 static quern_result add_run_nodes(quern_graph *graph, quern__pass *pass, uint32_t *out_last)
 {
     quern_result result = QUERN_OK;
@@ -101,7 +102,7 @@ static quern_result add_run_nodes(quern_graph *graph, quern__pass *pass, uint32_
     return result;
 }
 
-/* begin -> run -> end; the parts that are missing take the number of their neighbour. */
+/* Adds the nodes begin -> run -> end. A missing begin or end shares the number of the adjacent run node. */
 static quern_result add_pass_nodes(quern_graph *graph, quern__pass *pass)
 {
     quern_result result = QUERN_OK;
@@ -123,8 +124,9 @@ static bool must_wait(const quern__pass *pass, const quern__pass *other)
     return other->index < pass->index && quern__fuse_conflict(other, pass).kind != QUERN__NO_CONFLICT;
 }
 
-/* Edges from nearer to farther passes; one that already follows from those added is left out. reached[i]:
- * the passes that i waits for, directly or not, as bits by place in the segment. */
+/* Adds the edges that lead to pass `later`, from nearer passes before farther ones. Omits edges that the
+ * added ones imply. reached[i]: bit set of the passes that pass i waits for, directly or indirectly, by
+ * index in the segment. */
 static quern_result add_edges(const quern__segment *segment, uint32_t later, uint64_t *reached,
                               uint32_t words)
 {
@@ -172,7 +174,8 @@ static bool has_nodes(const quern__segment *segment)
     return true;
 }
 
-/* The graph is made anew when a pass has more stages than ever before: trees have become deeper. */
+/* Rebuilds the graph with one node for each stage. Needed when a pass has more stages than ever before,
+ * because the trees of its relation have become deeper. */
 static quern_result add_nodes(const quern__plan *plan, const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count; i++) {
@@ -181,7 +184,8 @@ static quern_result add_nodes(const quern__plan *plan, const quern__segment *seg
     }
     quern_result result = link_passes(plan, segment);
     for (uint32_t i = 0; i < segment->passes.count && result != QUERN_OK; i++)
-        segment->passes.items[i]->run_node_count = 0; /* there is no such graph: next time it is made */
+        /* The graph is incomplete: the next call rebuilds it. */
+        segment->passes.items[i]->run_node_count = 0;
     return result;
 }
 
@@ -199,7 +203,7 @@ quern_result quern__compile_prepare(const quern__plan *plan, const quern__segmen
 
 /* ------------------------------------------------------------------------------------------- passes */
 
-/* Numbers the segment's passes behind those of the segments before it. */
+/* Numbers the segment's passes after those of earlier segments. */
 static void number_passes(quern__plan *plan, const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count; i++)
@@ -257,7 +261,7 @@ quern_result quern__compile(quern__plan *plan)
     uint64_t version = plan->world->storage.archetypes_version;
     bool was_compiled = plan->is_compiled;
     if (was_compiled && version == plan->compiled_version) return QUERN_OK;
-    plan->is_compiled = false; /* until all of this has succeeded */
+    plan->is_compiled = false; /* until everything below has succeeded */
     quern__plan_unprepare(plan);
     quern_result result = was_compiled ? QUERN_OK : compile_systems(plan);
     if (result == QUERN_OK) result = refresh_queries(plan);

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/conflict.h"
 
-/* The entry of a pair whose conflict may still be found, or found to be stronger, or NULL. */
+/* Returns the entry of a pair whose conflict may still be found or become stronger. Returns NULL if it
+ * cannot. */
 static quern__conflict *open_pair(const quern__plan *plan, const quern__system *a, const quern__system *b)
 {
     if (a == b || !quern__system_meets(a, b)) return NULL;
@@ -31,7 +32,8 @@ static quern_result add_partner(quern__plan *plan, quern__system *system, const 
     return QUERN_OK;
 }
 
-/* Judges what does not depend on archetypes, and notes who has to be judged when archetypes appear. */
+/* Detects the conflicts of a pair that do not depend on archetypes. Makes the systems partners if an
+ * archetype could cause or strengthen a conflict. */
 static quern_result judge_pair(quern__plan *plan, quern__system *a, quern__system *b)
 {
     quern__conflict *conflict = open_pair(plan, a, b);
@@ -57,7 +59,7 @@ quern_result quern__conflicts_start(quern__plan *plan)
     return result;
 }
 
-/* Matches are sorted by archetype. */
+/* Binary search: matches are sorted by archetype. */
 static bool is_match(const quern__query *query, const quern__archetype *archetype)
 {
     uint32_t low = 0, high = query->matches.count;
@@ -71,8 +73,8 @@ static bool is_match(const quern__query *query, const quern__archetype *archetyp
     return low < query->matches.count && query->matches.items[low].archetype == archetype;
 }
 
-/* What arises from a system matching an archetype that it did not match before. True when a conflict is
- * new. */
+/* Detects the conflicts that result from the system matching the archetype. Returns true if a conflict is
+ * new or has become stronger. */
 static bool judge_match(quern__plan *plan, quern__system *system, const quern__archetype *archetype)
 {
     bool found = false;

@@ -32,7 +32,7 @@ static quern_result add_emits(quern__event_use *use, const quern_world *world, c
     return result;
 }
 
-/* There is room in the list. */
+/* Precondition: use->readers has capacity for one more reader. */
 static quern_result add_reader(quern__event_use *use, const quern_world *world, const quern_system_def *def,
                                quern_event event)
 {

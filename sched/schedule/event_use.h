@@ -12,10 +12,10 @@
 
 typedef struct quern__event_use {
     QUERN__ARRAY(quern__channel *) emits; /* channels of the declared emits, in their order */
-    QUERN__ARRAY(quern_event_reader *)
-    readers;                   /* of reads_events in their order, then `items` if not NULL */
-    quern_event_reader *items; /* reader of the event whose runs are the system's views; or NULL */
-    uint64_t prepared_begin, prepared_end; /* runs that were counted as the system's views */
+    /* Readers of reads_events in their order, then `items` if not NULL. */
+    QUERN__ARRAY(quern_event_reader *) readers;
+    quern_event_reader *items; /* reader of the event whose batches are the system's views, or NULL */
+    uint64_t prepared_begin, prepared_end; /* batches that were counted as the system's views */
 } quern__event_use;
 
 /* Checks the declared events and creates the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT, NULL_ARGUMENT,
@@ -41,7 +41,7 @@ static inline quern_event_reader *quern__event_use_reader(const quern__event_use
     return NULL;
 }
 
-/* Returns whether the waiting runs of `items` differ from those for which the views were counted. */
+/* Returns whether the waiting batches of `items` differ from those that were counted as views. */
 static inline bool quern__event_use_is_new(const quern__event_use *use)
 {
     return use->items != NULL && (use->prepared_begin != use->items->cursor ||

@@ -50,7 +50,7 @@ static bool pass_add(quern__pass *pass, quern__system *system)
     return true;
 }
 
-/* The first pass that the system may join, as far as the order is concerned. */
+/* Returns the index of the first pass that the system may join without violating the order. */
 static uint32_t first_legal(const quern__segment *segment, const quern__system *system)
 {
     const quern__plan *plan = system->plan;
@@ -82,7 +82,8 @@ static uint64_t next_random(uint64_t *state)
     return *state * 0x2545f4914f6cdd1dull;
 }
 
-/* Which pass the system joins, or NULL. random: NULL, or any will do. */
+/* Returns the pass that the system joins, or NULL to start a new one. `random`: if not NULL, chooses any
+ * eligible pass, for tests. */
 static quern__pass *choose(const quern__segment *segment, const quern__system *system, uint64_t *random)
 {
     if (!system->plan->fuse || !quern__fuse_allows(system)) return NULL;
@@ -123,7 +124,8 @@ static void merge_lanes(quern__pass *pass, uint32_t kept, uint32_t merged)
         if (pass->systems.items[i]->lane == merged) pass->systems.items[i]->lane = kept;
 }
 
-/* Lanes so far are numbers of systems: the first one of each. */
+/* Renumbers the lanes from 0 on, without gaps. Until then, the number of a lane is the index of its first
+ * system. */
 static void renumber_lanes(quern__pass *pass)
 {
     pass->lane_count = 0;
@@ -168,8 +170,8 @@ quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pa
     return strongest;
 }
 
-/* Whether all that must come before the pass stands in front of it. Passes in front of `placed_count` are
- * placed. */
+/* Returns whether all passes that must precede `pass` are among the first `placed_count` passes, whose
+ * positions are final. */
 static bool is_ready(const quern__segment *segment, uint32_t placed_count, const quern__pass *pass)
 {
     for (uint32_t i = placed_count; i < segment->passes.count; i++) {
@@ -180,13 +182,15 @@ static bool is_ready(const quern__segment *segment, uint32_t placed_count, const
     return true;
 }
 
-/* For tests: a random one of the orders that respect the edges. */
+/* For tests: chooses one of the orders that respect the edges, at random. */
 static void shuffle_passes(quern__segment *segment, uint64_t *random)
 {
     for (uint32_t placed = 0; placed < segment->passes.count; placed++) {
         uint32_t left = segment->passes.count - placed;
         uint32_t chosen = placed + (uint32_t)((next_random(random) >> 32) % left);
-        while (!is_ready(segment, placed, segment->passes.items[chosen])) /* the least index always is */
+        while (!is_ready(
+            segment, placed,
+            segment->passes.items[chosen])) /* the unplaced pass with the smallest index is always ready */
             chosen = placed + (chosen - placed + 1) % left;
         quern__pass *pass = segment->passes.items[chosen];
         segment->passes.items[chosen] = segment->passes.items[placed];

@@ -17,7 +17,7 @@ static bool goes_by_levels(const quern__pass_call *call)
     return call->system->levels != NULL && call->system->enabled;
 }
 
-/* Of the table's stage. */
+/* Returns the level of the table's stage: 0 if no enabled call is level-ordered. */
 static uint32_t level_of(const quern__pass_table *table)
 {
     for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
@@ -25,7 +25,8 @@ static uint32_t level_of(const quern__pass_table *table)
     return 0;
 }
 
-/* Copies the tables with chunks in the order of their levels; ends[level]: where those of the level end. */
+/* Copies the tables that have chunks into by_level, sorted by level. ends[level]: index after the level's
+ * last table. */
 static void sort_tables(quern__pass *pass, uint32_t *ends)
 {
     uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
@@ -48,7 +49,8 @@ static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
                                                        .is_deep = is_deep};
 }
 
-/* Numbers chunks in the order of the walk. One job goes over all stages of a serial pass but the last. */
+/* Numbers the chunks in iteration order, and adds one stage per level. In a serial pass, one job runs all
+ * levels but the last, as one stage. */
 static void make_stages(quern__pass *pass, const uint32_t *ends)
 {
     uint32_t table = 0;
@@ -70,13 +72,13 @@ static void make_stages(quern__pass *pass, const uint32_t *ends)
 
 /* --------------------------------------------------------------------------------------- the last level */
 
-/* How many entities the relation has on its last level, in any archetype. */
+/* Returns the number of entities on the last level of the relation, in all archetypes. */
 static uint32_t count_deep(const quern__storage *storage, const quern__component *tag)
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < tag->archetypes.count; i++)
         count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
-    return (uint32_t)count; /* slots are fewer */
+    return (uint32_t)count; /* fits: a world has fewer than 2^32 slots */
 }
 
 static bool reserve_deep(quern__pass *pass, uint32_t count)
@@ -88,7 +90,7 @@ static bool reserve_deep(quern__pass *pass, uint32_t count)
            quern__array_reserve(allocator, &pass->deep_runs, count);
 }
 
-/* Those whose target is not on the last level. */
+/* Lists the slots of the entities on the last level whose target is on another level. */
 static void list_highest(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
 {
     const quern__links *links = &pass->levels->links;
@@ -106,7 +108,8 @@ static void list_highest(quern__pass *pass, const quern__storage *storage, const
     }
 }
 
-/* The place of an archetype's table in the walk, or UINT32_MAX. Those of a level are ascending. */
+/* Returns the index in by_level of the archetype's table on the last level, or UINT32_MAX. Binary search:
+ * the tables of a level are sorted by archetype. */
 static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype *archetype)
 {
     uint32_t low = pass->walk_count, high = pass->by_level.count;
@@ -121,7 +124,8 @@ static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype 
     return is_there ? low : UINT32_MAX;
 }
 
-/* Where the entity of the slot is, as a key: table, chunk, row. Not of those that have no table. */
+/* Lists the location of the slot's entity as a key: table, chunk, row. Omits an entity whose archetype has
+ * no table. */
 static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
 {
     const quern__record *record = quern__entities_record(&storage->entities, slot);
@@ -143,7 +147,7 @@ static void add_row(quern__pass *pass, uint64_t key)
     pass->by_level.items[run.table].deep_run_count++;
 }
 
-/* What has been listed, of one depth, becomes runs. */
+/* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
 static void add_runs(quern__pass *pass)
 {
     const quern__sort_item *rows = pass->deep_rows.items;
@@ -156,7 +160,8 @@ static void add_runs(quern__pass *pass)
     pass->deep_rows.count = 0;
 }
 
-/* Depth by depth: the children of those of one depth are those of the next. */
+/* Builds deep_runs depth by depth: the sources of the entities at one depth are the entities at the next
+ * depth. */
 static void order_deep(quern__pass *pass, const quern__storage *storage)
 {
     const quern__links *links = &pass->levels->links;
@@ -173,7 +178,7 @@ static void order_deep(quern__pass *pass, const quern__storage *storage)
     }
 }
 
-/* The views of systems that go by levels. */
+/* Numbers the views that level-ordered systems have on the last level, after their other views. */
 static void number_deep(quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++)

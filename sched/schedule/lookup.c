@@ -21,7 +21,7 @@ static quern_result read_limit(const quern__components *components, quern_compon
     return result;
 }
 
-/* That of which nothing could be found is not what was meant. */
+/* Rejects a lookup whose limit excludes every entity: it must be a mistake. */
 static quern_result check_limit(const quern__components *components, const quern__lookup *lookup)
 {
     const uint16_t without = lookup->limit.without;
@@ -96,7 +96,7 @@ const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t
     return NULL;
 }
 
-/* Whether no entity is within both: one has what the other must not have. */
+/* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
 static bool are_apart(quern__limit a, quern__limit b)
 {
     return (a.with != QUERN__NO_LIMIT && a.with == b.without) ||

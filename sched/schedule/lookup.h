@@ -19,10 +19,11 @@ typedef struct quern__lookup {
 } quern__lookup;
 
 typedef struct quern__lookups {
-    uint64_t unlimited[QUERN__COMPONENT_WORDS]; /* components looked up on any entity, read or written */
-    uint64_t
-        limited[QUERN__COMPONENT_WORDS]; /* components looked up only within a limit, read or written */
-    uint64_t written[QUERN__COMPONENT_WORDS]; /* components written by a lookup, limited or not */
+    /* Components that are looked up on any entity, for reading or writing. */
+    uint64_t unlimited[QUERN__COMPONENT_WORDS];
+    /* Components that are looked up only within a limit, for reading or writing. */
+    uint64_t limited[QUERN__COMPONENT_WORDS];
+    uint64_t written[QUERN__COMPONENT_WORDS]; /* components that are written by a lookup, limited or not */
     quern__lookup list[2 * QUERN_MAX_ACCESS]; /* read-only lookups, then lookups that write */
     uint32_t count;
 } quern__lookups;
@@ -50,7 +51,8 @@ static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t 
  * the limits of the two lookups exclude a common entity. Returns QUERN_MAX_COMPONENTS if there is none. */
 uint32_t quern__lookups_meet(const quern__lookups *a, const quern__lookups *b, uint32_t first);
 
-/* What they are, for messages: "'position', 'velocity' (with 'turret')", or "none". */
+/* Writes the declared lookups into `text`, for messages: "'position', 'velocity'", or "none". `written`:
+ * only lookups that write. */
 void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
                          size_t text_bytes);
 

@@ -2,11 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/order.h"
 
-/* Scratch of ordering: which system must precede which, by registration. */
+/* Working memory for ordering: the predecessors of each system. Indices count systems in order of
+ * registration. */
 typedef struct order_graph {
     uint32_t count;
-    uint32_t words;         /* per row */
-    uint64_t *predecessors; /* [system * words]: bits of systems that must come first */
+    uint32_t words;         /* 64-bit words per system */
+    uint64_t *predecessors; /* [system * words]: bit set of the systems that must run before it */
     bool *placed;
 } order_graph;
 
@@ -66,10 +67,11 @@ static uint32_t unplaced_predecessor(const order_graph *graph, uint32_t system)
     return i;
 }
 
-/* No system of the phase is ready, so each waits for another: walking back must come round to a cycle. */
+/* Fails with a message that names the systems of a cycle. No system of the phase is ready, so each has an
+ * unplaced predecessor: following these predecessors must reach a cycle. */
 static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph, uint32_t stuck)
 {
-    for (uint32_t i = 0; i < graph->count; i++) /* after that many steps the walk is inside the cycle */
+    for (uint32_t i = 0; i < graph->count; i++) /* after `count` steps, `stuck` is on the cycle */
         stuck = unplaced_predecessor(graph, stuck);
     char text[384] = "";
     quern__append(text, sizeof text, "'%s'", plan->systems.items[stuck]->name);
@@ -81,8 +83,8 @@ static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
 }
 
-/* Appends the phase's systems, or its reactions, to the order: always the first by registration that
- * nothing holds back. */
+/* Appends the systems of the phase to the order, either its reactions or the others. Each time, chooses the
+ * first system by registration whose predecessors are all placed. */
 static quern_result order_phase(quern__plan *plan, order_graph *graph, uint32_t phase, bool reacts)
 {
     for (;;) {
@@ -119,9 +121,10 @@ static quern_result order_systems(quern__plan *plan, order_graph *graph)
     return result;
 }
 
-/* What before and after ask for. Where the terms of two systems share components, it is the order in which
- * they touch them. Elsewhere, and where one's end or the other's begin or condition is to see the whole of
- * the other, it must be about something that the schedule cannot see. */
+/* Returns the kind of conflict for a before/after rule. If the terms of both systems conflict, the rule
+ * orders their accesses to each chunk: ORDER. Otherwise its purpose is unknown to the schedule: DECLARED. A
+ * rule is also DECLARED if the first system has an end callback, or the second a begin callback or
+ * condition: these callbacks must run after, or before, all chunks of the other system. */
 static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
 {
     bool is_order = quern__access_terms_may_meet(&first->access, &second->access) && first->end == NULL &&

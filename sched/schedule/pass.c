@@ -26,7 +26,7 @@ void quern__pass_destroy(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------- tables */
 
-/* The archetype of the system's first match that is not in the tables, or NULL. */
+/* Returns the archetype of the system's first match that the tables lack, or NULL. */
 static quern__archetype *next_match(const quern__system *system)
 {
     const quern__query *query = &system->query;
@@ -35,7 +35,7 @@ static quern__archetype *next_match(const quern__system *system)
                : NULL;
 }
 
-/* The first archetype, in order, that some system matches and the tables do not have. */
+/* Returns the first archetype, by index, that some system matches and the tables lack, or NULL. */
 static quern__archetype *next_archetype(const quern__pass *pass)
 {
     quern__archetype *first = NULL;
@@ -100,8 +100,8 @@ static void clear_tables(quern__pass *pass)
     }
 }
 
-/* For all calls at once: where all archetypes are new, growing step by step takes as long as all the
- * rest. */
+/* Reserves memory for the calls of all new matches at once. If all archetypes are new, growing the array
+ * step by step takes as long as the rest of quern__pass_extend. */
 static bool reserve_calls(quern__pass *pass)
 {
     uint32_t count = pass->calls.count;
@@ -138,7 +138,7 @@ quern_result quern__pass_extend(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------ prepare */
 
-/* The bytes of a row that the table's calls touch. */
+/* Returns the bytes of one row that the table's calls read or write. */
 static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
 {
     uint64_t bytes = 0;
@@ -147,13 +147,14 @@ static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *
     return bytes;
 }
 
-/* Views on the last level are numbered in the order of the walk: see levels.h. */
+/* Returns whether the system's views of the table are views of the last level, which quern__levels_arrange
+ * numbers. */
 static bool is_deep(const quern__pass_table *table, const quern__system *system)
 {
     return table->level == QUERN_MAX_RELATION_LEVEL && system->levels != NULL;
 }
 
-/* Numbers the table's chunks and views, and counts what going over it touches. */
+/* Numbers the chunks and views of the table, and counts the bytes that its calls read or write. */
 static void count_table(quern__pass *pass, quern__pass_table *table)
 {
     const quern__archetype *archetype = table->archetype;
@@ -200,7 +201,8 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
     }
 }
 
-/* Of a system with a target term: its views are runs of rows of its tables, which stand for its matches. */
+/* Counts the views of a system with a target term. They are row ranges of the pass's tables, which are the
+ * matches of the query. */
 static quern_result count_target_runs(quern__pass *pass)
 {
     quern__system *system = pass->systems.items[0];
@@ -213,7 +215,7 @@ static quern_result count_target_runs(quern__pass *pass)
     return QUERN_OK;
 }
 
-/* Of a system with items: its views are the runs that it has not seen. */
+/* Counts the views of a system with items. They are the batches that the system has not read. */
 static void count_items_runs(quern__pass *pass)
 {
     quern__system *system = pass->systems.items[0];
@@ -227,7 +229,7 @@ static void count_items_runs(quern__pass *pass)
     pass->touched_bytes = system->entity_count * channel->stride_bytes;
 }
 
-/* Of a pass whose tables are walked as they stand. */
+/* Makes the pass iterate its tables in their own order, as one stage. */
 static void make_one_stage(quern__pass *pass)
 {
     pass->walk = pass->tables.items;
@@ -236,10 +238,15 @@ static void make_one_stage(quern__pass *pass)
     pass->stage_count = 1;
 }
 
-/* How much of each column of the next chunk is fetched ahead where several systems go over a table. What lies
- * in the cores' own caches needs no fetching. In the cache that cores share, the processor finds everything
- * soon enough but the beginning of a column, which it cannot foresee. What comes from memory it finds late
- * all along. docs/benchmarks/grid.md has the measurements behind the numbers. */
+/* Prefetching for a table on which several systems are called: how many bytes of each column of the next
+ * chunk to fetch.
+ *
+ *   own caches     Data that fits into the cores' own caches needs no prefetching.
+ *   shared cache   The hardware prefetcher is fast enough, except for the head of a column, which it cannot
+ *                  predict.
+ *   memory         The hardware prefetcher is late for the whole column.
+ *
+ * docs/benchmarks/grid.md has the measurements behind the constants. */
 enum { FUSED_HEAD_BYTES = 1024, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
 
 static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
@@ -253,8 +260,9 @@ static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
     return pass->touched_bytes > plan->own_cache_bytes * OWN_CACHES * thread_count ? FUSED_HEAD_BYTES : 0;
 }
 
-/* Where one system goes over a table, its only call is made for a whole chunk, and all at once would have to
- * wait for itself: there it is short heads, from where the cores' own caches end. */
+/* Prefetching for a table on which one system is called. Its single call processes the whole chunk, and
+ * fetching a whole chunk before that call would stall it. So only short heads of the columns are fetched,
+ * if the data exceeds the cores' own caches. */
 static uint32_t find_lone_reach(const quern__pass *pass)
 {
     const quern_prefetch prefetch = pass->plan->prefetch;
@@ -262,7 +270,7 @@ static uint32_t find_lone_reach(const quern__pass *pass)
     return pass->is_streamed || prefetch != QUERN_PREFETCH_AUTOMATIC ? QUERN__HEAD_BYTES : 0;
 }
 
-/* Divides what is fetched among the table's calls. */
+/* Divides the bytes to prefetch equally among the table's calls, in whole cache lines. */
 static void share_out(const quern__pass *pass, quern__pass_table *table, uint32_t call_count)
 {
     const uint32_t line_bytes = QUERN__CACHE_LINE_BYTES;

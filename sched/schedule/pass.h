@@ -3,92 +3,98 @@
 #ifndef QUERN_SCHED_SCHEDULE_PASS_H
 #define QUERN_SCHED_SCHEDULE_PASS_H
 
-/* A pass: systems that go over the chunks together. A job takes a chunk and calls all of the pass's systems
- * on it, in order, while it is in the cache. Which systems share a pass is decided by fuse.h.
+/* A pass: a group of systems that iterate the chunks together. A job reads one chunk and calls all systems
+ * of the pass on it, in order, while the chunk is in the cache. fuse.h decides which systems share a pass.
  *
- *   table   an archetype that some of the systems match        item   a chunk of a table
- *   call    a system of a table, with its columns there
+ *   table   an archetype that at least one system of the pass matches
+ *   item    a chunk of a table; jobs claim ranges of items
+ *   call    one system on one table, with the system's columns there
  *
- * Lanes: systems of a pass that no local conflict connects, directly or through others, are in different
- * lanes. When there are fewer chunks than workers, an item is a chunk and a lane, so that lanes run side by
- * side.
+ * Lanes: two systems of a pass are in different lanes if no chain of local conflicts connects them. If
+ * there are fewer chunks than threads, an item is one lane on one chunk, so that several threads can work
+ * on the same chunk.
  *
- * Stages: a pass with systems that go level by level (quern_system_def.levels) does all items of one level
- * before any of the next; see levels.h. Any other pass is one stage. */
+ * Stages: a pass with level-ordered systems (quern_system_def.levels) finishes all items of one level
+ * before it begins the next level; see levels.h. A pass of reactions has up to two stages; see reacting.h.
+ * Every other pass has one stage. */
 
 #include "core/base/sort.h"
 #include "sched/jobs/atomic.h"
 #include "sched/schedule/system.h"
 
 typedef enum quern__pass_kind {
-    QUERN__PASS_CHUNKS, /* systems that may be fused, over chunks in parallel */
-    QUERN__PASS_SERIAL, /* one system, over its chunks, or the rows of its target, in order, as one job */
-    QUERN__PASS_EVENTS, /* one system, over the runs of an event in parallel; serially: PASS_SERIAL */
+    QUERN__PASS_CHUNKS, /* fusible systems, over chunks in parallel */
+    QUERN__PASS_SERIAL, /* one serial system, in one job, in order: over chunks, target rows or events */
+    QUERN__PASS_EVENTS, /* one system, over batches of events in parallel */
     QUERN__PASS_ONCE    /* one system without terms, called once */
 } quern__pass_kind;
 
-/* What each view takes is here side by side, also what the system knows: a frame of many small systems
- * looks at little else. */
+/* A call of a system on the chunks of a table. Copies all that a view needs, even members of the system,
+ * into one place: a frame of many small systems reads little else. */
 typedef struct quern__pass_call {
     quern__system *system;
-    quern_view_callback *run; /* the system's, or call_picked of quern__pass_functions */
+    quern_view_callback *run; /* the system's function, or quern__pass_functions.call_picked */
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
-    /* prepared */
-    uint32_t first_ordinal; /* of the views in this table */
-    bool is_conditional;    /* the system is disabled or gated, or has filters: not made on every chunk */
+    /* set by quern__pass_prepare */
+    uint32_t first_ordinal; /* ordinal of the view of the table's first chunk */
+    /* Some chunks may be left out: the system is disabled, gated or has change filters. */
+    bool is_conditional;
 } quern__pass_call;
 
-/* The part of each chunk that one column takes. */
+/* Location of one column in every chunk of a table. */
 typedef struct quern__pass_column {
     uint16_t offset_bytes;
-    uint16_t size_bytes; /* of one value */
+    uint16_t size_bytes; /* size of one value */
 } quern__pass_column;
 
 typedef struct quern__pass_table {
     quern__archetype *archetype;
     uint32_t first_call, end_call;
-    uint32_t first_column, end_column; /* all columns that the calls touch */
-    uint32_t level;                    /* of the archetype, in a pass that goes level by level */
-    /* prepared */
-    uint32_t first_chunk, chunk_count;         /* on the walk; 0 chunks where no call is enabled */
-    const quern__pass_call *calls, *calls_end; /* where these are now */
-    uint32_t deep_run_count;                   /* on the last level */
-    uint32_t reach_bytes; /* so much of each column of the next chunk is fetched ahead, at most */
-    uint32_t share_bytes; /* of that, before each call; 0: nothing is fetched */
+    uint32_t first_column, end_column; /* columns that at least one call reads or writes */
+    /* Level of the archetype if the pass is level-ordered; otherwise 0. */
+    uint32_t level;
+    /* set by quern__pass_prepare */
+    uint32_t first_chunk, chunk_count;         /* in iteration order; no chunks if no call is enabled */
+    const quern__pass_call *calls, *calls_end; /* addresses of first_call and end_call */
+    uint32_t deep_run_count;                   /* views on the last level */
+    uint32_t reach_bytes;                      /* limit per column for prefetching the next chunk */
+    uint32_t share_bytes;                      /* bytes to prefetch before each call; 0: none */
 } quern__pass_table;
 
-/* Part of a pass that is over before the next begins: a node of the graph. */
+/* A part of a pass that finishes before the next part begins. Each stage is a node of the segment's
+ * graph. */
 typedef struct quern__stage {
     struct quern__pass *pass;
-    uint32_t first_chunk, chunk_count; /* on the walk */
+    uint32_t first_chunk, chunk_count; /* in iteration order */
     uint32_t item_count;
-    bool is_deep; /* the last level, which is one item: see levels.h */
-    bool is_gone; /* of reactions: copies of what is gone, see reacting.h */
+    bool is_deep; /* the last level, which is a single item (levels.h) */
+    bool is_gone; /* of reactions: copies of removed rows (reacting.h) */
 } quern__stage;
 
-/* Rows of the last level that are neighbours in a chunk and lie equally deep: a view. */
+/* A view of the last level: adjacent rows of one chunk that have the same depth. */
 typedef struct quern__deep_run {
-    uint32_t table; /* on the walk */
+    uint32_t table; /* index in quern__pass.walk */
     uint32_t chunk_index;
     uint16_t first_row, count;
 } quern__deep_run;
 
-/* A chunk to whose rows something happened, and the calls on it, see reacting.h. */
+/* A chunk with rows to which systems of the pass react, and the calls on it (reacting.h). */
 typedef struct quern__reacting_chunk {
     uint32_t table, chunk_index;
-    uint32_t first_call, end_call; /* in the pass's reacting_calls */
+    uint32_t first_call, end_call; /* range in quern__pass.reacting_calls */
 } quern__reacting_chunk;
 
-/* The rows of a chunk that come to one system for one reason, as views with one ordinal. */
+/* The rows of one chunk that one system is shown for one kind of change. Each contiguous range of these
+ * rows is a view; all these views have the same ordinal. */
 typedef struct quern__reacting_call {
     const quern__pass_call *call;
     const quern__taken_rows *rows;
     uint32_t ordinal;
 } quern__reacting_call;
 
-/* Copies of what is gone: a view of one system. */
+/* A view of copies of removed rows, for one system. */
 typedef struct quern__reacting_gone {
     const quern__system *system;
     const quern__taken_block *block;
@@ -98,78 +104,91 @@ typedef struct quern__reacting_gone {
 typedef struct quern__pass {
     struct quern__plan *plan;
     quern__pass_kind kind;
-    uint32_t index;                           /* among those of its segment, as they were made */
-    uint32_t number;                          /* among those of the plan: 0 to pass_count - 1 */
-    QUERN__ARRAY(quern__system *) systems;    /* in the order of execution */
-    uint64_t touched[QUERN__COMPONENT_WORDS]; /* by the terms of some system */
+    uint32_t index;                           /* order of creation among the passes of its segment */
+    uint32_t number;                          /* unique in the plan: 0 to pass_count - 1 */
+    QUERN__ARRAY(quern__system *) systems;    /* in execution order */
+    uint64_t touched[QUERN__COMPONENT_WORDS]; /* components that some system's terms read or write */
     uint32_t lane_count;
-    bool has_begin, has_end;                 /* something to do before the first item, after the last */
-    bool has_partials, has_filters;          /* some system's */
-    bool reacts;                             /* its systems are reactions: see reacting.h */
-    quern__relation *levels;                 /* by which some system goes; or NULL */
-    uint32_t begin_node, run_node, end_node; /* in the graph of its segment; equal where one is missing */
-    uint32_t run_node_count; /* from run_node on, one per stage; behind them none are left */
-    QUERN__ARRAY(uint32_t)
-    waits_for; /* places in the segment of the passes that end before this one begins;
-                                       * without those that another of these passes waits for */
+    /* Some system needs a call before the first item, or after the last. */
+    bool has_begin, has_end;
+    bool has_partials, has_filters; /* some system has partial results, or change filters */
+    bool reacts;                    /* the systems are reactions (reacting.h) */
+    quern__relation *levels;        /* relation whose levels order the pass, or NULL */
+    /* Nodes in the segment's graph. Without begin callbacks, begin_node is run_node; without end callbacks,
+     * end_node is the last run node. */
+    uint32_t begin_node, run_node, end_node;
+    uint32_t run_node_count; /* nodes from run_node on, one per stage; surplus nodes have no items */
+    /* Indices in segment->passes of the passes that must end before this one begins. Omits passes for which
+     * another of these passes waits. */
+    QUERN__ARRAY(uint32_t) waits_for;
 
-    QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
+    QUERN__ARRAY(quern__pass_table) tables; /* in ascending order of archetype */
     QUERN__ARRAY(quern__pass_call) calls;
     QUERN__ARRAY(quern__pass_column) columns;
 
-    /* prepared */
-    const quern__pass_table *walk; /* the tables that have chunks, or all, as stages come to them */
-    uint32_t walk_count;           /* less those of the last level, which stand behind */
+    /* set by quern__pass_prepare */
+    /* Tables in iteration order: `tables`, or the first walk_count entries of `by_level`. The tables of the
+     * last level follow after walk_count. */
+    const quern__pass_table *walk;
+    uint32_t walk_count;
     quern__stage stages[QUERN__LEVEL_COUNT];
     uint32_t stage_count;
-    uint32_t chunk_count; /* on the walk */
-    uint32_t item_count;  /* of all stages: chunks, times lanes when is_split; the last level is one */
+    /* Chunks in iteration order; of a target term its row ranges, of events their batches, of reactions
+     * their blocks of copies and chunks. */
+    uint32_t chunk_count;
+    /* Sum over all stages: chunks, multiplied by the number of lanes if is_split. The last level counts as
+     * one item. */
+    uint32_t item_count;
     bool is_split;
-    uint64_t touched_bytes; /* by all calls, each byte once */
-    bool is_streamed;       /* that is more than the workers' own caches hold */
-    bool prefetches;        /* something is fetched ahead on the way over some table */
+    uint64_t touched_bytes; /* bytes that the calls read or write, each counted once */
+    bool is_streamed;       /* touched_bytes exceeds the sum of the threads' own caches */
+    bool prefetches;        /* some table is prefetched */
 
-    /* prepared, of a pass that goes level by level */
-    QUERN__ARRAY(quern__pass_table) by_level; /* the walk, and behind it the tables of the last level */
-    QUERN__ARRAY(quern__deep_run) deep_runs;  /* in the order of depth */
-    uint64_t links_version;                   /* when these were ordered */
-    QUERN__ARRAY(uint32_t) deep_slots;        /* scratch; the next two as well */
+    /* set by quern__levels_arrange */
+    QUERN__ARRAY(quern__pass_table) by_level; /* tables with chunks, in order of level */
+    QUERN__ARRAY(quern__deep_run) deep_runs;  /* views of the last level, in order of depth */
+    uint64_t links_version;                   /* version of the relation's links in deep_runs */
+    QUERN__ARRAY(uint32_t) deep_slots;        /* scratch memory, like the next two arrays */
     QUERN__ARRAY(quern__sort_item) deep_rows;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
 
-    /* prepared, of a pass of reactions */
+    /* set by quern__reacting_prepare */
     QUERN__ARRAY(quern__reacting_gone) reacting_gone;
     QUERN__ARRAY(quern__reacting_chunk) reacting_chunks;
+    /* Copied handles of the rows of an exclusive reaction, in order. */
     QUERN__ARRAY(quern__reacting_call) reacting_calls;
-    QUERN__ARRAY(quern_entity) reacting_handles; /* of the rows of an exclusive one, in order */
+    QUERN__ARRAY(quern_entity) reacting_handles;
 } quern__pass;
 
-/* How a frame carries out a pass. The plan is given these functions, so that compiling needs nothing of frames. */
+/* Functions with which a frame runs a pass. The plan gets them as pointers, so that this room does not
+ * depend on frames. */
 typedef struct quern__pass_functions {
-    /* The nodes of a segment's graph. The argument of `begin` (intervals, conditions and begin callbacks) and of
-     * `end` (end callbacks) is the pass, and they ignore the range; that of `run` is a stage, whose items the
-     * range counts. */
+    /* Node functions of a segment's graph. The argument of `begin` (intervals, conditions and begin
+     * callbacks) and of `end` (end callbacks) is the quern__pass; both ignore the range. The argument of
+     * `run` is a quern__stage; the range counts the stage's items. */
     quern_range_function *begin, *run, *end;
-    /* Stands for the function of a system with up-terms: calls that function for each run of rows of the chunk
-     * that the up-terms let pass. So one view reaches the system as several views with the same ordinal, stream
-     * and partial result, or not at all. */
+    /* Replaces the function of a system whose query selects rows. Calls that function on each contiguous
+     * range of selected rows of the chunk. All these views have the same ordinal, command stream and
+     * partial result. If no row is selected, the function is not called. */
     quern_view_callback *call_picked;
 } quern__pass_functions;
 
 void quern__pass_destroy(quern__pass *pass);
 
-/* Puts the matches that are new into the tables; after archetypes were removed, all. Queries have been
- * refreshed. Errors: OUT_OF_MEMORY; then it has to be called again. */
+/* Adds matches that are new since the last call to the tables; rebuilds the tables if archetypes were
+ * removed. Precondition: the queries are refreshed. Errors: OUT_OF_MEMORY; the function must then be called
+ * again. */
 quern_result quern__pass_extend(quern__pass *pass);
 
-/* Counts items and views, and makes room for partial results. Errors: OUT_OF_MEMORY. */
+/* Counts items and views, arranges stages, and reserves memory for partial results. Errors:
+ * OUT_OF_MEMORY. */
 quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
 
-/* Zeroes the partial results. */
+/* Sets the partial results to zero. */
 void quern__pass_start(quern__pass *pass);
 
-/* When the segment is over, whose systems write versions from that one on: the filters of those that ran
- * have seen what they were shown. */
+/* Ends a run of the pass: change filters of the systems that ran have now seen all changes up to their own
+ * writes. `version_base` plus the position of a system is the version of its writes. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 
 #endif

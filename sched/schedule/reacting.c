@@ -69,7 +69,7 @@ static void add_gone(quern__pass *pass, quern__system *system)
     }
 }
 
-/* The system's first rows that are not arranged, or NULL. */
+/* Returns the system's first rows that have no call yet, or NULL. */
 static const quern__taken_rows *next_rows(const quern__system *system)
 {
     const quern__taken *taken = &system->reaction->taken;
@@ -82,7 +82,8 @@ static bool is_before(const quern__taken_rows *a, const quern__taken_rows *b)
     return a->slot < b->slot;
 }
 
-/* The first of all systems' rows, or NULL. */
+/* Returns the rows of the first chunk, by archetype and index, for which some system has no call yet, or
+ * NULL. */
 static const quern__taken_rows *first_rows(const quern__pass *pass)
 {
     const quern__taken_rows *first = NULL;
@@ -125,7 +126,7 @@ static void add_call(quern__pass *pass, const quern__pass_table *table, quern__s
     if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) copy_handles(pass, taken, rows);
 }
 
-/* Of a chunk, those that were added and those that were set. */
+/* Adds the system's calls on the chunk: one for its added rows, and one for its set rows. */
 static void add_calls(quern__pass *pass, const quern__reacting_chunk *chunk, quern__system *system)
 {
     const quern__pass_table *table = &pass->tables.items[chunk->table];
@@ -135,7 +136,8 @@ static void add_calls(quern__pass *pass, const quern__reacting_chunk *chunk, que
     }
 }
 
-/* Tables are ascending by archetype, as what was taken for each system is. */
+/* Lists the chunks with their calls. The tables and the taken rows of each system are sorted by
+ * archetype. */
 static void add_chunks(quern__pass *pass)
 {
     uint32_t table = 0;

@@ -3,36 +3,37 @@
 #ifndef QUERN_SCHED_SCHEDULE_REACTING_H
 #define QUERN_SCHED_SCHEDULE_REACTING_H
 
-/* What a pass of reactions goes over: not the chunks of its tables, but the rows to which something
- * happened (core/reactions/reaction.h). That is listed anew for each round.
+/* A pass of reactions. It does not iterate the chunks of its tables, but the rows that were added, set or
+ * removed (core/reactions/reaction.h). These rows are listed again for each round.
  *
- *   stage 1   copies of what is gone, run by run; left out where there are none
- *   stage 2   chunks with rows that were added or set; on each the pass's systems are called in order, each
- *             for its runs of such rows
+ *   stage 1   copies of removed rows, block by block; omitted if there are none
+ *   stage 2   chunks with rows that were added or set: on each chunk, the systems are called in order, each
+ *             on its contiguous ranges of such rows
  *
- * Stages are over before the next begins, so a system that keeps an index sees what is gone before what is
- * added. Copies belong to one system each, so that the systems of a pass need no order over them.
+ * Stage 1 finishes before stage 2 begins, so a system that maintains an index sees removed rows before
+ * added ones. Each copy belongs to one system, so the systems of a pass need no order in stage 1.
  *
- * The numbers of a system's views (ordinal) begin with what is gone, in the order of archetype and row;
- * then come its chunks, each of which has one, whatever its runs. All of that follows from the world alone.
+ * Ordinals: the views of copies are numbered first, in order of archetype and row. Then each chunk gets one
+ * ordinal per kind of change, whatever the number of its row ranges. The numbering depends on the world
+ * alone.
  *
- * An exclusive reaction changes the world while it is called. So its views have copies of the handles, made
- * before, and no columns but those of what is gone. */
+ * An exclusive reaction changes the world while it is called. So its views of stage 2 hold copies of the
+ * handles, made before the first call, and no columns. */
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Whether something may have happened that a system of the segment reacts to. */
+/* Returns whether changes may be pending for a system of the segment. */
 bool quern__reacting_is_due(const quern__plan *plan, const quern__segment *segment);
 
-/* Takes what has happened, and arranges it as items of the pass. What is disabled drops it. Errors:
- * OUT_OF_MEMORY. */
+/* Takes the pending changes of the pass's systems and arranges them as items. Discards the changes of
+ * disabled systems. Errors: OUT_OF_MEMORY. */
 quern_result quern__reacting_prepare(quern__pass *pass);
 
-/* When the segment is over: what was taken goes, with its copies; where it could not run, it is as if
- * nothing had been taken. */
+/* Ends the segment in this round. If has_run, discards the taken changes and copies; otherwise they are
+ * pending again. */
 void quern__reacting_finish(const quern__plan *plan, const quern__segment *segment, bool has_run);
 
-/* Forgets all that has happened. */
+/* Discards all pending changes of the plan's reactions. */
 void quern__reacting_drop(const quern__plan *plan);
 
 #endif

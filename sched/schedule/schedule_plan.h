@@ -3,8 +3,9 @@
 #ifndef QUERN_SCHED_SCHEDULE_SCHEDULE_PLAN_H
 #define QUERN_SCHED_SCHEDULE_SCHEDULE_PLAN_H
 
-/* What was declared of a schedule, and what compiling made of it (compile.h): the order of systems, what
- * keeps them apart, and the segments of a frame. Frames read it; what they keep is in sched/frame. */
+/* The plan of a schedule: the declared systems and phases, and the result of compiling them (compile.h):
+ * execution order, conflicts and segments. Frames execute the plan; the state of frames is in
+ * sched/frame. */
 
 #include "core/world/world_internal.h"
 #include "sched/schedule/pass.h"
@@ -12,42 +13,43 @@
 #include <quern/graph.h>
 #include <quern/schedule.h>
 
-/* What a frame does, one segment after another. */
+/* The kinds of segments. A frame runs its segments one after another. */
 typedef enum quern__segment_kind {
-    QUERN__SEGMENT_RUN,       /* passes, as a graph */
-    QUERN__SEGMENT_EXCLUSIVE, /* one system, alone, on the caller */
-    QUERN__SEGMENT_SYNC       /* apply the commands recorded since the last sync */
+    QUERN__SEGMENT_RUN,       /* a graph of passes, on all threads */
+    QUERN__SEGMENT_EXCLUSIVE, /* one system, alone, on the calling thread */
+    QUERN__SEGMENT_SYNC       /* a sync point: applies the commands recorded since the previous one */
 } quern__segment_kind;
 
 typedef struct quern__segment {
     quern__segment_kind kind;
     uint32_t phase;
-    bool reacts;         /* it is of a round of reactions, and its phase means nothing */
-    uint32_t first, end; /* systems, by position in the order of execution */
+    bool reacts;         /* belongs to a round of reactions; `phase` is not used */
+    uint32_t first, end; /* systems, by position in execution order */
 
-    /* of a RUN or EXCLUSIVE */
+    /* of RUN and EXCLUSIVE segments */
     QUERN__ARRAY(quern__pass *) passes; /* in an order that respects all edges */
-    quern_graph *graph;                 /* of a RUN */
-    uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
+    quern_graph *graph;                 /* of a RUN segment */
+    /* 1 + structure version of the storage when prepared; 0: not prepared. */
+    uint64_t prepared_version;
     uint32_t prepared_threads;
-    bool has_depths;       /* some pass goes over the last level of a relation */
-    bool has_targets;      /* some system has a target term, */
-    bool has_readers;      /* reads events, */
-    bool has_items;        /* or goes over them */
-    uint32_t serial_count; /* serials that its streams may take */
-    bool is_idle;          /* nothing to call, whatever the frame */
+    bool has_depths;       /* some pass iterates the last level of a relation */
+    bool has_targets;      /* some system has a target term */
+    bool has_readers;      /* some system reads events */
+    bool has_items;        /* some system iterates events (quern_system_def.items) */
+    uint32_t serial_count; /* number of serials for its command streams */
+    bool is_idle;          /* no frame has anything to call until the segment is prepared again */
 } quern__segment;
 
 typedef struct quern__phase {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    uint32_t first_segment, end_segment; /* compiled */
-    double step_seconds;                 /* of a fixed step; 0: once per frame */
-    uint32_t max_step_count;             /* of one frame */
-    double elapsed_seconds;              /* not yet stepped through */
+    uint32_t first_segment, end_segment; /* set by quern__compile */
+    double step_seconds;                 /* fixed time step; 0: the phase runs once per frame */
+    uint32_t max_step_count;             /* maximum number of steps per frame */
+    double elapsed_seconds;              /* time that no step has covered yet */
 } quern__phase;
 
 typedef struct quern__plan {
-    struct quern_schedule *schedule; /* whose frames carry it out; opaque to this room */
+    struct quern_schedule *schedule; /* the schedule whose frames execute the plan; opaque to this room */
     const quern__pass_functions *functions;
 
     /* declared */
@@ -55,22 +57,22 @@ typedef struct quern__plan {
     quern__phase *phases;
     uint32_t phase_count;
     bool fuse;
-    uint64_t shuffle_seed; /* 0: none */
+    uint64_t shuffle_seed; /* for tests: seed of a random order of passes and items; 0: none */
     quern_prefetch prefetch;
-    size_t own_cache_bytes;                /* of the cache that a core has to itself */
-    size_t shared_cache_bytes;             /* of the last level, which cores share */
-    QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
-    uint32_t up_count;                     /* the most up-terms of a system */
-    uint32_t reaction_count;               /* systems that are reactions */
-    uint32_t max_reaction_rounds;          /* after one sync point */
-    uint32_t emitted_channel_count;        /* channels up to the last that a system emits to */
+    size_t own_cache_bytes;                /* size of the cache that each core has to itself */
+    size_t shared_cache_bytes;             /* size of the last-level cache, which cores share */
+    QUERN__ARRAY(quern__system *) systems; /* in order of registration; their addresses are stable */
+    uint32_t up_count;                     /* largest number of up-terms of one system */
+    uint32_t reaction_count;               /* number of systems that are reactions */
+    uint32_t max_reaction_rounds;          /* limit after one sync point */
+    uint32_t emitted_channel_count;        /* 1 + largest index of an emitted channel; 0: none */
 
-    /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
+    /* Compiled: valid while is_compiled, except for archetypes that are newer than compiled_version. */
     bool is_compiled;
-    uint64_t compiled_version;               /* of the storage's archetypes */
-    uint32_t pass_count;                     /* over all segments */
-    uint64_t passes_version;                 /* how often the passes have been made anew */
-    QUERN__ARRAY(quern__system *) order;     /* of execution */
+    uint64_t compiled_version;               /* archetypes_version of the storage when compiled */
+    uint32_t pass_count;                     /* number of passes in all segments */
+    uint64_t passes_version;                 /* incremented whenever passes are rebuilt */
+    QUERN__ARRAY(quern__system *) order;     /* systems in execution order */
     QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
     QUERN__ARRAY(quern__segment) segments;   /* of all phases, then of a round of reactions */
     uint32_t first_reaction_segment;
@@ -81,7 +83,7 @@ static inline const quern_allocator *quern__plan_allocator(const quern__plan *pl
     return &plan->world->storage.allocator;
 }
 
-/* Between frames, when what segments prepared no longer holds. */
+/* Makes the next run of each segment prepare its passes again. Must not be called while a segment runs. */
 static inline void quern__plan_unprepare(quern__plan *plan)
 {
     for (uint32_t i = 0; i < plan->segments.count; i++)

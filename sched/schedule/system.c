@@ -25,7 +25,7 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
     if (def->run == NULL && *out_term_count > 0)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL; set it",
                            def->name);
-    if (!(def->interval_seconds >= 0 && def->interval_seconds <= DBL_MAX)) /* nor NaN */
+    if (!(def->interval_seconds >= 0 && def->interval_seconds <= DBL_MAX)) /* also rejects NaN */
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "system '%s' has an interval of %g seconds; give a finite number, 0 (every frame) or more",
@@ -51,7 +51,7 @@ static quern_result check_exclusive(const quern_system_def *def, uint32_t term_c
         def->name);
 }
 
-/* What a reaction cannot have, or NULL. */
+/* Returns the first declaration that a reaction cannot have, for a message, or NULL. */
 static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term_count)
 {
     if (term_count == 0) return "no terms: they say what it reacts to";
@@ -170,8 +170,9 @@ static quern_result add_rules(quern__system *system, const char *const *names, b
     return QUERN_OK;
 }
 
-/* Writing a resource alone or entities that are in no view, running on one thread, or going over the
- * children of one entity means running one view after another. */
+/* Returns the flags, including those that other declarations imply. A system runs one view after another if
+ * it writes a resource exclusively, writes by lookups, runs on the main thread, or iterates the sources of
+ * one target. */
 static uint32_t implied_flags(const quern__query *query, const quern__access *access, uint32_t flags)
 {
     if (query->target != NULL) flags |= QUERN_SYSTEM_SERIAL;

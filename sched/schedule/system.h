@@ -3,7 +3,7 @@
 #ifndef QUERN_SCHED_SCHEDULE_SYSTEM_H
 #define QUERN_SCHED_SCHEDULE_SYSTEM_H
 
-/* A system: its checked definition, its query, and its state in the frame that runs. */
+/* A system: its checked definition, its query, its compiled state, and its state in the current frame. */
 
 #include "core/query/query_internal.h"
 #include "core/reactions/reaction.h"
@@ -11,74 +11,80 @@
 #include "sched/schedule/access.h"
 #include "sched/schedule/event_use.h"
 
-/* A before or after of the definition, by name until the schedule is compiled. */
+/* A before or after rule of the definition. It refers to the other system by name until the schedule is
+ * compiled, because that system may be added later. */
 typedef struct quern__order_rule {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    bool is_before; /* this system runs before the one of that name */
+    bool is_before; /* this system runs before the named one; otherwise after it */
 } quern__order_rule;
 
 typedef struct quern__system {
     struct quern__plan *plan;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    quern__accessor accessor; /* with that name; counts the refusals of a frame */
-    uint32_t index;           /* in the order of registration */
+    quern__accessor accessor; /* has the system's name; counts the refused accesses of a frame */
+    uint32_t index;           /* in order of registration */
     uint32_t phase;
-    uint32_t flags; /* quern_system_flags; serial where it is implied */
+    uint32_t flags; /* quern_system_flags, including flags that other declarations imply */
     bool enabled;
     quern_view_callback *run;
     quern_system_callback *begin, *end;
     quern_system_condition *condition;
-    double interval_seconds; /* 0: every frame */
+    double interval_seconds; /* 0: the system runs in every frame */
     void *user_data;
     quern__access access;
     quern__event_use events;
-    quern__query query;      /* without terms: no archetype matches, and run is called once, or on items */
-    quern__relation *levels; /* by which it goes level by level; or NULL */
-    uint32_t reacts_to;      /* quern_reaction_kind, combined; 0: it is no reaction */
-    quern__reaction *reaction; /* what it is to react to; NULL: it is none */
+    /* Without terms, the query matches no archetype: `run` is called once, or on batches of events. */
+    quern__query query;
+    quern__relation *levels;   /* relation whose levels order the views, or NULL */
+    uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
+    quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
     QUERN__ARRAY(quern__order_rule) rules;
 
-    /* compiled */
-    uint32_t position;               /* in the order of execution */
-    QUERN__ARRAY(uint32_t) partners; /* positions of systems it may come to conflict with over components */
-    uint32_t judged_count;           /* matches of the query whose conflicts are known */
-    uint32_t judged_removed_count;   /* the query's removed_count then; another one: judged_count is void */
+    /* set by quern__compile */
+    /* in execution order */
+    uint32_t position; /* in the order of execution */
+    QUERN__ARRAY(uint32_t) partners;
+    uint32_t judged_count; /* matches of the query that were checked for conflicts */
+    /* query.removed_count at that time; if it has changed, judged_count is invalid. */
+    uint32_t judged_removed_count;
     struct quern__pass *pass;
-    uint32_t lane;                 /* in its pass */
-    uint32_t merged_count;         /* matches of the query that are in the pass's tables */
-    uint32_t merged_removed_count; /* as judged_removed_count */
+    uint32_t lane;         /* lane in its pass */
+    uint32_t merged_count; /* matches of the query that the pass's tables contain */
+    /* query.removed_count at that time; if it has changed, merged_count is invalid. */
+    uint32_t merged_removed_count;
 
-    /* prepared, for the rows there are */
+    /* set by quern__pass_prepare or quern__reacting_prepare */
     uint32_t view_count;
-    uint32_t first_deep_ordinal; /* of its views in the last level */
+    uint32_t first_deep_ordinal; /* ordinal of the first view on the last level */
     uint64_t entity_count;
-    uint32_t next_rows;     /* of a reaction: the first of those taken that are not yet arranged */
-    uint32_t serial_offset; /* of its streams' serials in those of the segment */
-    size_t partial_bytes;   /* as declared */
+    uint32_t next_rows;     /* of a reaction: first entry of taken.rows without a call */
+    uint32_t serial_offset; /* first serial of its command streams, relative to the segment's */
+    size_t partial_bytes;   /* size of one partial result, as declared */
     size_t partial_stride_bytes;
-    char *partials; /* view_count times the stride */
+    char *partials; /* view_count results, at a distance of partial_stride_bytes */
     size_t partials_capacity_bytes;
 
-    /* in a frame */
-    bool is_active; /* enabled, and neither interval nor condition holds it back */
-    /* of one with an interval */
-    double due_seconds;     /* it runs when they reach the interval */
-    double elapsed_seconds; /* since it ran */
-    double delta_seconds;   /* of this run */
+    /* state in the current frame */
+    bool is_active; /* runs in this frame: enabled, interval reached, condition true */
+    /* of a system with an interval */
+    double due_seconds;     /* time since the last multiple of the interval that a run covered */
+    double elapsed_seconds; /* time since the last run */
+    double delta_seconds;   /* time step of the current run */
     uint64_t command_count;
-    uint32_t step_view_count; /* over the steps of a phase with a fixed one, or the rounds of reactions */
+    /* Sums over the steps of a phase with a fixed step, or over the rounds of reactions. */
+    uint32_t step_view_count;
     uint64_t step_entity_count;
 } quern__system;
 
-/* Checks and copies a definition. Errors: as quern_schedule_add_system, less
- * DUPLICATE_NAME and LIMIT. */
+/* Checks and copies a definition. Errors: those of quern_schedule_add_system except DUPLICATE_NAME and
+ * LIMIT. */
 quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
                                   quern__system **out_system);
 
 void quern__system_destroy(quern__system *system);
 
-/* Whether no sync point stands between them, so that they may have to keep an order. Reactions to one sync
- * point run together, of whatever phase they are. */
+/* Returns whether the systems may run without a sync point between them, so that their conflicts matter.
+ * Reactions to the same sync point run together, whatever their phases. */
 static inline bool quern__system_meets(const quern__system *system, const quern__system *other)
 {
     if (system->reaction != NULL || other->reaction != NULL)
@@ -91,10 +97,10 @@ static inline bool quern__system_is(const quern__system *system, quern_system_fl
     return (system->flags & (uint32_t)flag) != 0;
 }
 
-/* Makes room for the partial results of view_count views. Errors: OUT_OF_MEMORY. */
+/* Reserves memory for the partial results of view_count views. Errors: OUT_OF_MEMORY. */
 quern_result quern__system_reserve_partials(quern__system *system);
 
-/* Whether it is to run in this frame is only known when its turn comes. */
+/* Returns whether a condition or an interval decides during the frame if the system runs. */
 static inline bool quern__system_is_gated(const quern__system *system)
 {
     return system->condition != NULL || system->interval_seconds > 0;

@@ -18,14 +18,16 @@ static QUERN__SLOW_PATH bool report_foreign(const char *function)
     return true;
 }
 
-/* The context of a kernel that no system calls; NULL: a system's. */
+/* Returns the context of a callback that does not belong to a system, such as a query function. Returns
+ * NULL if it belongs to a system. */
 static inline const quern__plain_context *plain_of(const quern_context *context)
 {
     const quern__plain_context *plain = (const quern__plain_context *)context;
     return QUERN__LIKELY(plain->scope.caller == QUERN__CALLER_SYSTEM) ? NULL : plain;
 }
 
-/* Only systems declare more than their terms. One message per callback, as for systems. */
+/* Refuses an access that must be declared, because only systems can declare it. Reports one message per
+ * callback, as for systems. */
 static QUERN__SLOW_PATH void refuse_plain(const quern__plain_context *plain, const char *function,
                                           const char *what)
 {
@@ -40,8 +42,8 @@ static QUERN__SLOW_PATH void refuse_plain(const quern__plain_context *plain, con
         function, caller, what);
 }
 
-/* Scratch memory instead of one value, for a refused call. size_bytes is not 0. NULL when no callback runs:
- * nothing would free the memory. */
+/* Returns scratch memory for one value, which a refused call returns. Returns NULL if no callback runs,
+ * because then nothing would free the memory. size_bytes must not be 0. */
 static QUERN__SLOW_PATH void *scratch_value(quern_context *context, size_t size_bytes)
 {
     const quern__plain_context *plain = plain_of(context);
@@ -49,7 +51,8 @@ static QUERN__SLOW_PATH void *scratch_value(quern_context *context, size_t size_
     return is_running ? quern__scratch_value(&context->scope, size_bytes) : NULL;
 }
 
-/* The same instead of the value of a component. A tag and a wrong handle get room for any component. */
+/* Returns scratch memory for a value of the component. For a tag or an invalid handle, it has room for any
+ * component. */
 static QUERN__SLOW_PATH void *scratch_component(quern_context *context, quern_component component)
 {
     const quern__components *components = &context->scope.storage->components;
@@ -59,8 +62,8 @@ static QUERN__SLOW_PATH void *scratch_component(quern_context *context, quern_co
     return scratch_value(context, size_bytes > 0 ? size_bytes : QUERN_MAX_COMPONENT_BYTES);
 }
 
-/* The size of a resource; for a wrong handle that of the largest one, or of the largest component there can
- * be. */
+/* Returns the size of the resource. For an invalid handle, returns the size of the largest resource, but at
+ * least QUERN_MAX_COMPONENT_BYTES. */
 static size_t size_of_resource(const quern__resources *resources, quern_resource resource)
 {
     size_t size_bytes = QUERN_MAX_COMPONENT_BYTES;
@@ -72,7 +75,7 @@ static size_t size_of_resource(const quern__resources *resources, quern_resource
     return size_bytes;
 }
 
-/* The same as scratch_component, for a resource. */
+/* Returns scratch memory for a value of the resource. */
 static QUERN__SLOW_PATH void *scratch_resource(quern_context *context, quern_resource resource)
 {
     const quern__plain_context *plain = plain_of(context);
@@ -80,9 +83,9 @@ static QUERN__SLOW_PATH void *scratch_resource(quern_context *context, quern_res
     return scratch_value(context, size_of_resource(&world->resources, resource));
 }
 
-/* Whether the call does not come from the callback that the context belongs to, as far as can be told:
- * while one runs; in a build with checks also on its thread. Nothing of the context is right then, so the
- * call is reported and gives nothing. */
+/* Returns whether the call comes from outside of the callback to which the context belongs, and reports it.
+ * Without QUERN_CHECKS, only calls while no callback runs are detected; with QUERN_CHECKS, also calls from
+ * another thread. The members of the context are not valid for such a call, so it must return nothing. */
 static inline bool is_foreign(const quern_context *context, const char *function)
 {
     const quern__plain_context *plain = plain_of(context);
@@ -110,7 +113,7 @@ static quern_commands *commands_of_plain(quern__plain_context *plain)
     return plain->commands;
 }
 
-/* Most callbacks record nothing: the stream is set when it is asked for. */
+/* Begins the callback's stream at the first call: most callbacks record nothing. */
 quern_commands *quern_context_commands(quern_context *context)
 {
     const quern__plain_context *plain = plain_of(context);
@@ -129,8 +132,8 @@ quern_commands *quern_context_commands(quern_context *context)
 
 static const char lookup_write_name[] = "quern_context_lookup_write";
 
-/* Reports what the system did and what it had declared. One message per callback: what is wrong for one row
- * is wrong for all. */
+/* Reports a lookup that the system has not declared, with its declared ones. One message per callback: what
+ * is wrong for one row is wrong for all. */
 static void refuse_lookup(quern_context *context, const char *component, const char *function)
 {
     if (quern__scope_count_repeated(&context->scope)) return;
@@ -159,7 +162,8 @@ static void refuse_resource(quern_context *context, const char *resource, bool w
         writes ? "write" : "read", resource, declared, writes ? "QUERN_ACCESS_WRITE" : "QUERN_ACCESS_READ");
 }
 
-/* A handle of no component or resource of this world: one that was never registered, most often. */
+/* Refuses a handle that no component or resource of this world has, most often because it was never
+ * registered. */
 static void refuse_handle(quern_context *context, const char *what, const char *function)
 {
     if (quern__scope_count_repeated(&context->scope)) return;
@@ -185,7 +189,8 @@ void quern__context_refuse_handle(quern_context *context, const char *what, cons
     refuse_handle(context, what, function);
 }
 
-/* Whether the system may look at the component, of which entities; its index. limit: NULL, of any. */
+/* Returns whether the system may look up the component, with the component's index and the limit of the
+ * lookup. out_limit: NULL if any entity may be looked up. */
 static inline bool may_look_up(quern_context *context, quern_component component, const char *function,
                                uint32_t *out_index, const quern__limit **out_limit)
 {
@@ -207,7 +212,7 @@ static inline bool may_look_up(quern_context *context, quern_component component
     return false;
 }
 
-/* Where a living entity is, if it is within the limit, which may be NULL; else NULL. */
+/* Returns the record of an entity that is alive and within the limit; otherwise NULL. limit may be NULL. */
 static inline const quern__record *find_within(const quern__storage *storage, quern_entity entity,
                                                const quern__limit *limit)
 {
@@ -216,8 +221,8 @@ static inline const quern__record *find_within(const quern__storage *storage, qu
     return quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)) ? record : NULL;
 }
 
-/* Whether it is a tag, which is declared like any component but has no value to look up: that is said. For
- * lookups that find nothing. */
+/* Returns whether the component is a tag, and reports it: a tag has no value to look up. Called if a lookup
+ * found nothing. */
 static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, const char *function)
 {
     const quern__type *type =
@@ -253,8 +258,8 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
     return refuse_tag(context, index, function) ? scratch_component(context, component) : NULL;
 }
 
-/* What the system may write counts as written as soon as it has a pointer. It runs while nobody else
- * looks at these versions (sched/schedule/access.h), as with its views. */
+/* Marks the looked-up value as written as soon as the system gets the pointer, like the columns of a view.
+ * Conflicts ensure that no other system uses these versions at the same time (sched/schedule/access.h). */
 static void note_lookup_write(quern_context *context, const quern__archetype *archetype, uintptr_t location,
                               uint32_t index)
 {
@@ -313,7 +318,7 @@ void *quern_context_lookup_write(quern_context *context, quern_entity entity, qu
     return value;
 }
 
-/* Whether a list of so many is NULL: that is said. */
+/* Returns whether a list of `count` elements is NULL, and reports it. An empty list may be NULL. */
 static inline bool refuse_null_list(quern_context *context, const void *list, uint32_t count,
                                     const char *name, const char *function)
 {
@@ -325,7 +330,7 @@ static inline bool refuse_null_list(quern_context *context, const void *list, ui
     return true;
 }
 
-/* All pointers of a list get this value; the list may be NULL. */
+/* Sets all pointers of the list to `value`. The list may be NULL. */
 static void set_all(const void **out_values, uint32_t count, const void *value)
 {
     for (uint32_t i = 0; i < count && out_values != NULL; i++)
@@ -357,8 +362,8 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     return 0;
 }
 
-/* Where a living entity is that the system may look at, for the component; its index. NULL: there is none,
- * or the call is refused. */
+/* Returns the record of a living entity on which the system may look up the component, and the component's
+ * index. Returns NULL if there is none, or if the call is refused. */
 static const quern__record *find_declared(quern_context *context, quern_entity entity,
                                           quern_component component, const char *function,
                                           uint32_t *out_index)
@@ -407,7 +412,8 @@ static void refuse_relation(quern_context *context, const char *relation, const 
         function, context->system->name, relation, declared);
 }
 
-/* The links of a living entity in a declared relation; NULL: there are none, or the call is refused. */
+/* Returns the link node of a living entity in a declared relation. Returns NULL if there is none, or if the
+ * call is refused. */
 static const quern__kin *find_kin(quern_context *context, quern_entity entity, quern_relation relation,
                                   const char *function)
 {
@@ -471,7 +477,8 @@ bool quern_context_is_alive(const quern_context *context, quern_entity entity)
     return quern__entities_find(&world->storage.entities, entity) != NULL;
 }
 
-/* The resource, if the system declared at least this access to it. */
+/* Returns the resource if the system declared at least this access to it. Otherwise reports the error and
+ * returns scratch memory. */
 static void *find_resource(quern_context *context, quern_resource resource, bool writes)
 {
     const quern__resources *resources = &context->schedule->plan.world->resources;

@@ -30,7 +30,7 @@ static void release_list(const quern_allocator *allocator, const quern__emitter_
                    EMITTER_ALIGNMENT_BYTES);
 }
 
-/* NULL is allowed. */
+/* Frees an emitter without its values. emitter may be NULL. */
 static void release_emitter(const quern_allocator *allocator, quern__emitter *emitter)
 {
     quern__release(allocator, emitter, sizeof *emitter, EMITTER_ALIGNMENT_BYTES);
@@ -43,14 +43,15 @@ static quern__emitter *make_emitter(const quern_allocator *allocator)
     return made;
 }
 
-/* The emitter that the old rows have in this place; NULL: they have none. */
+/* Returns the emitter at this position of the old table, or NULL if the old table lacks the position. */
 static quern__emitter *old_emitter(const quern__emitter_rows *old, uint32_t row, uint32_t channel)
 {
     const bool is_there = row < old->row_count && channel < old->channel_count;
     return is_there ? old->emitters[row * old->channel_count + channel] : NULL;
 }
 
-/* Takes over the emitters of the old rows, and makes the others. False: no memory, and those made are released. */
+/* Fills the table with the emitters of the old one, and creates the missing ones. Returns false if out of
+ * memory; the created emitters are freed then. */
 static bool fill_rows(const quern_allocator *allocator, const quern__emitter_rows *rows,
                       const quern__emitter_rows *old)
 {
@@ -68,8 +69,8 @@ static bool fill_rows(const quern_allocator *allocator, const quern__emitter_row
     return has_memory;
 }
 
-/* Emitters never move: user code may keep the address of one beyond its callback, and emitting must then be
- * refused. */
+/* Emitters keep their addresses: user code may keep a pointer to one beyond its callback, and emitting
+ * through it must be refused. */
 quern_result quern__emitters_make(quern_schedule *schedule)
 {
     const quern__emitter_rows old = rows_of(schedule);
@@ -123,7 +124,8 @@ static void refuse(quern_context *context, const quern__channel *channel, const 
                   emits ? "its emits" : "what it reads", declared, emits ? "emits" : "reads_events");
 }
 
-/* The channel, unless the handle is wrong or no system asks. */
+/* Returns the channel of the event. If the handle is invalid, or the caller is not a system, reports the
+ * error and returns NULL. */
 static quern__channel *find_channel(quern_context *context, quern_event event, const char *function)
 {
     quern__channel *channel;
@@ -135,7 +137,9 @@ static quern__channel *find_channel(quern_context *context, quern_event event, c
 
 /* ------------------------------------------------------------------------------------------- emitting */
 
-/* Relaxed: the sync point waits for all workers, and then it is the flag's only user. */
+/* Sets has_emitted. Load and store are relaxed: they pair with the load in quern__schedule_has_events and
+ * the store in quern__events_end_sync. A segment's end orders them before the sync point, and a segment's
+ * start after it; the flag protects no other data. */
 static void note_emitted(quern_schedule *schedule)
 {
     if (!atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed))
@@ -220,7 +224,7 @@ uint64_t quern_context_event_count(quern_context *context, quern_event event)
     return reader != NULL ? quern__channel_count(reader->channel, reader->cursor, reader->end) : 0;
 }
 
-/* The type of the events of a view. Reports and returns NULL if the view has none. */
+/* Returns the type of the events of a view. Reports and returns NULL if the view has none. */
 static const quern__type *find_items(const quern_view *view, const char *function)
 {
     quern_context *context = view->context;
@@ -312,7 +316,8 @@ static quern_entity note_provisional(void *argument, quern_entity entity)
     return entity;
 }
 
-/* For builds with checks: handles that are provisional still, and would be for ever. */
+/* In builds with checks: reports handles in emitted events that are still provisional after playback, and
+ * would remain provisional. */
 static void look_for_provisional(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
     const quern_schedule *schedule = argument;
@@ -346,7 +351,8 @@ void quern__events_forget_handles(const quern_schedule *schedule)
         }
 }
 
-/* Relaxed: nobody emits. */
+/* Publishes the events and clears has_emitted. The store is relaxed: it pairs with the load in
+ * note_emitted, on workers of later segments. Starting a segment orders the store before that load. */
 void quern__events_end_sync(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
@@ -357,7 +363,8 @@ void quern__events_end_sync(quern_schedule *schedule)
     atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
 }
 
-/* Relaxed: no frame runs. */
+/* Loads has_emitted relaxed: it pairs with the store in note_emitted, and the end of the last frame ordered
+ * that store before this load. */
 void quern__events_discard(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
@@ -367,14 +374,14 @@ void quern__events_discard(quern_schedule *schedule)
     atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
 }
 
-/* What an event is told of the creates of the callback that has emitted it. */
+/* State of the search for the creates of the callback that emitted an event. */
 typedef struct handles {
     const quern__gathered *gathered;
-    const quern_entity *created; /* of all streams, in their order */
-    uint32_t stream;             /* where the search has come to, */
-    uint32_t first_created;      /* and how many creates came before; of this channel */
+    const quern_entity *created; /* created entities of all streams, in order of streams */
+    uint32_t stream;             /* position of the search in the streams; restarts for each channel */
+    uint32_t first_created;      /* number of creates in the streams before that position */
     const quern__type *type;
-    const quern__stream *own; /* of the callback, or NULL */
+    const quern__stream *own; /* stream at that position, or NULL */
 } handles;
 
 static quern_entity make_real(void *argument, quern_entity entity)
@@ -386,7 +393,8 @@ static quern_entity make_real(void *argument, quern_entity entity)
     return it->created[it->first_created + quern_entity_index(entity)];
 }
 
-/* Streams and the segments of a channel come in the order of their keys. */
+/* Resolves the handles of one batch. Streams and the batches of a channel are visited in ascending order of
+ * keys, so the search never moves back. */
 static void remap_batch(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
     handles *it = argument;

@@ -3,16 +3,17 @@
 #ifndef QUERN_SCHED_FRAME_EVENT_FRAME_H
 #define QUERN_SCHED_FRAME_EVENT_FRAME_H
 
-/* Events in frames: who emits and who reads while systems run, and what sync points do with it. */
+/* Events in frames: systems emit and read events while they run, and sync points publish them. */
 
 #include "sched/frame/schedule_internal.h"
 
 /* ------------------------------------------------------------------------------------ running systems */
 
-/* Makes the emitters anew, for all workers; what they hold comes along. Errors: OUT_OF_MEMORY. */
+/* Extends the table of emitters to all workers and all emitted channels. Existing emitters keep their
+ * values. Errors: OUT_OF_MEMORY. */
 quern_result quern__emitters_make(quern_schedule *schedule);
 
-/* Emitters for all workers. Errors: OUT_OF_MEMORY. */
+/* Ensures that each worker has an emitter for each emitted channel. Errors: OUT_OF_MEMORY. */
 static inline quern_result quern__emitters_reserve(quern_schedule *schedule)
 {
     const uint32_t channel_count = schedule->emitter_channel_count;
@@ -21,54 +22,59 @@ static inline quern_result quern__emitters_reserve(quern_schedule *schedule)
     return QUERN__LIKELY(are_there) ? QUERN_OK : quern__emitters_make(schedule);
 }
 
-/* With the values that were not published. */
+/* Frees the emitters, with the values that were not published. */
 void quern__emitters_release(quern_schedule *schedule);
 
-/* The callback has returned that has opened emitters. */
+/* Closes the emitters that the callback opened. Called after the callback has returned. */
 void quern__context_close_emitters(struct quern_context *context);
 
-/* Before the systems of a segment run: their readers see what was published up to now. */
+/* Lets the readers of the segment's systems read all events published until now. Called before the segment
+ * runs. */
 void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *segment);
 
-/* When they have run, or could not: those that ran have seen it. */
+/* Marks events as read by those systems of the segment that ran. Called after the segment; has_run is false
+ * if it could not run. */
 void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *segment,
                                   bool has_run);
 
 /* -------------------------------------------------------------------------------------- sync points */
 
-/* Whether a sync point has to do with events: some system emitted, or some wait to be seen. Relaxed: the
- * workers that emitted are waited for. */
+/* Returns whether a sync point has to process events: a system emitted, or published events wait for
+ * readers. The load is relaxed. It pairs with the store in note_emitted: waiting for the workers orders
+ * that store before this load. */
 static inline bool quern__schedule_has_events(const quern_schedule *schedule)
 {
     return (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
             (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
 }
 
-/* Puts in order what was emitted, before commands are applied. Errors: OUT_OF_MEMORY, with everything
- * kept. */
+/* Gathers the emitted events in a deterministic order. Called before commands are applied. Errors:
+ * OUT_OF_MEMORY; all events are retained. */
 quern_result quern__events_begin_sync(quern_schedule *schedule);
 
-/* When commands have been applied: publishes. */
+/* Publishes the gathered events. Called after commands were applied. */
 void quern__events_end_sync(quern_schedule *schedule);
 
-/* For playback: provisional handles in what was emitted become those that the same callbacks created. The
- * argument is the schedule. */
+/* Replaces the provisional handles in emitted events by the entities that the same callbacks created.
+ * Called by playback; `argument` is the schedule. */
 void quern__events_make_real(void *argument, const quern__gathered *gathered, const quern_entity *created);
 
-/* Destroys the events that callbacks emitted and no sync point has published yet, and forgets that an event
- * could not be emitted. No frame runs. Cannot fail. */
+/* Destroys the events that callbacks emitted and no sync point has published, and clears failures to emit.
+ * Must not be called while a frame runs. Cannot fail. */
 void quern__events_discard(quern_schedule *schedule);
 
-/* The creates that they stand for are discarded: provisional handles in what is kept become null. */
+/* Sets provisional handles in unpublished events to null. Called after the commands that create their
+ * entities were discarded. */
 void quern__events_forget_handles(const quern_schedule *schedule);
 
-/* Notes, for the end of the frame, whether there was no memory to emit an event. */
+/* Moves failures to emit (out of memory) from the emitters to the schedule, which reports them at the end
+ * of the frame. */
 void quern__events_note_failed(quern_schedule *schedule);
 
-/* Says which event was lost, or could not be emitted. */
+/* Fails with a message that names the event that was lost or could not be emitted. */
 QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
 
-/* The frame has run: fails where an event was lost, or could not be emitted. */
+/* Fails if an event was lost or could not be emitted in the frame. Called after the frame has run. */
 static inline quern_result quern__events_finish_frame(const quern_schedule *schedule)
 {
     const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;

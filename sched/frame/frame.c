@@ -20,19 +20,19 @@
 #include <float.h>
 #include <stdio.h>
 
-/* A frame, which this file builds from below:
+/* A frame. Functions of inner steps precede those of outer ones.
  *
- *     prepare           what is new is compiled; memory for workers; who looks on decides whether to
- *     sync point        commands that an earlier frame could not apply
- *     each phase, once, or as often as its fixed step fits; each segment of it:
- *         RUN           passes as a graph, on all threads
- *         EXCLUSIVE     one system, alone, on the caller
- *         SYNC          commands are applied; then reactions run, in rounds (react.h), as segments, too
- *     finish            what went wrong without ending the frame is told */
+ *     prepare           compiles changes, reserves memory for workers, asks the observer whether it observes
+ *     sync point        applies commands that an earlier frame could not apply, and runs reactions
+ *     each phase, once, or as often as its fixed step fits; each segment of the phase:
+ *         RUN           runs passes as a graph, on all threads
+ *         EXCLUSIVE     runs one system, alone, on the caller
+ *         SYNC          applies commands, and then runs reactions in rounds (react.h), as segments, too
+ *     finish            reports failures that did not end the frame */
 
 /* ----------------------------------------------------------------------------------------- segments */
 
-/* Parts of a system's streams in one segment: begin, one per view, end. */
+/* Returns the number of parts of the system in one segment: begin, one per view, end. */
 static uint32_t part_count(const quern__system *system)
 {
     return system->view_count + 2;
@@ -47,7 +47,7 @@ static void number_streams(const quern_schedule *schedule, quern__segment *segme
     }
 }
 
-/* Whether no frame has anything to call, until something is prepared anew. */
+/* Returns whether the segment calls nothing in any frame, until it is prepared again. */
 static bool is_idle(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count; i++) {
@@ -57,7 +57,7 @@ static bool is_idle(const quern__segment *segment)
     return true;
 }
 
-/* Reactions are called on views or not at all. */
+/* Returns whether some pass of the segment has items. Reactions are only called if they have views. */
 static bool has_items(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count; i++)
@@ -65,8 +65,8 @@ static bool has_items(const quern__segment *segment)
     return false;
 }
 
-/* Whether the depths of entities on the last level of relations are as they were; their rows may be where
- * they were, and those that they belong to others. */
+/* Returns whether the depths of entities on the last level of relations are unchanged since the segment was
+ * prepared. Relating other entities can change depths without moving rows. */
 static bool are_depths_known(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count && segment->has_depths; i++)
@@ -74,7 +74,7 @@ static bool are_depths_known(const quern__segment *segment)
     return true;
 }
 
-/* Likewise the rows of systems with a target term. */
+/* Returns whether the rows of systems with a target term are unchanged since the segment was prepared. */
 static bool are_targets_known(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count && segment->has_targets; i++) {
@@ -95,8 +95,8 @@ static void note_readers(const quern_schedule *schedule, quern__segment *segment
     }
 }
 
-/* Counts the views of systems with items anew, where other events wait than were counted; the rest of the
- * segment is prepared. */
+/* Counts the views of systems with items again, if other events wait than those counted. Precondition: the
+ * rest of the segment is prepared. */
 static quern_result prepare_items(const quern_schedule *schedule, quern__segment *segment)
 {
     bool is_new = false;
@@ -117,8 +117,8 @@ static quern_result prepare_items(const quern_schedule *schedule, quern__segment
     return result;
 }
 
-/* Counts what there is to do. Holds for later frames, too, until rows come, go or move; not for reactions,
- * which have something else to do each time. */
+/* Counts the items and views of the segment. The result holds for later frames until rows are added,
+ * removed or moved. A segment of reactions is prepared each time, because its pending changes differ. */
 static quern_result prepare_segment(const quern_schedule *schedule, quern__segment *segment)
 {
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
@@ -150,7 +150,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     return QUERN_OK;
 }
 
-/* Systems that were called, or had nothing to be called on, have seen their events. */
+/* Ends reading in the segment: active systems have read their events, even if they had no view. */
 static void finish_readers(const quern_schedule *schedule, const quern__segment *segment,
                            quern_result result)
 {
@@ -178,7 +178,8 @@ static quern_result start_segment(quern_schedule *schedule, quern__segment *segm
     return QUERN_OK;
 }
 
-/* A phase with a fixed step adds up, and so do reactions; of others, what was prepared tells. */
+/* Sums up views and entities over fixed steps or rounds of reactions. The statistics of other systems
+ * follow from the prepared counts. */
 static void count_views(const quern_schedule *schedule, const quern__segment *segment)
 {
     for (uint32_t i = segment->first; i < segment->end; i++) {
@@ -197,7 +198,7 @@ static void finish_segment(quern_schedule *schedule, const quern__segment *segme
         quern__pass_finish(segment->passes.items[i], schedule->version_base);
 }
 
-/* On the threads of the pool, or on the caller, in order. */
+/* Calls the passes on the threads of the pool, or in order on the caller. */
 static quern_result call_passes(const quern_schedule *schedule, quern__segment *segment)
 {
     if (segment->kind == QUERN__SEGMENT_RUN && segment->prepared_threads > 1)
@@ -256,7 +257,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     return result;
 }
 
-/* With what worlds are asked to do at each sync point besides. */
+/* Runs a sync point, then the world's maintenance: the removal of empty archetypes. */
 static quern_result run_sync(quern_schedule *schedule, quern__flush_report *report)
 {
     const quern_result result = quern__sync(schedule, report);
@@ -266,7 +267,8 @@ static quern_result run_sync(quern_schedule *schedule, quern__flush_report *repo
     return result;
 }
 
-/* What was taken goes back where the segment does not run, so that nothing is lost. */
+/* Runs a segment of reactions. If it cannot run, the taken changes become pending again, so that none is
+ * lost. */
 static quern_result run_reactions(quern_schedule *schedule, quern__segment *segment)
 {
     if (!quern__reacting_is_due(&schedule->plan, segment)) return QUERN_OK;
@@ -288,7 +290,7 @@ quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_repor
     return result;
 }
 
-/* Of a phase. */
+/* Runs a segment of a phase. */
 static quern_result run_segment(quern_schedule *schedule, quern__segment *segment,
                                 quern__flush_report *report)
 {
@@ -306,7 +308,7 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
 
 /* ------------------------------------------------------------------------------------------- phases */
 
-/* How often a phase with a fixed step is to run in this frame. Whole steps beyond the limit are dropped. */
+/* Returns how often a phase with a fixed step runs in this frame. Drops whole steps beyond the limit. */
 static uint32_t take_steps(quern__phase *phase, double delta_seconds)
 {
     phase->elapsed_seconds += delta_seconds;
@@ -351,14 +353,14 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
     return result;
 }
 
-/* What an earlier frame could not apply; and then reactions. */
+/* Applies the commands that an earlier frame could not apply, and then runs reactions. */
 static quern_result catch_up(quern_schedule *schedule, quern__flush_report *report)
 {
     const quern_result result = quern__sync(schedule, report);
     return result == QUERN_OK ? quern__react(schedule, report) : result;
 }
 
-/* Errors stop the frame; the report collects what does not. */
+/* Runs all phases. An error ends the frame; `report` collects failures that do not. */
 static quern_result run_phases(quern_schedule *schedule, quern__flush_report *report)
 {
     quern_result result = quern__sync_world(schedule, report);
@@ -373,7 +375,7 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
 
 /* ------------------------------------------------------------------------------------------- frame */
 
-/* Of a frame, or of reactions between frames. */
+/* Resets the schedule's state before a frame, or before reactions that run between frames. */
 static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
 {
     schedule->jobs = jobs;
@@ -385,7 +387,8 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     quern__react_start(schedule);
 }
 
-/* Costs nothing for each system, but where it was asked to time them, or the last frame had commands. */
+/* Begins a frame. Visits the systems only if the last frame had commands, or if the observer measures
+ * systems. */
 static void start_frame(quern_schedule *schedule, const quern__observed_frame *frame)
 {
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
@@ -398,13 +401,15 @@ static void start_frame(quern_schedule *schedule, const quern__observed_frame *f
     quern__react_start_frame(schedule);
 }
 
-/* How often a system was refused something in this frame. Relaxed: no callback runs. */
+/* Returns how often the system was refused an access in this frame. Relaxed: pairs with the increments in
+ * callbacks, and waiting for the workers has ordered these before the load. */
 static uint32_t refusals_of(const quern__system *system)
 {
     return atomic_load_explicit(&system->accessor.refusal_count, memory_order_relaxed);
 }
 
-/* Names the first system that was refused something, with its count; other_count: how many more there are. */
+/* Returns the first system that was refused an access, or NULL. other_count: number of further such
+ * systems. */
 static const quern__system *find_refused(const quern_schedule *schedule, uint32_t *other_count)
 {
     const quern__system *first = NULL;
@@ -418,7 +423,8 @@ static const quern__system *find_refused(const quern_schedule *schedule, uint32_
     return first;
 }
 
-/* name: of a system that a guard has found, or quern__guard_nobody, unless a system was refused something. */
+/* Fails with the systems that were refused an access. If there are none, fails with `name`: the system that
+ * a guard found, or quern__guard_nobody. */
 static quern_result fail_refused(const quern_schedule *schedule, const char *name)
 {
     const unsigned long long frame = schedule->frame_index;
@@ -440,7 +446,8 @@ static quern_result fail_refused(const quern_schedule *schedule, const char *nam
                        frame, system->name, refusals_of(system), others);
 }
 
-/* The next frame counts anew. Relaxed: no callback runs. */
+/* Clears the refusals, so that the next frame counts its own. Relaxed: pairs with the increments in
+ * callbacks, and starting the next frame's jobs orders the stores before these. */
 static void forget_refusals(quern_schedule *schedule)
 {
     bool has_refusals = false;
@@ -480,8 +487,8 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
     return quern__events_finish_frame(schedule);
 }
 
-/* A frame that has failed reports what it lost besides: the next frame would report it as its own loss. Commands
- * that are kept are counted. */
+/* Adds commands and events that the frame lost to the error that ended it: otherwise the next frame would
+ * report them as its own loss. Closes the recorders, so that kept commands can be counted. */
 static quern_result fail_frame(quern_schedule *schedule, const quern__flush_report *report,
                                quern_result result)
 {
@@ -501,7 +508,7 @@ static quern_result fail_frame(quern_schedule *schedule, const quern__flush_repo
 
 static quern_result check_run(const quern_schedule *schedule, double delta_seconds, const char *function)
 {
-    if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* nor NaN */
+    if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* also rejects NaN */
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: delta_seconds is %g; give a finite number, 0 or more", function,
                            delta_seconds);
@@ -513,7 +520,8 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
 
 typedef quern_result frame_part(quern_schedule *schedule, quern__flush_report *report);
 
-/* Another thread took the world from an exclusive system, which was reported: the lock is that thread's. */
+/* Ends a frame whose exclusive system has lost the world to another thread, which was reported. The lock of
+ * the world now belongs to that thread. */
 static quern_result end_unclaimed(quern_schedule *schedule, quern_result result)
 {
     if (QUERN_CHECKS) quern__guards_break(schedule);
@@ -522,7 +530,7 @@ static quern_result end_unclaimed(quern_schedule *schedule, quern_result result)
     return result;
 }
 
-/* Runs `part` with the world locked, which the caller has claimed. */
+/* Runs `part` with the world locked. Precondition: the caller has claimed the world. */
 static quern_result run_locked(quern_schedule *schedule, frame_part *part)
 {
     quern__flush_report report = {0};
@@ -569,7 +577,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     result = run_locked(schedule, run_phases);
     if (schedule->is_observed) schedule->observer->calls->end_frame(schedule->observer);
     if (is_outside)
-        quern__jobs_leave(jobs); /* this worker, and its track, may be another thread's from here */
+        quern__jobs_leave(jobs); /* from here on, the worker and its track may belong to another thread */
     schedule->frame_index++;
     schedule->stats.time_ns = quern__clock_ns() - start_ns;
     return result;

@@ -3,34 +3,36 @@
 #ifndef QUERN_SCHED_FRAME_FRAME_H
 #define QUERN_SCHED_FRAME_FRAME_H
 
-/* Running a frame: the segments of a compiled schedule, one after another.
+/* Runs frames: the segments of a compiled schedule, one after another.
  *
- * Determinism: a stream of commands is known by (position of the system, part), where part is 0 for begin,
- * 1 + the ordinal for a view, and the last for end; its provisional handles carry a serial that is counted
- * over the parts of all systems of the segment, in order. Neither depends on which worker recorded it.
- * Partial results lie in an array by ordinal. Nothing else that workers produce outlives the segment. */
+ * Determinism: a command stream is identified by the position of its system and a part: 0 for begin, 1 +
+ * ordinal for a view, and the last number for end. Its provisional handles contain a serial, which counts
+ * the parts of all systems of the segment in order. Position, part and serial do not depend on the worker
+ * that records the stream. Partial results are stored by ordinal. Nothing else that workers produce
+ * outlives the segment. */
 
 #include "sched/frame/schedule_internal.h"
 
 struct quern__flush_report;
 
-/* One round of reactions, and the sync points in it. Errors end the frame. */
+/* Runs one round of reactions, including its sync points. Errors end the frame. */
 quern_result quern__frame_run_round(quern_schedule *schedule, struct quern__flush_report *report);
 
-/* What a frame does before its first phase, but for commands of code between frames: reactions to what
- * calls have done. Errors: as of quern_schedule_run. */
+/* Applies the commands that a failed frame kept, and runs reactions to changes that calls between frames
+ * have made. Messages name `function`. Errors: as quern_schedule_run. */
 quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, const char *function);
 
 enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
 
-/* The time that is left when all whole intervals are taken out, 0 to less than an interval. The library does not
- * link libm, which has fmod. */
+/* Returns the remainder of dividing seconds by the interval: at least 0, and less than the interval.
+ * Replaces fmod, because the library does not link libm. */
 static inline double quern__time_rest(double seconds, double interval_seconds)
 {
     const double whole_count = seconds / interval_seconds;
     if (whole_count >= 0x1p53) return 0; /* a double this large has no fraction */
     const double rest = seconds - (double)(uint64_t)whole_count * interval_seconds;
-    return rest > 0 && rest < interval_seconds ? rest : 0; /* division may round across a multiple */
+    /* The division may round up to the next multiple. */
+    return rest > 0 && rest < interval_seconds ? rest : 0;
 }
 
 #endif

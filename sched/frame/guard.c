@@ -27,8 +27,8 @@ static bool reserve_tables(quern__guards *guards, const quern_allocator *allocat
     return true;
 }
 
-/* Room for the chunks of an archetype. Collecting archetypes gives their numbers to others: then the table
- * starts again. False when there is no memory. */
+/* Reserves guards for all chunks of the archetype. Removing archetypes gives their indices to others: the
+ * table of a new archetype starts empty. Returns false if out of memory. */
 static bool prepare_table(quern__guard_table *table, const quern_allocator *allocator,
                           const quern__archetype *archetype)
 {
@@ -52,7 +52,8 @@ static quern__guard *guard_at(const quern_schedule *schedule, const quern__arche
     return &schedule->guards.tables.items[archetype->index].guards[slot * archetype->column_count + column];
 }
 
-/* A sum, so that some rows can be taken out and put back. Rows with equal values add different numbers. */
+/* Returns the sum of the rows' hashes. Single rows can be subtracted from a sum and added again. The hash
+ * of a row depends on its index, so that rows with equal values differ. */
 static uint64_t hash_rows(const quern__archetype *archetype, uint32_t slot, uint32_t column,
                           uint32_t first_row, uint32_t row_count)
 {
@@ -69,7 +70,8 @@ static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, ui
     return hash_rows(archetype, slot, column, 0, archetype->slots[slot].row_count);
 }
 
-/* What systems can have pointers to. Also what they only read: const can be cast away. */
+/* Adds the components to which systems added since the last call can get pointers. Includes those that they
+ * only read, because const can be cast away. */
 static void note_reached(quern_schedule *schedule)
 {
     quern__guards *guards = &schedule->guards;
@@ -107,7 +109,7 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
     return guard->holder != NULL ? guard->holder->name : quern__guard_nobody;
 }
 
-/* Which column of the archetype a term's is, or UINT32_MAX where it has none. */
+/* Returns the archetype's column for the term, or UINT32_MAX if it has none. */
 static uint32_t column_of_term(const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
@@ -124,7 +126,8 @@ static uint64_t hash_view(const quern__archetype *archetype, const quern_view *v
     return hash_rows(archetype, slot_of(view), column, view->first_row, view->count);
 }
 
-/* Views of few rows of a chunk are many, so none of them may look at all of it. */
+/* Returns whether the view has only a part of the chunk's rows. There may be many such views, so none of
+ * them may hash the whole chunk. */
 static bool is_part(const quern__archetype *archetype, const quern_view *view)
 {
     return view->count < archetype->slots[slot_of(view)].row_count;
@@ -165,7 +168,7 @@ void quern__guards_lend(quern_context *context, const quern__archetype *archetyp
 {
     quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
     if (guard->archetype != NULL) return;
-    /* what its view writes may be in the middle of this column */
+    /* if the callback's view may write the component, this column may be half written */
     const uint32_t index = archetype->columns[column].component_index;
     const bool may_differ = quern__bitset_has(context->system->access.writes, index);
     if (!may_differ && guard->hash != hash_column(archetype, slot, column))
@@ -192,7 +195,7 @@ void quern__guards_take_back(quern_context *context)
 typedef void guard_visit(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
                          uint32_t column);
 
-/* Every guard of the columns that systems can reach. */
+/* Calls `visit` for each guard of the columns that systems can access. */
 static void visit_all(quern_schedule *schedule, guard_visit *visit)
 {
     const quern__storage *storage = &schedule->plan.world->storage;
@@ -220,11 +223,12 @@ static void look(quern_schedule *schedule, const quern__archetype *archetype, ui
     const char *name = report(schedule, archetype, column, guard);
     if (schedule->contexts.items[0]->refused_system == NULL)
         schedule->contexts.items[0]->refused_system = name;
-    guard->hash = hash; /* told once */
+    guard->hash = hash; /* each change is reported once */
 }
 
-/* Whether others than systems may have written the component since the guards were made. Relaxed: what
- * wrote them has ended, or is about to be refused; a frame and a call on one world do not overlap. */
+/* Returns whether code other than systems may have written the component since the guards were built.
+ * Relaxed: the code that stored these versions has returned, or is about to be refused; a frame and a call
+ * on the same world do not overlap. */
 static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
 {
     const quern__hands *hands = &storage->components.list.items[component_index]->hands;

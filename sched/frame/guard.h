@@ -3,28 +3,33 @@
 #ifndef QUERN_SCHED_FRAME_GUARD_H
 #define QUERN_SCHED_FRAME_GUARD_H
 
-/* For builds with QUERN_CHECKS: who keeps a pointer into a chunk beyond its call, and writes there, is
- * found out.
+/* Guards detect that code writes through a pointer into a chunk that it kept beyond its callback. Only
+ * builds with QUERN_CHECKS have guards.
  *
- * While the passes of a segment run, a column changes only under views that may write it. So each column
- * that some system of the schedule can reach, in each chunk of the world, bears a guard, the sum of the
- * hashes of its values. A guard is renewed after each call that may write its column, by its view or by
- * a lookup, and looked at before the next call that has the column, and, whatever the segment touches,
- * when the segment ends. One that does not fit was broken while nobody had a view.
+ * While the passes of a segment run, a column may only change through views and lookups that may write it.
+ * Each column that a system of the schedule can access has a guard in each chunk of the world: the sum of
+ * the hashes of its values. A guard is renewed after each call whose view or lookup may write the column. A
+ * guard is checked before the next call whose view has the column. At the end of a segment all guards are
+ * checked, whatever the segment accessed. A guard that does not match was broken while no view of the
+ * column existed.
  *
- * A view of a part of a chunk, as for one depth or one target, may be one of hundreds, so it hashes its
- * own rows only: their values are taken out of the sum before the call and put back after it. Then a
- * broken guard is found by the next view of the whole chunk, or when the segment ends.
+ * If a call was refused an access, the guards of the columns that it may only read are renewed, too: a
+ * write to them has been reported already.
  *
- * Guards go on from segment to segment and from frame to frame. They are made anew where values change by
- * right:
- *   - a sync point with commands: all of them;
- *   - between frames, and in exclusive systems: all of them when rows have come, gone or moved, or when a
- *     frame of another schedule has run; else those of the components that a call has written, or has given
- *     out a pointer to write to that is still good (quern__hands). The others are looked at.
+ * A view of a part of a chunk, such as the rows of one depth or one target, may be one of hundreds. So it
+ * hashes only its own rows: before the call their hashes are subtracted from the guard, and after the call
+ * they are added again. A broken guard is then found by the next view of the whole chunk, or at the end of
+ * the segment.
  *
- * Threads: a guard is written by calls that may write its column, and read by calls that have it;
- * conflicts keep these apart. */
+ * Guards remain valid across segments and frames. They are rebuilt where values may change:
+ *
+ *   - at a sync point with commands: all guards
+ *   - between frames and in exclusive systems: all guards if rows were added, removed or moved, or if another
+ *     schedule has run a frame. Otherwise the guards of components that a call has written, or for which a call
+ *     has returned a pointer for writing that is still valid (quern__hands); all other guards are checked.
+ *
+ * Threads: the guard of a column is written by calls that may write the column, and read by calls that may
+ * read it. The schedule's conflicts keep these calls apart. */
 
 #include "core/base/array.h"
 #include "core/base/bitset.h"
@@ -36,62 +41,72 @@ struct quern_view;
 
 typedef struct quern__guard {
     uint64_t hash;
-    const struct quern__system
-        *holder; /* the last that might write; NULL: none since the archetype is known */
-    /* While a callback has a pointer into the column that it looked up to write: where the column is,
-     * and the next of the guards that it keeps open so. */
-    const quern__archetype *archetype; /* NULL: no callback has */
+    /* Last system that could write the column. NULL: none since the guard exists. */
+    const struct quern__system *holder;
+    /* Used while a callback has a pointer to the column that it looked up for writing: the location of the
+     * column, and the next guard that the callback keeps open. */
+    const quern__archetype *archetype; /* NULL: no callback has such a pointer */
     uint32_t slot, column;
     struct quern__guard *next_lent;
 } quern__guard;
 
-/* Of one archetype, by chunk and column. */
+/* The guards of an archetype: guards[chunk index * column count + column]. */
 typedef struct quern__guard_table {
     const quern__archetype *archetype;
-    uint64_t set_hash; /* its: another archetype may come to the same address */
+    uint64_t set_hash; /* set_hash of the archetype: another archetype may reuse the address */
     quern__guard *guards;
-    uint32_t capacity; /* guards */
+    uint32_t capacity; /* number of guards */
 } quern__guard_table;
 
 typedef struct quern__guards {
-    QUERN__ARRAY(quern__guard_table) tables; /* by archetype index, of the archetypes there were */
-    uint64_t reached[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* by terms, also up-terms, or lookups */
-    uint32_t system_count;                                       /* that reached is made of */
-    uint64_t structure_version;                                  /* when the guards were made */
-    const char *when; /* "before" or "in" the frame is what is found */
-    bool are_whole;   /* nothing has changed by right since then */
+    QUERN__ARRAY(quern__guard_table) tables; /* by archetype index */
+    /* Components that systems can access by terms, up-terms or lookups. */
+    uint64_t reached[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint32_t system_count; /* systems that `reached` includes */
+    /* Structure version of the storage when the guards were built. */
+    uint64_t structure_version;
+    const char *when; /* for messages: changes are found "before" or "in" the frame */
+    /* The guards are valid: since they were built, values have changed only in calls that renew guards. */
+    bool are_whole;
 } quern__guards;
 
 void quern__guards_release(quern__guards *guards, const quern_allocator *allocator);
 
-/* Stands for the system that was refused something where no system is known to have had the column. */
+/* Replaces the name of the refused system if no system is known to have had the column. */
 extern const char quern__guard_nobody[];
 
-/* A frame begins, or an exclusive system has returned: others than the schedule may have written. Looks at
- * the guards that must still fit. when, for messages: "before" or "in" the frame. */
+/* Handles writes by code outside of the schedule's passes, at the beginning of a frame or after an
+ * exclusive system. Renews the guards of components that such code may have written, and checks all others.
+ * `when`: "before" or "in" the frame, for messages. */
 void quern__guards_resume(struct quern_schedule *schedule, const char *when);
 
-/* Values have changed by right: the guards are made anew before they count again. */
+/* Invalidates all guards, because values may change. The next quern__guards_close rebuilds them. */
 void quern__guards_break(struct quern_schedule *schedule);
 
-/* Before a segment, and at the end of a frame: guards what is not guarded. False: there is no memory. */
+/* Rebuilds the guards if they are invalid. Called before each segment and at the end of a frame. Returns
+ * false if out of memory. */
 bool quern__guards_close(struct quern_schedule *schedule);
 
-/* Before and after a call with a view of rows of a chunk. was_refused: it has written what it may only
- * read, and that has been told already. */
+/* Checks the guards of the view's columns, before each call with a view of rows of a chunk. For a view of a
+ * part of a chunk, subtracts the hashes of the rows that it may write from their guards instead. */
 void quern__guards_check(struct quern_context *context, const quern__archetype *archetype,
                          const struct quern_view *view);
+
+/* Renews the guards of the columns that the view may write. Called after the call. was_refused: the call
+ * was refused an access, such as a write to a column that it may only read. That has been reported, so
+ * the guards of the view's other columns are renewed, too. */
 void quern__guards_renew(struct quern_context *context, const quern__archetype *archetype,
                          const struct quern_view *view, bool was_refused);
 
-/* A callback gets a pointer into this column, to write: looks at its guard. */
+/* Checks the guard of a column to which a callback gets a pointer for writing, and keeps the guard open
+ * until the callback returns. */
 void quern__guards_lend(struct quern_context *context, const quern__archetype *archetype, uint32_t slot,
                         uint32_t column);
 
-/* After the callback: renews these guards. */
+/* Renews the guards that the callback kept open. Called after each callback. */
 void quern__guards_take_back(struct quern_context *context);
 
-/* After a segment: looks at all guards. */
+/* Checks all guards. Called after each segment. */
 void quern__guards_look(struct quern_schedule *schedule);
 
 #endif

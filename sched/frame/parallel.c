@@ -16,13 +16,14 @@ typedef struct parallel_run {
     quern_view_callback *kernel;
     quern__world_commands *commands;
     quern__flush_report report;
-    uint64_t seen_version, version; /* see core/storage/version.h */
+    /* Versions for change filters and for writes (core/storage/version.h). */
+    uint64_t seen_version, version;
 } parallel_run;
 
 /* ------------------------------------------------------------------------------------------- views */
 
-/* Closes the recorder of a view, so that later commands are reported, and frees what the kernel was given
- * instead of values. */
+/* Ends the call on a view: closes its recorder, so that later commands are reported, and frees the scratch
+ * memory of refused accesses. */
 static void end_view(quern__plain_context *context)
 {
     if (QUERN__UNLIKELY(quern__scope_refused(&context->scope) != QUERN_OK))
@@ -32,7 +33,7 @@ static void end_view(quern__plain_context *context)
     context->has_stream = false;
 }
 
-/* The rows that stay, as views of one chunk. */
+/* Calls the function on the selected rows, as several views of one chunk. */
 static void call_picked(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
 {
     const quern__ups *ups = run->query->ups;
@@ -47,7 +48,7 @@ static uint32_t count_views(const quern__query *query)
     return query->target != NULL ? query->target->ranges.count : query->entries.count;
 }
 
-/* The views of a query with a target term: runs of rows. */
+/* Calls the function on the views of a query with a target term, which are row ranges. */
 static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t end,
                               quern__plain_context *context)
 {
@@ -117,7 +118,8 @@ static quern_result prepare(quern_query *query, const char *function)
     return quern__in_call(result, function);
 }
 
-/* Addresses for up-terms; and none of them reads what the kernel writes in other rows at the same time. */
+/* Reserves addresses for up-terms. Fails if an up-term reads a component that the function writes on other
+ * rows at the same time. */
 static quern_result prepare_ups(const quern__query *query, uint32_t worker_count)
 {
     const uint32_t term = quern__query_up_conflict(query, (quern_relation){0});
@@ -128,7 +130,8 @@ static quern_result prepare_ups(const quern__query *query, uint32_t worker_count
                        term, quern_component_name(query->world, query->terms[term].component));
 }
 
-/* What is written in a run with filters is not new to the query's next look. */
+/* Takes the versions of this iteration. If the query has change filters, its next iteration does not see
+ * the writes of this one as changes. */
 static void take_look(quern_query *query, parallel_run *run)
 {
     run->seen_version = query->seen_version;
@@ -143,8 +146,8 @@ static void note_set(const quern__query *query)
             quern__storage_note_set(query->storage, quern__component_index(query->terms[i].component));
 }
 
-/* Recorders for the workers; they are wanted empty, so what the last parallel query could not apply comes
- * first. That may change which views there are. */
+/* Reserves recorders for the workers. They must be empty, so first applies the commands that the last
+ * parallel query could not apply. This may change the query's views. */
 static quern_result open_recorders(parallel_run *run, quern_world *world, uint32_t worker_count)
 {
     quern_result result = quern__world_check_unlocked(world, function_name);
@@ -154,7 +157,8 @@ static quern_result open_recorders(parallel_run *run, quern_world *world, uint32
     return result;
 }
 
-/* Relaxed: no kernel runs. */
+/* Sets the workers' contexts. Relaxed: pairs with the increments in callbacks, and starting the loop orders
+ * the store before these. */
 static void open_contexts(const parallel_run *run, quern_jobs *jobs, uint32_t worker_count, void *user_data)
 {
     quern_world *world = run->query->world;
@@ -179,7 +183,8 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
     quern_jobs_parallel_for(context, count, grain, function, argument);
 }
 
-/* What kernels have recorded is applied when all of them are done. Relaxed: no kernel runs. */
+/* Applies the recorded commands after all callbacks have returned. Relaxed: pairs with the increments in
+ * callbacks, and waiting for the loop has ordered these before the load. */
 static quern_result finish(parallel_run *run, quern_jobs *jobs)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
@@ -199,7 +204,8 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
                        function_name, refusal_count);
 }
 
-/* The loop is closed: a kernel that waits finds its context and its stream as it left them. */
+/* Calls the function on all views. The loop is closed: while a callback waits, its worker runs no other
+ * part of the loop, so its context and stream remain unchanged. */
 static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *jobs)
 {
     quern_result result = QUERN_OK;
@@ -216,7 +222,7 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
                 .function = run_views, .user_data = run, .count = count_views(query), .is_closed = true},
             function_name);
     quern__world_set_locked(query->world, false);
-    if (result != QUERN_OK) query->seen_version = seen_version; /* nobody has looked */
+    if (result != QUERN_OK) query->seen_version = seen_version; /* the query has seen no changes */
     return result;
 }
 
@@ -235,8 +241,8 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_vie
     return quern__in_call(result, function_name);
 }
 
-/* The pool is held from the first loop to the last: between them, another thread would get it, and commands
- * would stay half applied. */
+/* Enters the pool once for all loops: between two entries another thread could use the pool, and commands
+ * would remain half applied. */
 static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
                                 void *user_data)
 {

@@ -11,20 +11,22 @@
 #include "sched/frame/prefetch.h"
 #include "sched/jobs/thread.h"
 
-/* Running a pass: one job on its items, or what comes before or after them. Each callback gets the context
- * of the worker that makes the call, which no other callback has meanwhile: while a callback waits, its
- * worker runs no other part of a pass (closed scopes, deque.h), and a thread that is lent to the pool comes
- * as another worker.
+/* Runs the jobs of a pass: its items, and the callbacks before and after them. Each callback gets the
+ * context of the worker that calls it. No other callback has that context at the same time: while a
+ * callback waits, its worker runs no other part of a pass (closed scopes, deque.h), and an external thread
+ * that joins the pool is another worker.
  *
- * Whether the job is looked at is asked once, when it begins. What makes calls is there twice, as one
- * function with a constant `is_told`: with all that an observer is told, and without any of it. Likewise
- * with `prefetches`: passes over little do not pay for what is larger than the caches. */
+ * Whether the job is observed is checked once, when it begins. The functions that make calls are compiled
+ * twice, for the two values of the constant `is_told`: one copy reports each call to the observer, the
+ * other contains no code for it. `prefetches` selects between copies in the same way, so that passes over
+ * little data do not pay for prefetching. */
 
 #define IN_TWO_KINDS static inline __attribute__((always_inline))
 
 /* ----------------------------------------------------------------------------------------- contexts */
 
-/* Whoever keeps the recorder of a callback, or an emitter, is noticed from now on. */
+/* Ends the stream and the emitters of the last callback. Code that has kept a recorder or an emitter is
+ * refused from now on. */
 static inline void end_output(quern_context *context)
 {
     if (!context->has_output) return;
@@ -47,7 +49,7 @@ static quern_context *enter_pass(const quern__pass *pass, quern__callback_kind c
     return context;
 }
 
-/* Whoever keeps the context is noticed from now on. */
+/* Ends the callbacks of a job. Code that has kept the context is refused from now on. */
 static void leave_pass(quern_context *context)
 {
     if (QUERN_CHECKS) context->thread = NULL;
@@ -96,8 +98,9 @@ static void tell_call(const quern_context *context, uint32_t ordinal, uint32_t r
 
 /* ------------------------------------------------------------------------------- before and after items */
 
-/* due_seconds is the time since the last multiple of the interval that a run has covered. It goes on while the
- * condition returns false: the system stays due. A run covers all multiples that were reached. */
+/* Returns whether the system runs in this frame. due_seconds is the time since the last multiple of the
+ * interval that a run covered. While the condition returns false, due_seconds continues to grow, so the
+ * system remains due. A run covers all multiples that were reached. */
 IN_TWO_KINDS bool opens(quern__system *system, quern_context *context, const bool is_told)
 {
     double interval = system->interval_seconds;
@@ -197,9 +200,9 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 
 /* --------------------------------------------------------------------------------------- calls on views */
 
-/* A build with checks notices a write through a column declared read, const cast away: nobody may write
- * those while the view is worked on, so their bytes must be the same afterwards; but for the system
- * itself, of what it looks up to write. */
+/* Returns the hash of a column that was declared for reading. Builds with checks compare it to detect a
+ * write through a pointer whose const was cast away: no callback may write the column while the view is in
+ * use. Returns 0 if the system itself may write the column by lookups. */
 static uint64_t hash_read_column(const quern_context *context, const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
@@ -232,14 +235,15 @@ static void call_checked(quern_context *context, quern_view_callback *run, const
         if (before[i] != hash_read_column(context, view, i)) report_write(context, i);
 }
 
-/* In a build with checks this is one call on all rows that stay: what it compares is the whole chunk. */
+/* Calls the system's function on the selected rows of the chunk. In builds with checks, all these calls
+ * count as one, which is compared over the whole chunk. */
 static void call_picked(quern_context *context, const quern_view *chunk_view)
 {
     quern__rows_call(chunk_view, context->system->query.seen_version, context->addresses,
                      context->system->run);
 }
 
-/* True when the call was refused something. */
+/* Calls the function on the view. Returns true if the call was refused an access. */
 IN_TWO_KINDS bool call_run(quern_context *context, quern_view_callback *run, const quern_view *view,
                            const bool is_told)
 {
@@ -253,7 +257,7 @@ IN_TWO_KINDS bool call_run(quern_context *context, quern_view_callback *run, con
     return true;
 }
 
-/* For reactions, which have views of their own: see pass_run.h. */
+/* For react_run.c, which makes its own views (pass_run.h). */
 
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part)
 {
@@ -283,7 +287,8 @@ void quern__pass_call_rows(quern_context *context, const quern__archetype *arche
 
 enum { ALL_LANES = UINT32_MAX };
 
-/* Whether the system does not run in this frame, or in another lane, or has seen the chunk. */
+/* Returns whether the system does not run in this frame, is in another lane, or has already seen the
+ * chunk's changes. */
 static bool is_left_out(const quern__pass_call *call, const quern_view *view, uint32_t lane)
 {
     const quern__system *system = call->system;
@@ -291,7 +296,7 @@ static bool is_left_out(const quern__pass_call *call, const quern_view *view, ui
            !quern__query_passes(call->query, call->columns, view->versions, call->query->seen_version);
 }
 
-/* Points the view at a chunk. What is the same for all chunks is there. */
+/* Sets the members of the view that differ from chunk to chunk. */
 IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_index, quern_view *view)
 {
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
@@ -301,7 +306,7 @@ IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_inde
     quern__view_set_listeners(view, table->archetype->is_watched ? table->archetype : NULL, chunk_index);
 }
 
-/* One system on rows of a chunk, at which the view points. */
+/* Calls one system on the rows that the view shows. */
 IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_call *call, uint32_t ordinal,
                             quern_context *context, quern_view *view, const bool is_told)
 {
@@ -318,7 +323,7 @@ IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_ca
     if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
-/* The systems of the table, or those of one lane, on one chunk. */
+/* Calls the table's systems on one chunk, or only the systems of one lane. */
 IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
                             uint32_t lane, quern_context *context, quern_view *view, const bool is_told,
                             const bool prefetches)
@@ -335,8 +340,8 @@ IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *ta
     }
 }
 
-/* The last table whose first chunk is not behind the chunk: it has the chunk, since tables without chunks
- * have the same first one as the table behind them. */
+/* Returns the table that has the chunk: the last one whose first chunk is not after it. A table without
+ * chunks has the same first chunk as the next table, so it is never the last. */
 static const quern__pass_table *find_table(const quern__pass *pass, uint32_t chunk)
 {
     uint32_t low = 0, high = pass->walk_count - 1;
@@ -378,7 +383,7 @@ static void run_told_chunks(const quern__pass *pass, uint32_t begin, uint32_t en
 
 /* --------------------------------------------------------------------------------------- the last level */
 
-/* The system's call on the table, or NULL. */
+/* Returns the system's call on the table, or NULL. */
 static const quern__pass_call *find_call(const quern__pass_table *table, const quern__system *system)
 {
     const quern__pass_call *call = table->calls;
@@ -387,8 +392,8 @@ static const quern__pass_call *find_call(const quern__pass_table *table, const q
     return call < table->calls_end ? call : NULL;
 }
 
-/* A system that goes by levels. What it writes itself does not make a filter let through more: it is called
- * on all of a chunk's runs, or on none. */
+/* Calls a level-ordered system on its views of the last level. Its own writes do not change what its
+ * filters select: it is called on all views of a chunk, or on none. */
 IN_TWO_KINDS void walk_deep_runs(const quern__pass *pass, const quern__system *system,
                                  quern_context *context, quern_view *view, const bool is_told)
 {
@@ -412,7 +417,7 @@ IN_TWO_KINDS void walk_deep_runs(const quern__pass *pass, const quern__system *s
     view->first_row = 0;
 }
 
-/* Any other system. */
+/* Calls a system that is not level-ordered on its chunks of the last level. */
 IN_TWO_KINDS void walk_deep_chunks(const quern__pass *pass, const quern__system *system,
                                    quern_context *context, quern_view *view, const bool is_told)
 {
@@ -443,8 +448,8 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
 
 /* --------------------------------------------------------------------------------- rows of one target */
 
-/* Of a system with a target term. It is alone in its pass, so its tables are its matches, each with one
- * call. */
+/* Calls a system with a target term on row ranges. It is alone in its pass, so the tables are its matches,
+ * with one call each. */
 IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
                              const bool is_told)
 {
@@ -461,8 +466,8 @@ IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t e
 
 /* --------------------------------------------------------------------------------------------- events */
 
-/* For builds with checks: others read the same events, at the same time or later, and nobody may write
- * them. */
+/* Returns the hash of the view's events. Builds with checks compare it, because other systems read the same
+ * events, so that none may write them. */
 static uint64_t hash_events(const quern_view *view, const quern__channel *channel)
 {
     return quern__hash_bytes(0, view->chunk, (size_t)view->count * channel->stride_bytes);
@@ -478,8 +483,8 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
     quern__context_note_refusal(context);
 }
 
-/* Of a system with items, which is alone in its pass: runs of events, counted from the first that it has
- * not seen. */
+/* Calls a system with items, which is alone in its pass, on batches of events. Ordinals count from the
+ * first batch that the system has not read. */
 IN_TWO_KINDS void run_events(const quern__stage *stage, uint32_t begin, uint32_t end,
                              quern_context *context, const bool is_told)
 {
@@ -518,7 +523,7 @@ static void run_lanes(const quern__stage *stage, uint32_t begin, uint32_t end, q
     }
 }
 
-/* For tests: another order of what may be in any order. */
+/* For tests: runs items that may run in any order in another order. */
 static void run_shuffled(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                          chunks_run *run)
 {
@@ -543,7 +548,7 @@ IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, cons
     if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
-/* Of a stage; of the one item of a serial pass, chunks. */
+/* Runs items of a stage. In a serial pass, the range counts chunks. */
 IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                             const bool is_told)
 {
@@ -567,7 +572,7 @@ IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t 
         run(pass, stage->first_chunk + begin, stage->first_chunk + end, ALL_LANES, context);
 }
 
-/* The one item of a serial pass is all of its chunks. */
+/* Replaces the single item of a serial pass by all of its chunks. */
 static void spread_item(const quern__stage *stage, uint32_t *begin, uint32_t *end)
 {
     if (stage->pass->kind != QUERN__PASS_SERIAL || stage->is_deep) return;
@@ -575,7 +580,7 @@ static void spread_item(const quern__stage *stage, uint32_t *begin, uint32_t *en
     *end = stage->chunk_count;
 }
 
-/* In the stretches that the observer divides the job into. */
+/* Runs the job in the stretches into which the observer divides it. */
 static __attribute__((noinline)) void run_observed_job(const quern__stage *stage, uint32_t begin,
                                                        uint32_t end, quern_context *context)
 {

@@ -3,35 +3,36 @@
 #ifndef QUERN_SCHED_FRAME_PASS_RUN_H
 #define QUERN_SCHED_FRAME_PASS_RUN_H
 
-/* What pass_run.c, where jobs begin and end, and react_run.c, which goes over what has happened, have of
- * each other. */
+/* Functions that pass_run.c and react_run.c share. pass_run.c runs the jobs of passes; react_run.c runs the
+ * items of reactions. */
 
 #include "sched/frame/schedule_internal.h"
 #include "sched/schedule/pass.h"
 
-/* What compiled passes call. */
+/* The functions that compiled passes call. */
 extern const quern__pass_functions quern__frame_pass_functions;
 
-/* Three of quern__frame_pass_functions, which a frame on one thread calls itself. */
+/* Members of quern__frame_pass_functions. A frame on one thread calls them directly. */
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 
-/* The context is the system's from here on, its stream that of the part. */
+/* Prepares the context for a call of the system. `part` identifies the call's command stream (frame.h). */
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part);
 
-/* Calls on a view of what is no chunk. is_told: the observer is. */
+/* Calls the function on a view whose rows are not in a chunk: copies of removed rows, or copied handles.
+ * is_told: the call is reported to the observer. */
 void quern__pass_call_view(quern_context *context, quern_view_callback *run, const quern_view *view,
                            bool is_told);
 
-/* Calls on a view of rows of a chunk. */
+/* Calls the function on a view of rows of a chunk. is_told: the call is reported to the observer. */
 void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype,
                            quern_view_callback *run, const quern_view *view, bool is_told);
 
-/* Before the first of some calls that are told. */
+/* Announces a sequence of reported calls to the observer. */
 void quern__pass_begin_calls(const quern_context *context);
 
-/* Items of a pass of reactions; of the one item of a serial pass, what it goes over. */
+/* Runs items of a stage of reactions. In a serial pass, the range counts blocks of copies, or chunks. */
 void quern__pass_react(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                        bool is_told);
 

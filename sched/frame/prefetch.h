@@ -3,9 +3,9 @@
 #ifndef QUERN_SCHED_FRAME_PREFETCH_H
 #define QUERN_SCHED_FRAME_PREFETCH_H
 
-/* Fetching ahead: the chunk that the walk comes to next is fetched into L2 meanwhile, a share of it before
- * each call. Plain 16 KiB chunks defeat the prefetchers of the hardware, and all at once would have to wait
- * for itself. */
+/* Prefetching: while a pass works on one chunk, it fetches the next chunk into the L2 cache, a share of it
+ * before each call. Hardware prefetchers cannot follow from one 16 KiB chunk to the next. Fetching a whole
+ * chunk at once would stall on the fetches themselves. */
 
 #include "core/storage/archetype.h"
 #include "sched/schedule/pass.h"
@@ -14,12 +14,12 @@ typedef struct quern__prefetch {
     const quern__pass_column *column, *end_column;
     const quern__chunk *chunk;
     uint32_t row_count;
-    uint32_t offset_bytes; /* in the column */
-    uint32_t reach_bytes;  /* of a column, at most */
-    uint32_t share_bytes;  /* per call */
+    uint32_t offset_bytes; /* position in the current column */
+    uint32_t reach_bytes;  /* limit per column */
+    uint32_t share_bytes;  /* bytes per call */
 } quern__prefetch;
 
-/* Of a chunk of the table, or of none behind its last. */
+/* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
 static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, const quern__pass_table *table,
                                                     uint32_t chunk_index)
 {

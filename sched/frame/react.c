@@ -5,7 +5,7 @@
 #include "sched/frame/frame.h"
 #include "sched/schedule/reacting.h"
 
-enum { TOLD_ROUNDS = 4 }; /* of a cycle */
+enum { TOLD_ROUNDS = 4 }; /* rounds of a cycle that the message names */
 
 void quern__react_forget_frame(quern_schedule *schedule)
 {
@@ -41,7 +41,7 @@ static bool is_due(const quern__system *system)
     return system->reaction->is_pending;
 }
 
-/* Appends the reactions of a round: "'a', 'b' -> 'c'". */
+/* Appends the selected reactions of a round to the trail: "'a', 'b' -> 'c'". */
 static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
 {
     const quern__plan *plan = &schedule->plan;
@@ -58,7 +58,8 @@ static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
 
 /* -------------------------------------------------------------------------------------------- rounds */
 
-/* A segment for which nothing has happened is left out, so what was in the round before must not stay. */
+/* Begins a round. A segment without pending changes does not run, so the marks of the previous round are
+ * cleared here. */
 static void start_round(quern_schedule *schedule)
 {
     schedule->has_reacted = true;
@@ -101,7 +102,8 @@ static quern_result check_schedules(const quern_world *world, uint32_t *out_most
     return QUERN_OK;
 }
 
-/* Each schedule, until it has nothing left; which may leave something to the ones before it. */
+/* Runs the reactions of each schedule until it has no pending changes. A schedule may cause changes for
+ * schedules before it. */
 static quern_result react_all(const quern_world *world, quern_jobs *jobs, bool *out_any)
 {
     quern_result result = QUERN_OK;

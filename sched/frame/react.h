@@ -3,23 +3,25 @@
 #ifndef QUERN_SCHED_FRAME_REACT_H
 #define QUERN_SCHED_FRAME_REACT_H
 
-/* Rounds of reactions, after each sync point of a frame and before its first system.
+/* Rounds of reactions. They run after each sync point of a frame, and before its first system.
  *
- *     while something has happened that a reaction of the schedule reacts to, at most max_reaction_rounds:
- *         each segment of the round: lists what has happened by now, and runs, as segments of phases do
- *         SYNC, the last of these: what they have recorded is applied, and may make for another round
+ *     while changes are pending for a reaction of the schedule, at most max_reaction_rounds times:
+ *         each segment of the round: takes the changes that are pending by now, and runs like other segments
+ *         SYNC, the last segment: applies the commands of the reactions, which may cause another round
  *
- * Without an exclusive reaction a round has one segment that runs, so all its reactions see the same state
- * of the world. Where the rounds are too many, what has happened is dropped, and the frame goes on; its
- * result names the reactions of the last rounds. */
+ * Without an exclusive reaction, one segment of a round runs systems, so all reactions see the same state
+ * of the world. If the limit is reached, pending changes are discarded and the frame continues. The result
+ * of the frame then names the reactions of the last rounds. */
 
 #include "core/calls/world_commands.h"
 #include "sched/frame/schedule_internal.h"
 
-/* Errors end the frame; what has happened and was not yet shown is kept for the next one. */
+/* Runs rounds until no change is pending. Errors end the frame; changes that were not shown to reactions
+ * remain pending for the next frame. */
 quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report);
 
-/* What a sync point ends with. A world where nobody reacts pays this one look. */
+/* Runs reactions at the end of a sync point. Costs one branch if no reaction of the world has pending
+ * changes. */
 static inline quern_result quern__react(quern_schedule *schedule, quern__flush_report *report)
 {
     if (QUERN__LIKELY(!quern__reactions_are_pending(schedule->plan.world->storage.reactions)))
@@ -27,22 +29,23 @@ static inline quern_result quern__react(quern_schedule *schedule, quern__flush_r
     return quern__react_in_rounds(schedule, report);
 }
 
-/* Before a frame, or a call between frames: no round was one too many yet. */
+/* Clears the mark of a reached limit. Called before a frame, and before reactions that run between
+ * frames. */
 static inline void quern__react_start(quern_schedule *schedule)
 {
     schedule->is_reaction_cut = false;
 }
 
-/* The reactions of the last frame that had any have not run in this one. */
+/* Clears the statistics and marks of reactions that ran in an earlier frame. */
 void quern__react_forget_frame(quern_schedule *schedule);
 
-/* When a frame begins: its reactions have not run yet. */
+/* Prepares the reactions for a new frame, in which none has run yet. */
 static inline void quern__react_start_frame(quern_schedule *schedule)
 {
     if (QUERN__UNLIKELY(schedule->has_reacted)) quern__react_forget_frame(schedule);
 }
 
-/* Whether something may have happened that a reaction of the schedule reacts to. */
+/* Returns whether changes may be pending for a reaction of the schedule. */
 bool quern__react_is_due(const quern_schedule *schedule);
 
 #endif

@@ -4,9 +4,10 @@
 #include "sched/frame/frame.h"
 #include "sched/frame/pass_run.h"
 
-/* The items of a pass of reactions (sched/schedule/reacting.h). */
+/* Runs the items of a pass of reactions (sched/schedule/reacting.h). */
 
-/* Copies of what is gone: a view that lies in a block of the reaction instead of a chunk. */
+/* Calls a system on copies of removed rows. The memory of the view is a block of the reaction instead of a
+ * chunk. */
 static void call_gone(const quern__reacting_gone *gone, quern_context *context, bool is_told)
 {
     const quern__taken_block *block = gone->block;
@@ -30,7 +31,7 @@ static const uint64_t *words_of(const quern__reacting_call *reacting)
     return reacting->call->system->reaction->taken.words.items + reacting->rows->first_word;
 }
 
-/* The rows of one system on one chunk: each run of neighbours is a view. */
+/* Calls one system on its rows of one chunk. Each contiguous range of rows is a view. */
 static void call_rows(const quern__pass_table *table, const quern__reacting_call *reacting,
                       quern_context *context, bool is_told)
 {
@@ -65,7 +66,8 @@ static void call_chunk(const quern__pass *pass, uint32_t item, quern_context *co
         call_rows(&pass->tables.items[chunk->table], &pass->reacting_calls.items[i], context, is_told);
 }
 
-/* All that an exclusive reaction is called on in a round. By the time, rows may be anywhere. */
+/* Makes all calls of an exclusive reaction in a round, on copied handles: earlier calls may have moved the
+ * rows. */
 static void call_exclusive(const quern__pass *pass, quern_context *context, bool is_told)
 {
     static const quern_view_column no_columns[QUERN_MAX_TERMS];
@@ -95,7 +97,7 @@ static void call_item(const quern__stage *stage, uint32_t item, quern_context *c
         call_chunk(stage->pass, item, context, is_told);
 }
 
-/* For tests: another order of what may be in any order. */
+/* For tests: permutes items that may run in any order. */
 static uint32_t shuffled(const quern__stage *stage, uint32_t item)
 {
     const uint64_t seed = stage->pass->plan->shuffle_seed;

@@ -35,7 +35,7 @@ static quern_result check_phases(const char *const *names, uint32_t *out_count)
     return result;
 }
 
-/* Behind the last of the world's schedules. */
+/* Returns the link at the end of the world's list of schedules. */
 static quern_schedule **last_link(quern_world *world)
 {
     quern_schedule **link = &world->first_schedule;
@@ -172,7 +172,7 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
     return quern__registry_reserve(&registry, quern__plan_allocator(plan), &plan->systems, def->name);
 }
 
-/* The name itself may be what is wrong. */
+/* Adds the call and the system's name to the message, unless the name itself may be invalid. */
 static quern_result name_add(quern_result result, const quern_system_def *def)
 {
     bool has_name = def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
@@ -250,7 +250,7 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
                            schedule->plan.phase_count);
-    const bool is_finite = step_seconds >= 0 && step_seconds <= DBL_MAX; /* nor NaN */
+    const bool is_finite = step_seconds >= 0 && step_seconds <= DBL_MAX; /* also rejects NaN */
     if (!is_finite || (step_seconds > 0 && max_step_count == 0))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -279,7 +279,7 @@ quern_system quern_schedule_find_system(const quern_schedule *schedule, const ch
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)
 {
     quern_result result = quern__world_check_unlocked(schedule->plan.world, function);
-    /* Running a frame: from an exclusive system, whose pass compiling could destroy. */
+    /* An exclusive system may call this in a frame: compiling could destroy the pass that runs it. */
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
     return result != QUERN_OK ? result : quern__in_call(quern__compile(&schedule->plan), function);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What a schedule tells about commands that were dropped, and about those that are kept. */
+/* Public functions about dropped commands, and about commands that a failed frame has kept. */
 
 #include "sched/frame/event_frame.h"
 #include "sched/frame/schedule_internal.h"

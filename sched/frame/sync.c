@@ -13,7 +13,8 @@ static void count_by_system(const quern_schedule *schedule, const quern_commands
     }
 }
 
-/* Commands that could not be recorded fail the frame, but not the commands that were. */
+/* Counts the commands by system. Commands that could not be recorded fail the frame; the recorded ones are
+ * applied. */
 static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 {
     schedule->has_command_counts = true;
@@ -30,7 +31,7 @@ static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 
 /* ------------------------------------------------------------------------------------ loops of a stage */
 
-/* Without a pool only where parts are to be seen. */
+/* Runs a loop. Without a pool, it is only called if the observer wants parts. */
 static void run_in_parts(quern_jobs *jobs, uint32_t count, uint32_t grain,
                          quern__executor_function *function, void *argument)
 {

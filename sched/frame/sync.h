@@ -3,17 +3,17 @@
 #ifndef QUERN_SCHED_FRAME_SYNC_H
 #define QUERN_SCHED_FRAME_SYNC_H
 
-/* Sync points: the commands that have been recorded are applied, with the threads of the frame. */
+/* Sync points: they apply the recorded commands, on the threads of the frame. */
 
 #include "core/calls/world_commands.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/schedule_internal.h"
 
-/* Applies what code between frames and parallel queries have left, before a frame's first system. Errors
- * end the frame. */
+/* Applies the commands of code between frames and of parallel queries, before the first system of a frame.
+ * Errors end the frame. */
 quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report);
 
-/* Applies what systems have recorded; that may make archetypes. Errors end the frame. */
+/* Applies the commands that systems have recorded, which may create archetypes. Errors end the frame. */
 quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report *report);
 
 static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
@@ -27,11 +27,12 @@ static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
     return false;
 }
 
-/* The same where events wait: what was emitted is published when commands have been applied. */
+/* Runs a sync point with events: applies commands, if there are any, and then publishes the emitted events.
+ * Errors end the frame. */
 quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report);
 
-/* A sync point. One without commands, as most of them are, costs a look at the recorders; one without
- * events, a branch. */
+/* Runs a sync point. Most sync points have no commands, which costs a check of each recorder. A sync point
+ * without events costs one branch for them. */
 static inline quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
 {
     if (QUERN__UNLIKELY(quern__schedule_has_events(schedule))) return quern__sync_events(schedule, report);

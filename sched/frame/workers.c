@@ -8,7 +8,7 @@
 enum { WORKER_ALIGNMENT_BYTES = 128 };
 
 typedef struct frame_worker {
-    quern_commands recorder; /* first: the address of the worker */
+    quern_commands recorder; /* first member: has the address of the worker */
     quern_context context;
 } frame_worker;
 
@@ -28,8 +28,8 @@ static void release_addresses(const quern_schedule *schedule)
                    WORKER_ALIGNMENT_BYTES);
 }
 
-/* Addresses for all workers and the up-terms of the plan. They hold nothing between frames, so what they held is
- * not copied. False: no memory. */
+/* Reserves addresses for all workers and all up-terms of the plan. They are not used between frames, so old
+ * addresses are not copied. Returns false if out of memory. */
 static bool reserve_addresses(quern_schedule *schedule)
 {
     const uint32_t worker_count = schedule->worker_count, up_count = schedule->plan.up_count;
@@ -64,7 +64,7 @@ void quern__workers_release(quern_schedule *schedule)
     release_addresses(schedule);
 }
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 static bool add_worker(quern_schedule *schedule)
 {
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);

@@ -21,7 +21,7 @@ typedef struct Hit {
 
 enum { MOST_SEEN = 200000 };
 
-/* What a reader has seen in all its runs; of systems that run one at a time. */
+/* All events that a reader has read. Only for systems that do not run at the same time. */
 typedef struct seen {
     uint32_t count, run_count;
     Hit hits[MOST_SEEN];
@@ -54,14 +54,14 @@ static inline void close_world(void)
     free(b_seen);
 }
 
-/* Entities with the numbers 0, 1, 2 ... */
+/* Creates entities with the numbers 0, 1, 2 ... */
 static inline void add_rows(uint32_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         must(quern_entity_create_with(world, &number, (const void *const[]){&i}, 1, NULL));
 }
 
-/* An event for each entity, and its number. */
+/* Emits one event per entity, with the entity's number. */
 static inline void emit_rows(quern_context *context, const quern_view *view)
 {
     enum { SOME = 5 };
@@ -101,7 +101,7 @@ static inline void see(seen *all, const Hit *hits, uint32_t count)
     all->count += count;
 }
 
-/* The run of a system that reads. */
+/* The callback of a system that reads events. */
 static inline void read_all(quern_context *context, const quern_view *view)
 {
     seen *all = quern_context_user_data(context);

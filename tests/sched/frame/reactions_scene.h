@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_SCHED_FRAME_REACTIONS_SCENE_H
 #define QUERN_TESTS_SCHED_FRAME_REACTIONS_SCENE_H
 
-/* A world, a schedule and reactions that note what they are shown, for tests of reactions in frames. */
+/* A world, a schedule, and reactions that record what they are shown, for tests of reactions in frames. */
 
 #include "tests/flow/flow_setup.h"
 
@@ -50,7 +50,7 @@ static inline quern_entity with_health(uint64_t value)
     return entity;
 }
 
-/* What a reaction was shown, row by row. */
+/* The rows that a reaction was shown. */
 typedef struct shown {
     uint32_t kind;
     quern_entity entity;
@@ -67,7 +67,7 @@ static inline const char *name_of(quern_context *context)
     return name;
 }
 
-/* Of one that runs serially, with the health as its first term. */
+/* Records the view of a serial reaction whose first term is the health. */
 static inline void note(quern_context *context, const quern_view *view)
 {
     const uint64_t *values = quern_view_read(view, 0);

@@ -9,8 +9,8 @@
 #include <quern/parallel.h>
 #include <string.h>
 
-/* Contexts and recorders that are used outside the callback they belong to. On another thread only builds
- * with checks notice. */
+/* Contexts and recorders that are used outside of the callback to which they belong. Use on another thread
+ * is only detected in builds with checks. */
 
 static quern_world *world;
 static quern_component position;
@@ -41,7 +41,7 @@ static void close_world(void)
 
 TestSuite(context, .init = open_world, .fini = close_world);
 
-/* The call was reported, with these words. */
+/* Asserts that the call was reported with these words. */
 static void assert_reported(const char *words)
 {
     const uint32_t count = quern_has_checks() ? reports.assert_count : reports.log_count;
@@ -56,7 +56,7 @@ static void assert_reported(const char *words)
         assert_reported("outside the callback");     \
     } while (0)
 
-/* Every call on a context that is another callback's, or nobody's. */
+/* Asserts that every call returns nothing on a context of another callback, or of a finished one. */
 static void assert_context_gives_nothing(quern_context *context)
 {
     cr_assert_not_null(quern_context_commands(context));
@@ -82,7 +82,7 @@ static void assert_context_gives_nothing(quern_context *context)
     ASSERT_FOREIGN(quern_context_world(context), NULL);
 }
 
-/* Every call on a recorder that is another callback's, or nobody's. */
+/* Asserts that every call is refused on a recorder of another callback, or of a finished one. */
 static void assert_commands_are_refused(quern_commands *commands)
 {
     const vec3 value = {1, 2, 3};
@@ -105,7 +105,7 @@ static void keep(quern_context *context)
     cr_assert_neq(quern_commands_create(kept_commands).bits, 0u, "in its callback it records");
 }
 
-/* The schedule is to live on, since the context is a part of it. */
+/* Returns the schedule without destroying it, because it owns the kept context. */
 static quern_schedule *run_keeper(void)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -146,7 +146,7 @@ static void use_kept(quern_context *context)
     cr_assert_eq(quern_commands_destroy(commands, entity), QUERN_OK, "%s", quern_error_message());
 }
 
-/* The recorder is the worker's, so it is the same one; but the stream would be another system's. */
+/* Both callbacks have the worker's recorder, but its stream would be that of the other system. */
 Test(context, a_recorder_is_not_the_next_callbacks_before_it_has_asked)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -211,7 +211,8 @@ static void emit_nothing(quern_context *context, const quern_view *view)
     (void)view;
 }
 
-/* A system with an up-term and an event of its own: workers need more addresses and more emitters. */
+/* Adds a system with an up-term and an event of its own, so that workers need more addresses and more
+ * emitters. */
 static void add_demanding_system(quern_schedule *schedule)
 {
     quern_event other;
@@ -222,7 +223,7 @@ static void add_demanding_system(quern_schedule *schedule)
     setup_system(schedule, &def);
 }
 
-/* The memory of the first worker stays where it is, whatever the frames after it need. */
+/* The memory of the first worker keeps its address, whatever later frames need. */
 Test(context, what_is_kept_is_noticed_after_the_schedule_got_more_workers)
 {
     const uint64_t value = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What systems may ask of relations that they declare, and of those that they do not. */
+/* Calls of systems about relations that they declare, and about those that they do not declare. */
 
 #include "tests/support/setup.h"
 

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <quern/commands.h>
 
-/* Events of exclusive systems and their sync points, and the order of the callbacks that emit. */
+/* Events of exclusive systems and their sync points, and the order of events from different callbacks. */
 
 TestSuite(event_exclusive, .init = open_world, .fini = close_world);
 
@@ -17,7 +17,7 @@ static void emit_and_read_exclusively(quern_context *context)
     const Hit declared = {.number = 1}, plain = {.number = 2};
     quern_event_iterator it;
     cr_assert(quern_context_emit(context, hit, &declared, 1));
-    must(quern_world_emit(quern_context_world(context), hit, &plain, 1)); /* at once */
+    must(quern_world_emit(quern_context_world(context), hit, &plain, 1)); /* published immediately */
     cr_assert(quern_context_events(context, hit, &it));
     while (quern_event_next(&it))
         see(a_seen, it.block.values, it.block.count);
@@ -45,7 +45,7 @@ Test(event_exclusive, exclusive_systems_emit_and_read)
 
 /* ------------------------------------------------------------------------------- order within a system */
 
-/* Emits the number of the callback: 1 in the condition, 2 in begin, 3 and the ordinal in views, 9999 in end. */
+/* Emits the number of the callback: 1 in the condition, 2 in begin, 3 + ordinal in views, 9999 in end. */
 static void emit_number(quern_context *context, uint64_t value)
 {
     const Hit one = {.number = value};
@@ -121,8 +121,8 @@ static void create_and_emit(quern_context *context)
     emit_number(context, 7);
 }
 
-/* An exclusive system between one that creates and emits, and two that look. how: 0, it runs; 1, it is disabled; 2,
- * its condition returns false; 3, its interval has not passed. */
+/* Adds an exclusive system between one that creates and emits, and two that read. how: 0, it runs; 1, it is
+ * disabled; 2, its condition returns false; 3, its interval has not passed. */
 static void open_around_exclusive(uint32_t how)
 {
     schedule = setup_schedule(world);
@@ -155,7 +155,7 @@ Test(event_exclusive, the_sync_point_of_an_exclusive_system_takes_place_also_if_
     schedule = NULL;
 }
 
-/* What the first exclusive system emits is readable behind the second one, and not before. */
+/* Events of the first exclusive system are readable after the second one, and not before. */
 Test(event_exclusive, what_an_exclusive_system_emits_waits_for_the_next_sync_point)
 {
     schedule = setup_schedule(world);
@@ -177,7 +177,7 @@ Test(event_exclusive, what_an_exclusive_system_emits_waits_for_the_next_sync_poi
     cr_assert_eq(b_seen->count, 2u);
 }
 
-/* Emits three blocks of the event that it reads, and goes on reading after each. */
+/* Emits three blocks of the event that it reads, and continues to read after each block. */
 static void read_while_emitting(quern_context *context)
 {
     static const Hit none[3];

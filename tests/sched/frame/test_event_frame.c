@@ -8,12 +8,12 @@
 
 #include <stdatomic.h>
 
-/* Events of systems: who may emit and read, what is seen when, and what becomes of it when something
- * fails. */
+/* Events of systems: which systems may emit and read, when events become readable, and what happens to
+ * events after errors. */
 
 TestSuite(event_frame, .init = open_world, .fini = close_world);
 
-/* Emits so many: the number is the frame times a thousand, and so on. */
+/* Emits as many events as requested. The number of an event is 1000 * frame + i. */
 static void emit_some(quern_context *context)
 {
     const uint32_t *count = quern_context_user_data(context);
@@ -65,7 +65,7 @@ Test(event_frame, what_is_emitted_shows_after_the_sync_point_and_not_before)
     emitter.emits[0] = hit;
     late.phase = 1;
     setup_system(schedule, &emitter);
-    setup_system(schedule, &early); /* behind the emitter, in its phase */
+    setup_system(schedule, &early); /* after the emitter, in the same phase */
     setup_system(schedule, &late);
     must_run(schedule, NULL);
     cr_assert_eq(a_seen->count, 0u);
@@ -106,7 +106,7 @@ static bool says_no(quern_context *context)
 {
     quern_event_iterator it;
     const bool is_odd = quern_context_frame_index(context) % 2 == 1;
-    cr_assert(quern_context_events(context, hit, &it)); /* it may look */
+    cr_assert(quern_context_events(context, hit, &it)); /* the system declares that it reads the event */
     cr_assert(quern_event_next(&it));
     return is_odd;
 }
@@ -142,7 +142,7 @@ Test(event_frame, beyond_the_limit_the_frame_names_the_reader)
         &spark));
     hit = spark;
     schedule = setup_phases(world, 2);
-    uint32_t count = 10; /* a block for each frame: 192 bytes */
+    uint32_t count = 10; /* one block per frame, of 192 bytes */
     quern_system_def emitter = system_def("emitter", NULL), reader = reader_def("sleeper", a_seen);
     emitter.begin = emit_some;
     emitter.user_data = &count;
@@ -158,7 +158,7 @@ Test(event_frame, beyond_the_limit_the_frame_names_the_reader)
     assert_message_has("'sleeper'");
     assert_message_has("1000 bytes");
     must(quern_schedule_set_system_enabled(schedule, system, true));
-    must_not_run(schedule, NULL, QUERN_ERROR_LIMIT); /* this frame publishes before it runs */
+    must_not_run(schedule, NULL, QUERN_ERROR_LIMIT); /* this frame publishes before its systems run */
     cr_assert_eq(a_seen->count, 50u);
     must_run(schedule, NULL);
 }
@@ -189,7 +189,7 @@ static void add_items(quern_context *context, const quern_view *view)
     partial[1] = view->count;
 }
 
-/* The views are in order, and cut where the emitting system alone says. */
+/* Views are in order. Only the emitting system decides where a block ends. */
 static void log_items(quern_context *context)
 {
     view_log *log = quern_context_user_data(context);
@@ -304,7 +304,7 @@ Test(event_frame, iterator_that_is_kept_ends_when_its_events_are_gone)
     cr_assert_null(kept_iterator.block.values);
 }
 
-/* A reader of plain code in an exclusive system that emits. */
+/* A reader of plain code, used in an exclusive system that emits. */
 static quern_event_reader *held_reader;
 
 static void take_and_emit(quern_context *context)
@@ -397,7 +397,7 @@ Test(event_frame, schedules_of_one_world_share_events)
     must_run(second, NULL);
     cr_assert_eq(a_seen->count, 9u);
     cr_assert_eq(b_seen->count, 6u);
-    quern_schedule_destroy(first); /* its reader holds nothing back any more */
+    quern_schedule_destroy(first); /* its reader no longer retains events */
     must_run(second, NULL);
     must_run(second, NULL);
     quern_event_stats stats;
@@ -407,11 +407,11 @@ Test(event_frame, schedules_of_one_world_share_events)
     quern_schedule_destroy(second);
 }
 
-/* The reader's frames free what the emitter's block holds, behind its back. */
+/* Frames of the reader free the events that the emitter's block holds. */
 Test(event_frame, read_by_another_schedule_they_take_no_more_memory_with_time)
 {
     quern_schedule *writing = setup_schedule(world), *reading = setup_schedule(world);
-    uint32_t count = 900; /* a run does not fit what four of them leave of a block */
+    uint32_t count = 900; /* after four batches, a block has no room for a fifth */
     quern_system_def emitter = system_def("emitter", NULL), reader = reader_def("reader", a_seen);
     emitter.begin = emit_some;
     emitter.user_data = &count;

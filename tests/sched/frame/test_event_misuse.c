@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-/* Emitting and reading that is refused, and what becomes of events without memory. */
+/* Refused emitting and reading, and events when memory is missing. */
 
 static captured_reports reports;
 
@@ -24,7 +24,7 @@ static void assert_reported(const char *words)
     cr_assert_not_null(strstr(reports.last, words), "no \"%s\" in: %s", words, reports.last);
 }
 
-/* A frame of one callback that is refused something, with these words. */
+/* Runs a frame in which one callback is refused with these words. */
 static void expect_refusal(quern_system_callback *begin, const quern_system_def *as, const char *words)
 {
     quern_system_def def = as != NULL ? *as : system_def("culprit", NULL);
@@ -262,8 +262,8 @@ static void emit_what_fits(quern_context *context, const quern_view *view)
     if (quern_context_emit(context, hit, many, 2000)) emitted_count += 2000;
 }
 
-/* Each allocation of two frames is refused in turn. What was emitted comes to be read, sooner or later;
- * what was not, the frame reports. */
+/* Fails each allocation of two frames once. Every emitted event is read eventually; the frame reports
+ * events that could not be emitted. */
 static void run_script(failing_allocator *memory, uint64_t failing_call)
 {
     quern_world *small;

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <quern/commands.h>
 
-/* Values of events: provisional handles, hooks, and several that are emitted by one call. */
+/* Values of events: provisional handles, hooks, and several events emitted by one call. */
 
 static captured_reports reports;
 
@@ -51,7 +51,7 @@ Test(event_values, provisional_handles_in_described_fields_become_real)
             cr_assert_not_null(value, "%u: %s", i, quern_error_message());
             cr_assert_eq(*value, a_seen->hits[i].number);
         }
-        must_run(schedule, jobs); /* nothing is half done after that many, either */
+        must_run(schedule, jobs); /* after so many events, nothing is half applied */
         quern_schedule_destroy(schedule);
         quern_jobs_destroy(jobs);
         schedule = NULL;
@@ -62,8 +62,8 @@ Test(event_values, provisional_handles_in_described_fields_become_real)
     }
 }
 
-/* Events of two types, each of which names an entity that the callback creates; the second one also names the
- * first entity of the view. */
+/* Events of two types. Each names an entity that the callback creates; the second type also names the first
+ * entity of the view. */
 static quern_event birth;
 
 static void create_two_and_tell(quern_context *context, const quern_view *view)
@@ -191,7 +191,7 @@ static void emit_tracked(quern_context *context, const quern_view *view)
         cr_assert(quern_emit_copy(emitter, &value));
         tracked_destroy(&value, &counts);
         tracked *place = QUERN_EMIT(emitter, tracked);
-        tracked_construct(place, i, &counts); /* as if it were handed over */
+        tracked_construct(place, i, &counts); /* constructed in place, as if the value were moved there */
         uint32_t count;
         tracked *places = QUERN_EMIT_SOME(emitter, 3, &count, tracked);
         for (uint32_t k = 0; k < count; k++)
@@ -256,7 +256,7 @@ static void emit_together(quern_context *context)
     }
 }
 
-/* As they were emitted by one frame, with where blocks end. */
+/* Returns a hash over the events of one frame in order, and over the ends of their blocks. */
 static uint64_t hash_of_events(quern_system_callback *emit)
 {
     quern_event_reader *reader;

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* A thread that runs a frame of a world while another thread runs one. A callback of the first frame starts the
- * second thread and waits for its end, so the second call always falls into the first frame. */
+/* Frames of one world on two threads. A callback of the first frame starts the second thread and waits for
+ * its end, so the second call is always made during the first frame. */
 
 static quern_world *shared;
 static quern_component number;
@@ -24,7 +24,7 @@ static captured_reports reports;
 typedef struct intrusion {
     const char *function;
     quern_result (*call)(void);
-    bool needs_checks; /* refused without a report in builds without QUERN_CHECKS */
+    bool needs_checks; /* builds without QUERN_CHECKS refuse the call without a report */
 } intrusion;
 
 static const intrusion *intruder;
@@ -105,7 +105,7 @@ static void let_in_for_reaction(quern_context *context, const quern_view *view)
     let_in();
 }
 
-/* The owner's thread, or a worker of its pool: not another thread's call. */
+/* A call of the owner's thread, or of a worker of its pool: not a call of another thread. */
 static void call_inside(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -169,7 +169,8 @@ static void close_shared(void)
 
 TestSuite(frame_threads, .init = open_shared, .fini = close_shared, .timeout = 300);
 
-/* `owner` is the call of the first thread, which the message must name as well. */
+/* Asserts the report of the intruding call. `owner`: the call of the first thread, which the message must
+ * name as well. */
 static void assert_intruder_reported(const char *owner)
 {
     const size_t length = strlen(intruder->function);
@@ -226,7 +227,7 @@ Test(frame_threads, a_frame_on_another_thread_is_reported_while_reactions_run)
     }
 }
 
-/* Both on the caller and, in some of the frames, on another worker of the pool. */
+/* The callback runs on the caller and, in some of the frames, also on another worker of the pool. */
 Test(frame_threads, a_callback_that_calls_in_is_refused_without_a_report)
 {
     first = make_schedule(
@@ -274,7 +275,7 @@ static pthread_t straggler;
 
 static void wait_twice(quern_context *context, const quern_view *view)
 {
-    pthread_barrier_wait(&barrier); /* the straggler's frame has begun */
+    pthread_barrier_wait(&barrier); /* the frame on the other thread has begun */
     pthread_barrier_wait(&barrier); /* the frame of the exclusive system has ended */
     add_one(context, view);
 }

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Pointers into the world that somebody keeps: builds with checks find who writes through them, from phase
- * to phase and from frame to frame, and take nobody to task who may write. */
+/* Pointers into the world that code keeps: builds with checks find writes through them, from phase to phase
+ * and from frame to frame, and report no allowed write. */
 
 enum { ENTITY_COUNT = 4000 };
 
@@ -76,7 +76,8 @@ static void add_taker(void)
     setup_system(schedule, &def);
 }
 
-/* A frame that finds the kept pointer's write and says these words; the next one finds nothing. */
+/* Runs a frame that finds the write through the kept pointer, with these words. The next frame finds
+ * nothing. */
 static void assert_found(quern_jobs *jobs, const char *words)
 {
     must_not_run(schedule, jobs, QUERN_ERROR_UNDECLARED_ACCESS);
@@ -144,7 +145,7 @@ static void write_parts(quern_context *context, const quern_view *view)
     kept = kept == NULL ? positions : NULL;
 }
 
-/* Of the system "parts", which has more than one view of a chunk. */
+/* Checks the system "parts", which has more than one view of a chunk. */
 static void check_parts(quern_system_def *def)
 {
     def->terms[0] = quern_term_write(position);
@@ -195,7 +196,7 @@ static void give_velocity(quern_context *context)
     cr_assert_eq(quern_commands_set(quern_context_commands(context), entity, velocity, &value), QUERN_OK);
 }
 
-/* The sync point changes rows, but not those that the pointer goes to. */
+/* The sync point changes rows, but not the row to which the pointer leads. */
 Test(guard, sync_points_begin_anew_and_nothing_more)
 {
     if (!quern_has_checks()) return;
@@ -227,7 +228,7 @@ Test(guard, so_is_a_pointer_from_a_lookup)
     assert_found(NULL, "no system has had one to write");
 }
 
-/* A call that writes one component does not hide another. */
+/* A call that writes one component does not hide a write to another. */
 Test(guard, a_call_frees_the_component_that_it_is_about_and_no_other)
 {
     if (!quern_has_checks()) return;
@@ -250,7 +251,7 @@ static void assert_nothing_found(void)
     cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
 }
 
-/* Good until the structure changes, over as many frames as there are until then. */
+/* The pointer is valid until the structure changes, for as many frames as run until then. */
 Test(guard, a_pointer_got_between_frames_may_be_used_between_all_of_them)
 {
     add_taker();
@@ -293,7 +294,7 @@ static void write_view(quern_context *context, const quern_view *view)
     ((vec3 *)quern_view_write(view, 0))[0].z += 1;
 }
 
-/* Also when a frame runs in the middle of a walk: its view stays good. */
+/* A frame that runs in the middle of an iteration leaves the iteration's view valid. */
 Test(guard, so_may_walks_over_queries)
 {
     quern_term term = quern_term_write(position);
@@ -374,7 +375,7 @@ static void command(quern_context *context, const quern_view *view)
     cr_assert_eq(quern_commands_destroy(commands, view->entities[view->count - 1]), QUERN_OK);
 }
 
-/* Also systems that come later, with components that no system has had before. */
+/* Systems that are added later have components that no system had before. */
 Test(guard, so_may_commands_and_systems_that_come_later)
 {
     quern_system_def def = system_def("command", command);
@@ -393,7 +394,7 @@ Test(guard, so_may_commands_and_systems_that_come_later)
 
 enum { PASSING_COUNT = 5 };
 
-/* Sync points take archetypes out of their places, also those at which no command is applied. */
+/* Sync points remove archetypes, even if they apply no command. */
 Test(guard, so_may_archetypes_that_go)
 {
     quern_schedule_destroy(schedule);
@@ -416,7 +417,7 @@ Test(guard, so_may_archetypes_that_go)
     cr_assert_eq(stats_of_world(world).archetype_count, before - PASSING_COUNT);
 }
 
-/* Writes velocity, of the first entity of the view, by lookup. */
+/* Writes the velocity of the view's first entity by lookup. */
 static void write_by_lookup(quern_context *context, const quern_view *view)
 {
     vec3 *value = quern_context_lookup_write(context, entity, velocity);
@@ -424,7 +425,7 @@ static void write_by_lookup(quern_context *context, const quern_view *view)
     value->x += 1;
 }
 
-/* Reactions of every kind, with and without up-terms, in each way of running. */
+/* Covers every kind of reaction, with and without up-terms, each in every way to run. */
 Test(guard, so_may_reactions_that_write_by_lookup)
 {
     static const uint32_t flags[] = {0, QUERN_SYSTEM_MAIN_THREAD, QUERN_SYSTEM_WHOLE_CHUNKS};

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What a frame with nothing to do must not do: make text, ask for memory, or read a clock but for the time
- * that its statistics tell. That may cost more than all the rest of such a frame, and shows in no result.
- * The linker sends the library's calls here (--wrap; see the list of tests). */
+/* What a frame with nothing to do must not do: format text, allocate memory, or read a clock more often
+ * than its statistics need. This could cost more than the rest of such a frame, and no result would show
+ * it. The linker redirects the library's calls to this file (--wrap; see the list of tests). */
 
 static uint64_t text_count, clock_count;
 
@@ -74,7 +74,7 @@ static bool is_due(quern_context *context)
     return quern_context_frame_index(context) % 2 == 0;
 }
 
-/* Systems of each kind, most of which find nothing, and one that does not record anything. */
+/* Adds systems of each kind, most of which match nothing, and one that records nothing. */
 static void open_world(void)
 {
     memory = failing_allocator_create();

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a bad call has to say begins with its name, and names whom it is about; inside a system also the
- * system. */
+/* The message of a bad call begins with the name of the call and names the object concerned. In a callback
+ * of a system, it also names the system. */
 
 static quern_world *world;
 static quern_component position, velocity, tag, unknown;

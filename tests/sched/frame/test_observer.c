@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What an observer is told of frames, by one that writes it down as a text. */
+/* What frames report to an observer, recorded as text by an observer of the test. */
 
 enum { ROWS = 20000, TEXT_BYTES = 1000, MAX_ITEMS = 100 };
 
 typedef struct listener {
     quern__frame_observer observer;
-    bool wants_all; /* each frame is looked at */
-    bool tells_all; /* every stretch, or none; a stretch is one chunk */
+    bool wants_all; /* observes every frame */
+    bool tells_all; /* reports the calls of all stretches, or of none; a stretch is one chunk */
     char text[TEXT_BYTES];
     _Atomic uint32_t told_rows, told_calls, items, open_jobs;
 } listener;
@@ -76,7 +76,7 @@ static void end_segment(quern__frame_observer *observer, const quern__segment *s
     note(")segment ");
 }
 
-/* Workers come here, so only what comes before and after items goes into the text. */
+/* Called by workers, so only callbacks before and after items are added to the text. */
 static void begin_job(quern__frame_observer *observer, const quern__observed_job *job)
 {
     (void)observer;

@@ -16,7 +16,7 @@ static quern_component number, other;
 static quern_query *query;
 static captured_reports reports;
 
-/* Two archetypes with many chunks. */
+/* Opens a world with two archetypes that have many chunks. */
 static void open_world(void)
 {
     world = setup_world();
@@ -115,7 +115,7 @@ Test(parallel, nothing_but_the_declared_columns_can_be_touched)
     cr_assert_eq(counts.refused_count, 3 * counts.view_count);
     cr_assert_eq(reports.log_count, 1u);
     quern_query_destroy(reader);
-    setup_entity(world); /* the world is open again */
+    setup_entity(world); /* the world is unlocked again */
 }
 
 Test(parallel, filters_leave_views_out_and_others_see_what_was_written)

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Provisional handles in values where no field is described, which nobody replaces: builds with checks find
- * them at the sync point. */
+/* Provisional handles in values whose fields are not described, so that they are not replaced. Builds with
+ * checks find them at the sync point. */
 
 typedef struct leash {
     uint32_t length, unused;
@@ -36,7 +36,7 @@ static quern_component setup_leash(const char *name, uint32_t alignment_bytes, q
 static void open_world(void)
 {
     world = setup_world();
-    plain = setup_leash("plain", 8, QUERN_FIELD_BOOL); /* stands for no fields */
+    plain = setup_leash("plain", 8, QUERN_FIELD_BOOL); /* a type without described fields */
     packed = setup_leash("packed", 2, QUERN_FIELD_BOOL);
     linked = setup_leash("linked", 8, QUERN_FIELD_ENTITY);
     number = setup_leash("number", 8, QUERN_FIELD_U64);
@@ -54,7 +54,7 @@ static void close_world(void)
 
 TestSuite(provisional, .init = open_world, .fini = close_world);
 
-/* In builds with checks the frame has reported this once; in others it has nothing to say. */
+/* Asserts that the frame reported this once in builds with checks, and nothing in others. */
 static void assert_found(const char *words)
 {
     cr_assert_eq(reports.log_count, quern_has_checks() ? 1u : 0u, "%s", reports.last);
@@ -119,7 +119,8 @@ Test(provisional, so_is_one_of_another_system)
     quern_schedule_destroy(schedule);
 }
 
-/* Described, described as a number, where no handle can stand, or no handle of this sync point. */
+/* Values that are not reported: described, described as a number, in memory that cannot hold a handle, or
+ * no handle of this sync point. */
 static void give_others(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);

@@ -9,8 +9,8 @@
 #include <quern/context.h>
 #include <quern/event.h>
 
-/* Reactions where they meet what else a sync point does: values that are accumulated, components that are
- * disabled, events, and commands of their own for which there is no memory. */
+/* Reactions together with other work of a sync point: accumulated values, disabled components, events, and
+ * their own commands when memory is missing. */
 
 typedef struct health {
     int32_t points;
@@ -125,7 +125,8 @@ static void count_disabled(quern_context *context, const quern_view *view)
         seen->disabled_count += !quern_view_is_enabled(view, 0, i);
 }
 
-/* Matching is about having: who is switched off has arrived all the same, and goes all the same. */
+/* An entity matches if it has the component. So disabled components are shown as added and as removed,
+ * too. */
 Test(reactions_meet, rows_whose_component_is_disabled_are_shown_and_told_apart)
 {
     open_world();
@@ -248,8 +249,8 @@ static void add_chain(void)
     setup_system(schedule, &third);
 }
 
-/* False when the chain took fewer allocations. A command that was not recorded is what a frame has said
- * that it lost; everything else is done in the end, and once. */
+/* Returns false if the chain needed fewer allocations. The frame reports each command that it could not
+ * record; all other commands are applied once. */
 static bool chain_with_failure(uint64_t failing_call)
 {
     enum { COUNT = 300 };
@@ -275,7 +276,9 @@ static bool chain_with_failure(uint64_t failing_call)
     const bool has_failed = failing_allocator_failed_count(memory) > 0;
     cr_assert_eq(failed_frames, has_failed, "call %llu", (unsigned long long)failing_call);
     failing_allocator_heal(memory);
-    for (uint32_t i = 0; i < COUNT; i++) /* who was not buried for want of a command is set again */
+    for (
+        uint32_t i = 0; i < COUNT;
+        i++) /* entities that were not destroyed, because the command could not be recorded, are set again */
         if (i % 3 == 0 && quern_entity_is_alive(world, entities[i]))
             must(quern_entity_has(world, entities[i], dead)
                      ? quern_entity_destroy(world, entities[i])

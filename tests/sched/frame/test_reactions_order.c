@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-/* In which order and how often reactions run, within a frame and between frames. */
+/* The order and the number of reactions, in frames and between frames. */
 
 /* ------------------------------------------------------------------------------------- order and rounds */
 
-/* Damage lowers health; who has none left dies; deaths are counted. */
+/* Damage lowers the health; an entity without health is destroyed; deaths are counted. */
 static void hurt(quern_context *context, const quern_view *view)
 {
     const uint64_t *damages = quern_view_read(view, 0);
@@ -126,7 +126,7 @@ Test(reactions_order, a_cycle_is_named_and_dropped_and_the_frame_goes_on)
     close_world();
 }
 
-/* The exclusive one runs in the first round alone, in a segment of its own. */
+/* The exclusive reaction runs in the first round only, in a segment of its own. */
 Test(reactions_order, who_has_not_run_in_the_last_rounds_is_not_named)
 {
     open_world();
@@ -156,7 +156,7 @@ Test(reactions_order, between_frames_a_cycle_is_named_too)
     close_world();
 }
 
-/* Adds components one by one: round n leads to round n + 1. */
+/* The reaction adds the components one by one: round n causes round n + 1. */
 static quern_component chain[12];
 
 static void go_on(quern_context *context, const quern_view *view)
@@ -308,7 +308,7 @@ Test(reactions_order, each_step_of_a_phase_has_its_reactions)
 
 static uint32_t entities_then;
 
-/* Changes the world while it looks at what happened: what was shown to come is not disturbed. */
+/* Changes the world while it reads its views: this does not change the views that follow. */
 static void exclusive_run(quern_context *context, const quern_view *view)
 {
     quern_world *mine = quern_context_world(context);

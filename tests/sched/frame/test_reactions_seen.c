@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Reactions in descriptions, profiles and traces; definitions that are refused; missing memory. */
+/* Reactions in descriptions, profiles and traces; refused definitions; missing memory. */
 
 /* ------------------------------------------------------------------------------------------- what is seen */
 
@@ -197,7 +197,7 @@ static void tally(quern_context *context, const quern_view *view)
     atomic_fetch_add(count, view->count);
 }
 
-/* Every allocation of a program fails once: what happened is shown later, once, and nothing is lost. */
+/* Fails every allocation of a program once: pending changes are shown later, exactly once. */
 static bool play_with_failure(uint64_t failing_call, quern_jobs *jobs)
 {
     static tracked_counts counts;

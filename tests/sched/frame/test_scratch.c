@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Scratch memory in the place of values that a callback has not declared: kernels write all of it, as they
- * would write the column, and the world stays as it was. */
+/* Scratch memory instead of values that a callback has not declared: callbacks write all of it, like the
+ * column, and the world does not change. */
 
 enum { ROWS = 5000, WORKERS = 4 };
 
@@ -36,7 +36,8 @@ static quern_schedule *schedule;
 static failing_allocator *memory;
 static captured_reports reports;
 static uint64_t hash_before;
-static _Atomic uint32_t wrong_count, call_count; /* kernels run on any thread, where assertions are lost */
+/* Callbacks run on any thread, where assertions would be lost. */
+static _Atomic uint32_t wrong_count, call_count;
 
 static void open_world(void)
 {
@@ -61,7 +62,7 @@ static void close_world(void)
     quern_assert_set_handler(NULL, NULL);
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
-    failing_allocator_close(memory); /* nothing is left */
+    failing_allocator_close(memory); /* all memory was freed */
 }
 
 TestSuite(scratch, .init = open_world);
@@ -77,7 +78,7 @@ static void write_read_columns(quern_context *context, const quern_view *view)
     const size_t bytes = view->count * sizeof(Place);
     Place *places = QUERN_COLUMN(view, 0, Place);
     expect_scratch(places, bytes);
-    expect_scratch(quern_view_write(view, 1), bytes); /* of the largest component */
+    expect_scratch(quern_view_write(view, 1), bytes); /* size of the largest component */
     expect_scratch(QUERN_COLUMN(view, 1, uint64_t), view->count * sizeof(uint64_t));
     expect_scratch(QUERN_COLUMN(view, 9, Place), bytes);
     expect_scratch(QUERN_COLUMN_ROWS(view, 1, float), view->count * sizeof(float));
@@ -85,7 +86,7 @@ static void write_read_columns(quern_context *context, const quern_view *view)
         expect_scratch(quern_context_lookup_write(context, view->entities[0], place), sizeof(Place));
     wrong_count += places != QUERN_COLUMN(view, 0, Place);
     for (size_t i = 0; i < bytes; i++)
-        wrong_count += ((const unsigned char *)places)[i] != 0xA5; /* no later request has touched it */
+        wrong_count += ((const unsigned char *)places)[i] != 0xA5; /* later requests have not changed it */
     const Place *real = QUERN_COLUMN(view, 0, const Place);
     for (uint32_t i = 0; i < view->count; i++)
         wrong_count += real[i].x != 0 || real[i].z != 0;
@@ -99,7 +100,7 @@ static void write_resource(quern_context *context, const quern_view *view)
     call_count++;
 }
 
-/* One address per row, each of a whole zeroed value. */
+/* Each row has one address, of a complete zeroed value. */
 static void read_up(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -126,7 +127,7 @@ static quern_system_def offender_def(quern_view_callback *run)
     return def;
 }
 
-/* One frame that is refused something; the log has one line for the system, and the result has the count. */
+/* Runs a frame that refuses accesses. The log has one line for the system, and the result has the count. */
 static void assert_refused_frame(quern_jobs *jobs, uint32_t least_calls)
 {
     const uint32_t calls_before = call_count;
@@ -184,7 +185,7 @@ Test(scratch, reactions_write_it)
     close_world();
 }
 
-/* Has neither terms nor rows: memory for one value. */
+/* The system has neither terms nor rows: it gets memory for one value. */
 static void use_nothing(quern_context *context, const quern_view *view)
 {
     expect_scratch(QUERN_COLUMN(view, 0, Place), sizeof(Place));
@@ -274,7 +275,7 @@ Test(scratch, fills_write_it)
 
 /* ------------------------------------------------------------------------------------- iterations */
 
-/* An outer and an inner loop over one query: neither loses the memory that it was given. */
+/* An outer and an inner iteration of one query: both keep the memory that they were given. */
 Test(scratch, nested_iterations_write_it)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(place)}, 1);
@@ -294,7 +295,7 @@ Test(scratch, nested_iterations_write_it)
     close_world();
 }
 
-/* A loop does not keep the memory of views that it has left. */
+/* An iteration does not keep the memory of views that it has left. */
 Test(scratch, an_iteration_frees_it_as_it_goes)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(place)}, 1);
@@ -426,7 +427,7 @@ static void write_undeclared(quern_context *context, const quern_view *view)
     QUERN_COLUMN(view, 0, Place)[0].x = 1;
 }
 
-/* As a program without handlers: in a child process. */
+/* Runs in a child process, like a program without handlers. */
 static int run_in_child(void)
 {
     int status = 0;

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Up-terms in systems: what their views are, whom they wait for, and that a frame comes out the same on any
+/* Up-terms in systems: their views, the systems for which they wait, and equal results of a frame on any
  * number of threads. */
 
 enum { TARGETS = 200, SOURCES = 4000, FRAMES = 4 };
@@ -62,7 +62,7 @@ static void close_world(void)
 
 TestSuite(up_frame, .init = open_world, .fini = close_world);
 
-/* The number of the source's target, or 0. */
+/* Returns the number of the source's target, or 0. */
 static uint64_t expected_of(uint32_t source)
 {
     const uint64_t *value =
@@ -128,7 +128,7 @@ Test(up_frame, an_optional_one_gives_null)
     }
 }
 
-/* What a kernel saw of one chunk. */
+/* What a callback saw of one chunk. */
 typedef struct chunk_partial {
     uint64_t row_count, call_count;
 } chunk_partial;
@@ -171,8 +171,8 @@ Test(up_frame, the_runs_of_a_chunk_share_a_partial_result)
 
 /* ------------------------------------------------------------------------------------------- determinism */
 
-/* One create per row, one per run: which entity gets which handle, and every drop, depends on the order of
- * the streams. */
+/* Creates one entity per row, and one per view. The handles and the drops depend on the order of the
+ * streams. */
 static void record(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Which systems wait for each other, and what happens to a system that touches what it did not declare. */
+/* Which systems wait for each other, and what happens to a system that accesses what it did not declare. */
 
 static quern_world *world;
 static quern_component position, velocity, tag;
@@ -45,7 +45,7 @@ static const quern_component none = {0};
 
 /* ---------------------------------------------------------------------------------- conflicts of pairs */
 
-/* What one of two systems declares, in short. */
+/* The declarations of one of two systems, in short. */
 typedef struct declares {
     quern_term terms[3];
     quern_component lookup;
@@ -109,7 +109,8 @@ Test(access, systems_that_share_no_archetype_do_not_meet)
     cr_assert_not(meet(tagged, TERMS(quern_term_write(position), quern_term_read(velocity))));
 }
 
-/* Enabled and disabled are other rows of the same chunk, but one column, and one plane of bits. */
+/* Enabled and disabled components are in different rows of a chunk, but in one column with one set of
+ * bits. */
 Test(access, who_has_it_enabled_and_who_has_it_disabled_meet)
 {
     quern_component shield;
@@ -297,7 +298,7 @@ static void assert_crowd_at(float expected)
     quern_query_destroy(query);
 }
 
-/* Both systems match the archetype that creator makes in the phase before theirs. */
+/* Runs two systems that match an archetype which `creator` makes in the phase before theirs. */
 static void run_with_late_archetype(const quern_system_def *creator)
 {
     quern_schedule *schedule = setup_phases(world, 2);
@@ -359,7 +360,7 @@ static void draw(quern_context *context, const quern_view *view)
     drawn[drawn_count++] = *(const uint32_t *)quern_context_user_data(context);
 }
 
-/* They read alike and conflict in nothing but the resource, which stands for what they draw on. */
+/* The systems conflict only over the resource, which represents something outside of the world. */
 Test(outside, who_writes_what_stands_for_it_runs_in_the_order_of_registration)
 {
     uint32_t numbers[DRAWERS];
@@ -500,7 +501,7 @@ static void cast_const_away(quern_context *context, const quern_view *view)
 
 typedef struct offence {
     quern_view_callback *run;
-    const char *what; /* named in the message, with the system */
+    const char *what; /* named in the message, together with the system */
 } offence;
 
 static const offence offences[] = {
@@ -532,7 +533,7 @@ static quern_system add_offender(quern_schedule *schedule, quern_view_callback *
     return setup_system(schedule, &def);
 }
 
-/* One frame of an offender, between two systems that do nothing wrong. */
+/* Runs one frame with an offending system between two systems without errors. */
 static void assert_offence(quern_view_callback *run, const char *what)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -567,9 +568,9 @@ Test(undeclared, a_write_through_a_cast_pointer_is_noticed_in_builds_with_checks
 
 /* --------------------------------------------------------------------------- pointers kept too long */
 
-static vec3 *kept; /* into another chunk than the one at hand */
+static vec3 *kept; /* points into another chunk than that of the view */
 
-/* Keeps a pointer into the first chunk and writes there under the view of the last. */
+/* Keeps a pointer into the first chunk, and writes through it during the call on the last chunk. */
 static void keep_and_write(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -578,7 +579,7 @@ static void keep_and_write(quern_context *context, const quern_view *view)
     if (view->ordinal > 0) kept[0].x += 1;
 }
 
-/* Writes, without a view of its own, where another system had one. */
+/* Writes without a view of its own, where another system had one. */
 static void write_late(quern_context *context)
 {
     (void)context;
@@ -633,7 +634,7 @@ static void write_from_outside(quern_context *context)
     kept[0].y += 1;
 }
 
-/* Nobody has had the column to write, so there is nobody to name. */
+/* No system has had the column for writing, so the message names none. */
 Test(undeclared, a_pointer_from_outside_the_frame_is_noticed_too)
 {
     if (!quern_has_checks()) return;

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-/* Which systems share a pass. What fused systems get to see is in flow/test_fused.c. */
+/* Which systems share a pass. flow/test_fused.c tests what fused systems read and write. */
 
 static quern_world *world;
 static quern_schedule *schedule;
@@ -34,7 +34,7 @@ static void close_schedule(void)
 
 TestSuite(fuse, .init = open_schedule, .fini = close_schedule);
 
-/* What a system declares, in short; lists end with a zero. */
+/* The declarations of a system, in short; lists end with a zero. */
 typedef struct declares {
     quern_term terms[4];
     quern_lookup lookups[2], write_lookup;
@@ -84,7 +84,8 @@ static bool are_fused(quern_system a, quern_system b)
     return fused;
 }
 
-/* Of a schedule with these two systems alone. With the option off it is never so. */
+/* Returns whether a schedule fuses these two systems, if it has no others. Asserts that it never does so
+ * with disable_fusing. */
 static bool fuses(declares a, declares b)
 {
     bool fused[2];
@@ -152,7 +153,7 @@ Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
     cr_assert(fuses_either_way(looks, looks));
 }
 
-/* A writer of what the other reads of targets. */
+/* A writer of a component, and a reader of it on targets. */
 Test(fuse, levels_of_one_relation_keep_a_writer_before_a_reader_of_targets)
 {
     const quern_relation parent = quern_world_parent(world);
@@ -264,7 +265,7 @@ Test(fuse, begin_end_and_condition_alone_prevent_nothing)
 
 Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
 {
-    quern_component rage = setup_component(world, "rage", 8, 8); /* that nobody has */
+    quern_component rage = setup_component(world, "rage", 8, 8); /* no entity has the component */
     declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_ACCESS_WRITE)}};
     declares looks = {.terms = {WRITES(velocity)}, .lookups = {{.component = rage}}};
     cr_assert(fuses(writes, looks), "nothing to meet on");

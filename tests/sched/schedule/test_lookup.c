@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* Lookups that are limited, and lookups to write: what they find, what they refuse, and which systems
- * have to wait for each other because of them. */
+/* Limited lookups and lookups for writing: what they find, what they refuse, and which systems wait for
+ * each other because of them. */
 
 static quern_world *world;
 static quern_component health, place, enemy, turret;
-static quern_entity foe, gun, both, wall; /* enemy; turret; enemy and turret; neither */
+static quern_entity foe, gun, both, wall; /* components: enemy; turret; enemy and turret; neither */
 static quern_schedule *schedule;
 static captured_reports reports;
 
@@ -73,8 +73,8 @@ static quern_system add(const char *name, const quern_term *terms, uint32_t term
 
 /* --------------------------------------------------------------------------------------- what they find */
 
-static quern_lookup asked; /* of the system that asks */
-static uint64_t found[4];  /* by foe, gun, both, wall; 0: nothing */
+static quern_lookup asked; /* lookup of the system that asks */
+static uint64_t found[4];  /* results for foe, gun, both, wall; 0: not found */
 
 static void ask(quern_context *context)
 {
@@ -184,7 +184,8 @@ Test(lookup, a_change_filter_sees_what_was_written_and_nothing_else)
     cr_assert_eq(changed_rows, 0u);
 }
 
-/* The rows of its own view, too, that it only reads there: it runs alone. */
+/* The lookup also reaches rows of the system's own view, which only reads there: the system runs
+ * serially. */
 Test(lookup, one_to_write_may_reach_rows_of_its_own_views)
 {
     quern_system_def def = system_def("hitter", run_and_hit);

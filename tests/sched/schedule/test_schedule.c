@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a schedule accepts, and the order in which it runs it. */
+/* What a schedule accepts, and in which order it runs its systems. */
 
 static quern_world *world;
 static quern_component position, velocity;
 static quern_resource score;
-static quern_schedule *schedule; /* two phases */
+static quern_schedule *schedule; /* has two phases */
 
 static _Atomic uint32_t run_count;
 static uint32_t log_count;
@@ -48,7 +48,7 @@ static quern_system setup_idle(const char *name)
 
 /* ------------------------------------------------------------------------------ definitions of systems */
 
-/* Each makes a good definition bad in one way. */
+/* Changes a valid definition so that it is invalid in one way. */
 typedef struct mistake {
     const char *what;
     void (*make)(quern_system_def *def);
@@ -426,7 +426,7 @@ enum { LOG_COUNT = 64 };
 static char log_text[LOG_COUNT];
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Notes the letter in user_data. Systems that may run at the same time are ordered by conflicts here. */
+/* Appends the letter in user_data. Conflicts order the systems that could run at the same time. */
 static void note(quern_context *context)
 {
     pthread_mutex_lock(&log_mutex);
@@ -441,7 +441,8 @@ typedef struct rule {
     uint32_t phase;
 } rule;
 
-/* Systems named by one letter, each writing the score, so that no two of them run side by side. */
+/* Creates a system that is named by one letter and writes the score, so that no two of them run at the same
+ * time. */
 static quern_system setup_letter(const char *name, rule how)
 {
     quern_system_def def = system_def(name, NULL);
@@ -521,7 +522,7 @@ Test(schedule_order, a_long_chain_against_the_registration_is_followed)
     assert_order(expected);
 }
 
-/* Compiling, describing and running fail alike, again and again, and no system runs. */
+/* Compiling, describing and running fail with the same error each time, and no system runs. */
 static void assert_cannot_run(quern_result expected, const char *first_name, const char *second_name)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -607,7 +608,7 @@ Test(schedule, a_schedule_takes_1024_systems_and_no_more, .timeout = 120)
     quern_jobs_destroy(jobs);
 }
 
-static quern_system_def greedy; /* lists without an end: they are full */
+static quern_system_def greedy; /* its lists have no end: they are full */
 
 static void read_all(quern_context *context, const quern_view *view)
 {

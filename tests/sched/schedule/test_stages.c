@@ -8,14 +8,14 @@
 
 #include <criterion/criterion.h>
 
-/* How a pass that goes by levels is divided. What its systems get to see is in flow/test_levels.c. */
+/* The stages of a level-ordered pass. flow/test_levels.c tests what its systems read and write. */
 
 static quern_world *world;
 static quern_schedule *schedule;
 static quern_relation parent;
 static quern_component height, width;
 static quern_system climber, other;
-static quern_entity last; /* of the chain */
+static quern_entity last; /* deepest entity of the chain */
 
 static void open_schedule(void)
 {
@@ -51,7 +51,7 @@ static void lengthen(quern_component component, uint32_t count)
     }
 }
 
-/* The one of both systems, after a frame. */
+/* Returns the pass of both systems, after a frame. */
 static const quern__pass *run_pass(void)
 {
     must_run(schedule, NULL);
@@ -96,7 +96,7 @@ Test(stages, the_first_has_what_systems_come_to_that_have_no_levels)
     cr_assert_eq(pass->stages[0].chunk_count, 3u);
 }
 
-/* Whatever the order of siblings. */
+/* The result does not depend on the order of siblings. */
 Test(stages, rows_of_one_depth_that_are_neighbours_are_a_view)
 {
     const quern_component both[] = {height, width};

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/array.h"
 
-/* The slot is a pointer to some type: reading and writing it by memcpy breaks no rule of aliasing. */
+/* Moves a buffer to new memory. `slot` is the address of a pointer of unknown type, so it is accessed by memcpy, which
+ * strict aliasing allows. */
 static bool move(const quern_allocator *allocator, void *slot, size_t old_bytes, size_t used_bytes,
                  size_t new_bytes)
 {
@@ -21,7 +22,7 @@ bool quern__array_grow(const quern_allocator *allocator, void *items_slot, uint3
     uint32_t grown = *capacity < 8 ? 8 : *capacity;
     while (grown < wanted)
         grown = grown > UINT32_MAX / 2 ? wanted : grown * 2;
-    if (grown > SIZE_MAX / item_bytes) return false; /* with 32-bit sizes */
+    if (grown > SIZE_MAX / item_bytes) return false; /* possible only where size_t has 32 bits */
     if (!move(allocator, items_slot, *capacity * item_bytes, count * item_bytes, grown * item_bytes))
         return false;
     *capacity = grown;

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_BASE_ARRAY_H
 #define QUERN_CORE_BASE_ARRAY_H
 
-/* A growing array: QUERN__ARRAY(type) declares one (all zero is empty), the calls below reserve room and
- * release it. Reserving may move the items; nothing else does. Appending is plain C after a reserve:
+/* Growing arrays. QUERN__ARRAY(type) declares one; an array with all members zero is empty. Only
+ * quern__array_reserve moves the items. Items are appended in plain C:
  *     if (!quern__array_reserve(allocator, &array, array.count + 1)) return out of memory;
  *     array.items[array.count++] = item;  */
 
@@ -16,7 +16,8 @@
         uint32_t count, capacity; \
     }
 
-/* Room for `wanted` items in all; false, with the array as it was, when there is no memory. */
+/* Makes sure that the array has capacity for `wanted` items in all. Returns false, with the array unchanged, if out of
+ * memory. */
 #define quern__array_reserve(allocator, array, wanted)                                                     \
     ((wanted) <= (array)->capacity ||                                                                      \
      quern__array_grow((allocator), (void *)&(array)->items, &(array)->capacity, (array)->count, (wanted), \
@@ -28,13 +29,15 @@
 
 enum { QUERN__ARRAY_ALIGNMENT_BYTES = 64 };
 
-/* Grows memory of bytes, at least by doubling, from `count` used bytes to at least `wanted`, which is at most
- * SIZE_MAX / 2; the first time to at least least_bytes. False, with all as it was, if there is no memory. bytes_slot: the
- * address of the pointer to the memory, which quern__release() takes with QUERN__ARRAY_ALIGNMENT_BYTES. */
+/* Grows a buffer to a capacity of at least `wanted` bytes (at most SIZE_MAX / 2), and keeps its first `count` bytes. The
+ * capacity at least doubles; an empty buffer gets at least least_bytes. bytes_slot: address of the pointer to the
+ * buffer, which the owner releases with QUERN__ARRAY_ALIGNMENT_BYTES. Returns false, with nothing changed, if out of
+ * memory. */
 bool quern__bytes_grow(const quern_allocator *allocator, void *bytes_slot, size_t *capacity, size_t count,
                        size_t wanted, size_t least_bytes);
 
-/* items_slot: the address of a pointer to items of item_bytes each, whatever their type. */
+/* The slow path of quern__array_reserve. items_slot: address of the pointer to the items, of any type. item_bytes: size
+ * of one item. */
 bool quern__array_grow(const quern_allocator *allocator, void *items_slot, uint32_t *capacity,
                        uint32_t count, uint32_t wanted, size_t item_bytes);
 

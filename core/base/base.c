@@ -103,7 +103,7 @@ quern_result(quern__fail_null)(const char *function, const char *argument)
     return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function, argument);
 }
 
-/* Puts a text before what stands at `from` in the message, which then ends where there is no more room. */
+/* Replaces the first `from` bytes of the message by a text. Truncates the end of the message to MESSAGE_BYTES. */
 static void put_before(size_t from, const char *text)
 {
     const size_t text_bytes = strlen(text);
@@ -114,7 +114,7 @@ static void put_before(size_t from, const char *text)
     error_message[text_bytes + rest_bytes] = '\0';
 }
 
-/* Frames may see many commands fail, on entities that are gone, so this formats nothing anew. */
+/* A frame may drop many commands on dead entities, so the message is extended in place and not formatted again. */
 quern_result quern__name_failure(quern_result code, const char *function, const char *system)
 {
     static const char any_call[] = "quern_", any_system[] = "system '";
@@ -191,8 +191,8 @@ static void log_default(void *user_data, quern_log_level level, const char *mess
     fprintf(stderr, "quern: %s: %s\n", level == QUERN_LOG_ERROR ? "error" : "warning", message);
 }
 
-/* Written only while no frame runs (see quern_log_set_handler), so workers may read them without atomics:
- * starting a frame synchronises with them. */
+/* The handlers change only while no frame runs (see quern_log_set_handler), and starting a frame synchronises with the
+ * workers. Workers may therefore read them without atomics. */
 static quern_log_handler *log_handler = log_default;
 static void *log_user_data;
 
@@ -246,7 +246,7 @@ quern_result quern__violation(quern_result code, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------------ memory */
 
-/* What is aligned so widely is large and comes from the system, to which it then goes back. */
+/* Memory of QUERN__PAGES_ALIGNMENT_BYTES is mapped from the operating system, because free() would keep it. */
 static void *allocate_default(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
     (void)user_data;
@@ -278,7 +278,7 @@ quern_allocator quern_allocator_default(void)
     return (quern_allocator){.allocate = allocate_default, .release = release_default, .user_data = NULL};
 }
 
-/* Allocators are promised alignments from 8 bytes on; structs of pointers are aligned to 4 where those have 4. */
+/* Users' allocators are promised alignments of at least 8 bytes. On 32-bit machines many structs are aligned to 4. */
 static size_t raise_alignment(size_t alignment_bytes)
 {
     return alignment_bytes < 8 ? 8 : alignment_bytes;

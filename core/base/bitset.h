@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_BASE_BITSET_H
 #define QUERN_CORE_BASE_BITSET_H
 
-/* Fixed sets of small numbers, as arrays of 64-bit words that the caller provides. */
+/* Sets of small numbers: arrays of 64-bit words, owned by the caller, with one bit per number. */
 
 #include "core/base/base_internal.h"
 
@@ -24,7 +24,7 @@ static inline bool quern__bitset_has(const uint64_t *words, uint32_t bit)
     return (words[bit >> 6] >> (bit & 63)) & 1;
 }
 
-/* Takes the lowest bit out of a word that is not 0 and returns its number. */
+/* Clears the lowest set bit of a word and returns its index. Precondition: the word is not 0. */
 static inline uint32_t quern__bitset_take_lowest(uint64_t *word)
 {
     uint32_t bit = (uint32_t)__builtin_ctzll(*word);
@@ -32,7 +32,7 @@ static inline uint32_t quern__bitset_take_lowest(uint64_t *word)
     return bit;
 }
 
-/* Lists the numbers in the set, in ascending order, and returns how many there are. */
+/* Writes the numbers in the set to out_list, in ascending order. Returns their count. */
 static inline uint32_t quern__bitset_list(const uint64_t *words, uint32_t word_count, uint16_t *out_list)
 {
     uint32_t count = 0;
@@ -42,12 +42,13 @@ static inline uint32_t quern__bitset_list(const uint64_t *words, uint32_t word_c
     return count;
 }
 
-/* Neighbouring members. */
+/* Consecutive numbers that are all in a set. */
 typedef struct quern__bit_run {
     uint32_t first, count;
 } quern__bit_run;
 
-/* The first run behind the one given, which is 0 and 0 in the beginning. False after the last. */
+/* Advances *run to the next maximal range of the set. The caller zeroes *run before the first call. Returns false if
+ * there is no further range. */
 static inline bool quern__bitset_next_run(const uint64_t *words, uint32_t word_count, quern__bit_run *run)
 {
     const uint32_t end = 64 * word_count;

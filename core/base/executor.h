@@ -3,17 +3,16 @@
 #ifndef QUERN_CORE_BASE_EXECUTOR_H
 #define QUERN_CORE_BASE_EXECUTOR_H
 
-/* How this room gets its loops run on several threads without knowing any: whoever owns the threads lends
- * them as an executor. */
+/* Parallel loops for the core, which knows no threads. The owner of the threads passes an executor. */
 
 #include "core/base/base_internal.h"
 
-/* Works on the items begin to end - 1, as worker 0 to worker_count - 1. */
+/* The body of a loop. Processes the items [begin, end). worker_index: below worker_count. */
 typedef void quern__executor_function(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 
-/* What a sync point does, one after another. */
+/* The stages of a sync point, in order. */
 typedef enum quern__sync_stage {
-    QUERN__STAGE_SYNC, /* all of it */
+    QUERN__STAGE_SYNC, /* the whole sync point */
     QUERN__STAGE_GATHER,
     QUERN__STAGE_MERGE,
     QUERN__STAGE_RESOLVE,
@@ -21,16 +20,16 @@ typedef enum quern__sync_stage {
 } quern__sync_stage;
 
 typedef struct quern__executor {
-    uint32_t thread_count; /* that usually share a loop; at least 1 */
-    uint32_t worker_count; /* that may come; at least thread_count */
-    bool shows_parts; /* somebody looks at how loops are shared: they are in parts on one thread, too */
+    uint32_t thread_count; /* number of threads that usually share a loop; at least 1 */
+    uint32_t worker_count; /* number of worker indices; at least thread_count */
+    bool shows_parts; /* loops are divided on one thread, too, because an observer records the division */
     void *context;
-    /* Covers every item from 0 to count - 1 exactly once, at most grain of them per call, and returns when
-     * all calls have returned; what they wrote is then visible to the caller. Calls with the same worker
-     * index never run at the same time. */
+    /* Calls the function for ranges of at most `grain` items that cover each item of [0, count) exactly once. Returns
+     * when all calls have returned; their writes are then visible to the caller. Calls with the same worker index
+     * never overlap. */
     void (*parallel_for)(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
                          void *argument);
-    /* Hears, on the caller, of each stage of a sync point that begins. NULL: nobody asks. */
+    /* Called on the thread of the sync point when a stage begins; NULL: not called. */
     void (*begin_stage)(void *context, quern__sync_stage stage);
 } quern__executor;
 
@@ -39,7 +38,7 @@ static inline uint32_t quern__executor_worker_count(const quern__executor *execu
     return executor != NULL ? executor->worker_count : 1;
 }
 
-/* Whether loops are made for several threads. */
+/* Returns whether loops should be divided for several threads. A NULL executor runs loops on the calling thread. */
 static inline bool quern__executor_is_shared(const quern__executor *executor)
 {
     return executor != NULL && (executor->thread_count > 1 || executor->shows_parts);
@@ -50,7 +49,8 @@ static inline void quern__executor_begin_stage(const quern__executor *executor, 
     if (executor != NULL && executor->begin_stage != NULL) executor->begin_stage(executor->context, stage);
 }
 
-/* executor NULL: on the caller. */
+/* Runs a parallel loop, as quern__executor.parallel_for does. A loop of at most `grain` items, or with a NULL executor,
+ * is one call on the calling thread. */
 static inline void quern__executor_run(const quern__executor *executor, uint32_t count, uint32_t grain,
                                        quern__executor_function *function, void *argument)
 {

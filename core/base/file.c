@@ -29,7 +29,7 @@ static int write_at(const char *path, int (*write)(void *user_data, quern_sink s
     return is_closed ? 0 : error_or(EIO);
 }
 
-/* On Windows rename refuses a path that is taken. */
+/* On Windows, rename() fails if the path exists. */
 static int replace(const char *part_path, const char *path)
 {
 #if defined(_WIN32)

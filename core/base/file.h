@@ -3,17 +3,17 @@
 #ifndef QUERN_CORE_BASE_FILE_H
 #define QUERN_CORE_BASE_FILE_H
 
-/* Files that are written as a whole. The text goes to a file beside the one named, which takes its place when all
- * of it has arrived: a failure leaves the file that was there. */
+/* Atomic replacement of files. The text is written to a temporary file in the same folder, which then replaces the
+ * named file. A failure leaves the named file as it was. */
 
 #include <quern/sink.h>
 
-/* The room for a path with the name of the file beside it. */
+/* Added to a path to get the path of the temporary file. */
 #define QUERN__PART_SUFFIX ".part"
 
-/* Writes a text by `write` into the file at `path`, replacing it. part_path: memory for the path, the suffix and
- * the final 0. A device or pipe is written to and not replaced. Returns 0, or the errno of what failed; `write`
- * returns one, too. */
+/* Calls `write` with a sink, and replaces the file at `path` by the text that `write` passes to the sink. Devices and
+ * pipes are written to directly. part_path: scratch memory for the path, the suffix and a final 0. `write` returns 0
+ * or an errno. Returns 0, or the errno of the step that failed. */
 int quern__file_write(const char *path, char *part_path, int (*write)(void *user_data, quern_sink sink),
                       void *user_data);
 

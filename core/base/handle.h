@@ -3,12 +3,20 @@
 #ifndef QUERN_CORE_BASE_HANDLE_H
 #define QUERN_CORE_BASE_HANDLE_H
 
-/* The 32 bits of component and resource handles: index + 1 below, world tag on top, zero in between. And
- * the upper half of entity handles, handle_high: generation below, world tag on top.
+/* The bits of handles. Bits of component and resource handles, 32 in all:
  *
- * Tags are few and come back, so the slots of each world begin with another generation: worlds that have
- * the same tag, one after the other, begin at different multiples of QUERN__STRETCH_GENERATIONS, far from
- * each other. What depends on the world alone is which life of its slot a handle stands for. */
+ *   world tag (8) | zero (8) | index + 1 (16)
+ *
+ * The upper 32 bits of an entity handle, handle_high; the lower 32 bits are the slot:
+ *
+ *   world tag (8) | generation (24)
+ *
+ * World tags are reused, because there are only 255. To tell stale handles of an earlier world with the same tag, the
+ * slots of each world start at another generation: the world's generation base. Bases are multiples of
+ * QUERN__STRETCH_GENERATIONS, and those of successive worlds with one tag are far apart.
+ *
+ * Generations therefore depend on how many worlds the process has created. The number of times that the slot has been
+ * used, its use count, does not: it is 1 for the generation base and grows with each generation. */
 
 #include "core/base/base_internal.h"
 
@@ -25,29 +33,29 @@ static inline uint32_t quern__handle_bits(uint32_t world_tag, uint32_t index)
     return world_tag << 24 | (index + 1);
 }
 
-/* The index of bits that quern__handle_is_valid. */
+/* Returns the index in a handle. Precondition: quern__handle_is_valid(). */
 static inline uint32_t quern__handle_index(uint32_t bits)
 {
     return (bits & 0xFFFF) - 1;
 }
 
-/* Whether the bits are those of one of the first `count` indices of the world; every bit counts. */
+/* Returns whether the bits are a handle of the world with an index below `count`. */
 static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uint32_t count)
 {
     return bits - quern__handle_bits(world_tag, 0) < count;
 }
 
-/* What slots of the world begin with that is the n-th with its tag, from 0. The step from stretch to
- * stretch is odd, so that it takes QUERN__STRETCH_COUNT worlds to come back, and near the golden section of
- * all, so that none comes near one before it sooner than it must. Generation 0 is none. */
+/* Returns the first handle_high of all slots, for the n-th world with this tag (from 0). The step between the bases of
+ * successive worlds is odd, so a base repeats only after QUERN__STRETCH_COUNT worlds. It is near the golden ratio of
+ * that count, so that new bases stay far from all earlier ones. Base 0 becomes 1, as no handle has generation 0. */
 static inline uint32_t quern__handle_high_first(uint32_t world_tag, uint32_t n)
 {
     const uint32_t stretch = n * 2531 % QUERN__STRETCH_COUNT;
     return world_tag << 24 | (stretch > 0 ? stretch * QUERN__STRETCH_GENERATIONS : 1);
 }
 
-/* Which life of its slot a generation is, from 1, in a world whose slots begin with that. 0 for
- * generation 0, which handles do not have. */
+/* Returns the use count of a slot (from 1) at a generation. first_handle_high: the world's first handle_high. Returns 0
+ * for generation 0, which no handle has. */
 static inline uint32_t quern__generation_life(uint32_t first_handle_high, uint32_t generation)
 {
     const uint32_t first = first_handle_high & QUERN__MAX_GENERATION;
@@ -55,8 +63,8 @@ static inline uint32_t quern__generation_life(uint32_t first_handle_high, uint32
     return generation - first + 1 + (generation < first ? QUERN__MAX_GENERATION : 0);
 }
 
-/* What of a handle depends on the world alone, for comparing with other worlds: index and life. 0, as null,
- * for provisional handles and those of other worlds: their bits depend on the process. */
+/* Converts a handle to a form that is equal in all runs of a program: use count (upper half) and slot. Returns 0 for
+ * the null handle, and for provisional handles and handles of other worlds, whose bits differ from run to run. */
 static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t first_handle_high)
 {
     const uint32_t life = quern__generation_life(first_handle_high, quern_entity_generation(entity));
@@ -64,8 +72,7 @@ static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t firs
     return (uint64_t)life << 32 | quern_entity_index(entity);
 }
 
-/* The handle of this world that has an index and a life. Null for life 0, and for lives that no slot has.
- */
+/* The inverse of quern__entity_relative. Returns the null handle if the use count is 0 or impossible. */
 static inline quern_entity quern__entity_absolute(uint64_t relative, uint32_t first_handle_high)
 {
     const uint32_t life = (uint32_t)(relative >> 32);

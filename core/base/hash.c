@@ -11,7 +11,7 @@ uint64_t quern__hash_bytes(uint64_t hash, const void *bytes, size_t count)
         hash = quern__hash_word(hash, word);
     }
     if (count > 0) {
-        word = (uint64_t)count << 56; /* so that trailing zero bytes count */
+        word = (uint64_t)count << 56; /* distinguishes inputs that differ only in trailing zero bytes */
         memcpy(&word, at, count);
         hash = quern__hash_word(hash, word);
     }

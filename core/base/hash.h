@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_BASE_HASH_H
 #define QUERN_CORE_BASE_HASH_H
 
-/* Mixing functions for hash tables and for the world hash. Stable: the same input gives the same value on
- * every machine of the same byte order. */
+/* Hash functions for hash tables and for the world hash. The same input gives the same hash on all machines of one byte
+ * order. */
 
 #include "core/base/base_internal.h"
 
@@ -18,11 +18,13 @@ static inline uint64_t quern__hash_mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
+/* Adds a word to a hash. */
 static inline uint64_t quern__hash_word(uint64_t hash, uint64_t word)
 {
     return quern__hash_mix((hash ^ word) + 0x9E3779B97F4A7C15ull);
 }
 
+/* Adds bytes to a hash. */
 uint64_t quern__hash_bytes(uint64_t hash, const void *bytes, size_t count);
 
 uint64_t quern__hash_string(const char *string);

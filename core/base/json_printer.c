@@ -16,7 +16,7 @@ static void start_line(quern__json *json)
     quern__print(json->printer, "\n%*s", (int)(2 * json->depth), "");
 }
 
-/* What stands in front of a value. */
+/* Writes the separator, the line break and the key that precede a value. */
 static void start_value(quern__json *json, const char *key)
 {
     if (json->has_items) quern__print(json->printer, ",");

@@ -3,8 +3,9 @@
 #ifndef QUERN_CORE_BASE_JSON_PRINTER_H
 #define QUERN_CORE_BASE_JSON_PRINTER_H
 
-/* JSON on its way to a printer, which keeps errors until it is closed. A value of an object has a key, a
- * value of an array has the key NULL. Keys are ours and are not escaped. No locale changes what is written.
+/* Writes JSON to a printer, which reports errors when it is closed. `key` is the name of a value in an object, and NULL
+ * for a value in an array. Keys are constants of the library and are not escaped. The output does not depend on the
+ * locale.
  *
  *     quern__json json = {.printer = &printer, .line_depth = 1};
  *     quern__json_open(&json, NULL, '{');
@@ -15,21 +16,21 @@
 
 typedef struct quern__json {
     quern__printer *printer;
-    uint32_t line_depth; /* values nested at most this deep stand on lines of their own */
-    uint32_t depth;
-    bool has_items; /* in what was opened last */
+    uint32_t line_depth; /* values at this depth or above are on separate lines; deeper ones share a line */
+    uint32_t depth;      /* number of open objects and arrays */
+    bool has_items;      /* whether the innermost open object or array has a value */
 } quern__json;
 
-/* bracket: '{' or '[', and the one that fits it. */
+/* Opens and closes an object or array. bracket: '{' or '[' to open, '}' or ']' to close. */
 void quern__json_open(quern__json *json, const char *key, char bracket);
 void quern__json_close(quern__json *json, char bracket);
 
-/* Any bytes; those that are not UTF-8 are replaced. */
+/* Writes a string. Bytes that are not UTF-8 are replaced by U+FFFD. */
 void quern__json_text(quern__json *json, const char *key, const char *text);
 
 void quern__json_count(quern__json *json, const char *key, uint64_t count);
 
-/* units / 10^digits, exactly; digits from 1 to 9. */
+/* Writes units / 10^digits exactly. digits: 1 to 9. */
 void quern__json_decimal(quern__json *json, const char *key, uint64_t units, uint32_t digits);
 
 void quern__json_flag(quern__json *json, const char *key, bool flag);

@@ -41,9 +41,9 @@ void quern__map_clear(quern__map *map)
     map->count = 0;
 }
 
-/* Zeroes from the key's home to the end of its cluster. Other keys lose their entries as well, or can no
- * longer be found, which is why all must be forgotten. None is left behind: whatever zeroed a slot between
- * the home of a key and its entry went on to the entry. */
+/* Empties all slots from the key's home slot to the end of the cluster. Entries of other keys are lost or cannot be found
+ * any more, so the caller has to pass all keys. No entry remains in the end: a call that has emptied a slot between a
+ * key's home slot and its entry did not stop before that entry. */
 void quern__map_forget(quern__map *map, uint64_t key)
 {
     uint32_t mask = map->capacity - 1;
@@ -52,7 +52,8 @@ void quern__map_forget(quern__map *map, uint64_t key)
     map->count = 0;
 }
 
-/* Entries behind the gap that would be found no longer move into it, which makes the next gap. */
+/* Removing an entry leaves a gap. A later entry of the cluster that a search would miss because of the gap moves into it,
+ * which makes the next gap. */
 void quern__map_remove(quern__map *map, uint64_t key)
 {
     const uint32_t mask = map->capacity - 1;
@@ -61,7 +62,7 @@ void quern__map_remove(quern__map *map, uint64_t key)
         gap = (gap + 1) & mask;
     for (uint32_t i = (gap + 1) & mask; map->slots[i].key != 0; i = (i + 1) & mask) {
         const uint32_t home = (uint32_t)quern__hash_mix(map->slots[i].key) & mask;
-        if (((i - home) & mask) < ((i - gap) & mask)) continue; /* its home lies behind the gap */
+        if (((i - home) & mask) < ((i - gap) & mask)) continue; /* its search begins after the gap */
         map->slots[gap] = map->slots[i];
         gap = i;
     }

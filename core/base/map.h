@@ -3,8 +3,9 @@
 #ifndef QUERN_CORE_BASE_MAP_H
 #define QUERN_CORE_BASE_MAP_H
 
-/* A hash map from 64-bit keys (not 0) to 64-bit values. Open addressing with linear probing, at most half
- * full. No slot in a cluster is ever empty, so a probe ends at the first empty slot. All zero is empty. */
+/* A hash map from 64-bit keys to 64-bit values. 0 is no key. Open addressing with linear probing, at most half full. All
+ * slots between the home slot of a key and its entry are occupied, so a search ends at the first empty slot. A map with
+ * all members zero is empty. */
 
 #include "core/base/base_internal.h"
 #include "core/base/hash.h"
@@ -22,23 +23,24 @@ typedef struct quern__map {
 
 void quern__map_release(quern__map *map, const quern_allocator *allocator);
 
-/* Room for `wanted` entries in all; false, with the map as it was, when there is no memory. */
+/* Makes sure that the map has room for `wanted` entries in all. Returns false, with the map unchanged, if out of memory.
+ */
 bool quern__map_reserve(quern__map *map, const quern_allocator *allocator, uint32_t wanted);
 
 /* Empties the map and keeps its memory. */
 void quern__map_clear(quern__map *map);
 
-/* Called for every key, empties the map: cheaper than clearing when they are few. In between it is no
- * map. */
+/* Empties the map if it is called for every key, in any order. Cheaper than quern__map_clear if there are few keys. The
+ * map must not be used between the first call and the last. */
 void quern__map_forget(quern__map *map, uint64_t key);
 
-/* Takes out an entry that is there. */
+/* Removes an entry. Precondition: the map has the key. */
 void quern__map_remove(quern__map *map, uint64_t key);
 
-/* Puts an entry whose key is not there yet; room must have been reserved. */
+/* Adds an entry. Preconditions: the map lacks the key, and room was reserved. */
 void quern__map_put(quern__map *map, uint64_t key, uint64_t value);
 
-/* The value of a key, or NULL. Valid until the next put or reserve. */
+/* Returns the address of a key's value, or NULL. It is valid until the map changes; quern__map_put moves no entry. */
 static inline uint64_t *quern__map_find(const quern__map *map, uint64_t key)
 {
     if (map->capacity == 0) return NULL;

@@ -21,7 +21,8 @@ static size_t bytes_to_alignment(const char *memory, size_t alignment_bytes)
     return (size_t)(-(uintptr_t)memory & (alignment_bytes - 1));
 }
 
-/* Systems place a mapping right beside the one before, so that after an aligned one most are aligned. */
+/* Systems place a new mapping next to the previous one. After one aligned mapping, most others of the same size are
+ * aligned by themselves, so a mapping without padding is tried first. */
 void *quern__pages_map(size_t size_bytes, size_t alignment_bytes)
 {
     char *memory = map(size_bytes);
@@ -56,7 +57,7 @@ void quern__collapse_huge_page(void *memory, size_t size_bytes)
 {
     quern__advise_huge_pages(memory, size_bytes);
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    enum { COLLAPSE = 25 }; /* MADV_COLLAPSE of Linux 6.1, which C libraries have later */
+    enum { COLLAPSE = 25 }; /* MADV_COLLAPSE of Linux 6.1; headers of older C libraries lack it */
     madvise(memory, size_bytes, COLLAPSE);
 #endif
 }

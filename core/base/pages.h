@@ -3,16 +3,16 @@
 #ifndef QUERN_CORE_BASE_PAGES_H
 #define QUERN_CORE_BASE_PAGES_H
 
-/* Memory straight from the system, to which it goes back the moment it is released: an allocator keeps
- * large aligned blocks for its next user, who may never come. */
+/* Memory mapped from the operating system. Releasing it returns it to the system at once, while an allocator would keep
+ * large aligned blocks for reuse. */
 
 #include <stddef.h>
 
-/* The alignment from which on the default allocator takes memory from the system: that of slabs and pages
- * of records, which are as large. */
+/* The default allocator maps memory of at least this alignment. Slabs and pages of records have it; it is also their
+ * size. */
 #define QUERN__PAGES_ALIGNMENT_BYTES ((size_t)2 << 20)
 
-/* Not under the address sanitizer, which finds leaks only in what its own allocator gave. */
+/* Off under the address sanitizer, which detects leaks only in memory of its own allocator. */
 #if defined(__SANITIZE_ADDRESS__)
 #define QUERN__HAS_PAGES 0
 #elif defined(__linux__) || defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
@@ -30,19 +30,18 @@
 
 #if QUERN__HAS_PAGES
 
-/* Zeroed memory, of which nothing is resident until it is touched; NULL when there is none. Alignment, a
- * power of two, and size are multiples of the system's pages. */
+/* Returns zeroed memory, or NULL if out of memory. A page becomes resident when it is first accessed. The size and the
+ * alignment, a power of two, are multiples of the system's page size. */
 void *quern__pages_map(size_t size_bytes, size_t alignment_bytes);
 
 void quern__pages_unmap(void *memory, size_t size_bytes);
 
 #endif
 
-/* Asks for huge pages where the system has them. Only advice: nothing depends on it. */
+/* Advises the system to use huge pages. No effect on systems without such advice. */
 void quern__advise_huge_pages(void *memory, size_t size_bytes);
 
-/* Makes a huge page of memory that is mostly in use already, where the system can. That takes some
- * hundreds of microseconds. */
+/* Turns memory that is already in use into a huge page, if the system can. Costs some hundreds of microseconds. */
 void quern__collapse_huge_page(void *memory, size_t size_bytes);
 
 #endif

@@ -3,9 +3,8 @@
 #ifndef QUERN_CORE_BASE_PRINTER_H
 #define QUERN_CORE_BASE_PRINTER_H
 
-/* Text on its way to a sink. It is put together here first, so that a sink is not called for every word.
- * After the first write that the sink refuses it gets nothing more, and closing the printer says so: who
- * prints need not ask. */
+/* Buffered printing to a sink. After the sink's first failed write, the printer drops all further text. Only
+ * quern__printer_close reports the failure, so single prints need no check. */
 
 #include "core/base/sink_internal.h"
 
@@ -19,15 +18,17 @@ typedef struct quern__printer {
 
 void quern__printer_open(quern__printer *printer, quern_sink sink);
 
-/* What one call prints is cut off at QUERN__PRINTER_BYTES - 1; quern__print_bytes prints any number. */
+/* Prints formatted text. One call is truncated to QUERN__PRINTER_BYTES - 1 bytes. */
 void quern__print(quern__printer *printer, const char *format, ...) QUERN__PRINTF(2, 3);
 
+/* Prints any number of bytes. */
 void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes);
 
-/* units / 10^digits, whatever the locale, without zeros at the end; digits from 1 to 9. */
+/* Prints units / 10^digits without trailing zeros, independent of the locale. digits: 1 to 9. */
 void quern__print_decimal(quern__printer *printer, uint64_t units, uint32_t digits);
 
-/* Hands over what is left, and asks whether all has arrived. Errors: FILE, naming the function. */
+/* Writes the buffered text and flushes the sink. function: name of the public call, for the message. Errors: IO if the
+ * sink has failed at any time. */
 quern_result quern__printer_close(quern__printer *printer, const char *function);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_BASE_SINK_INTERNAL_H
 #define QUERN_CORE_BASE_SINK_INTERNAL_H
 
-/* Writing to a sink without checking each write: the first refusal is kept, and the sink gets nothing after it. */
+/* Writing to a sink without checking each write. The writer records the first failed write and skips all later ones. */
 
 #include "core/base/base_internal.h"
 
@@ -12,10 +12,10 @@
 typedef struct quern__sink_writer {
     quern_sink sink;
     bool has_failed;
-    int error; /* errno of the refused write; 0: the sink set none */
+    int error; /* errno of the failed write; 0 if the sink has set none */
 } quern__sink_writer;
 
-/* For the start of a public function that writes to a sink. */
+/* Checks the sink that was passed to a public function. Errors: NULL_ARGUMENT. */
 static inline quern_result quern__check_sink(quern_sink sink, const char *function)
 {
     return sink.write != NULL
@@ -27,10 +27,10 @@ static inline quern_result quern__check_sink(quern_sink sink, const char *functi
                      function);
 }
 
-/* Passes bytes to the sink, unless it has refused some before. A count of 0 flushes the sink. */
+/* Passes bytes to the sink, unless an earlier write has failed. A count of 0 flushes the sink. */
 void quern__sink_write(quern__sink_writer *writer, const void *bytes, size_t count);
 
-/* Errors: FILE if the sink has refused a write; `what` names what was written. */
+/* Reports a failed write. what: the written text or file, for the message. Errors: IO. */
 quern_result quern__sink_check(const quern__sink_writer *writer, const char *what);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Natural merging: what is sorted are most often a few lists after one another, each in order, and each
- * pass merges ascending runs as it finds them, two and two. */
+/* Natural merge sort. The input is most often a concatenation of a few sorted lists. Each pass finds the ascending runs
+ * and merges them in pairs. */
 
 #include "core/base/sort.h"
 
-/* The end of the ascending run that begins there. */
+/* Returns the end of the ascending run that begins at `begin`. */
 static uint32_t run_end(const quern__sort_item *items, uint32_t begin, uint32_t count)
 {
     if (begin == count) return count;

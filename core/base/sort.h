@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_BASE_SORT_H
 #define QUERN_CORE_BASE_SORT_H
 
-/* Sorting by 64-bit keys, in memory that the caller provides: the C library's qsort may allocate behind the
- * back of the user's allocator. */
+/* Stable sorting by 64-bit keys. The caller provides the memory; the C library's qsort may allocate without the user's
+ * allocator. */
 
 #include "core/base/base_internal.h"
 
@@ -13,8 +13,8 @@ typedef struct quern__sort_item {
     void *pointer;
 } quern__sort_item;
 
-/* Ascending by key; equal keys keep their order. scratch: room for count items. Sorted input costs one
- * look. */
+/* Sorts items ascending by key. Items with equal keys keep their order. scratch: memory for `count` items. O(n) for
+ * sorted input, O(n log r) for input that consists of r ascending runs. */
 void quern__sort(quern__sort_item *items, quern__sort_item *scratch, uint32_t count);
 
 #endif

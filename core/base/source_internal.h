@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_BASE_SOURCE_INTERNAL_H
 #define QUERN_CORE_BASE_SOURCE_INTERNAL_H
 
-/* Reading from a source in order. A source in memory lends its bytes without a copy. */
+/* Sequential reading from a source. The bytes of a source in memory can be read in place. */
 
 #include "core/base/base_internal.h"
 
@@ -11,11 +11,11 @@
 
 typedef struct quern__source_reader {
     quern_source source;
-    uint64_t offset_bytes; /* of what comes next, from where reading began */
-    int error;             /* errno when the source gave less than was wanted; 0: it set none */
+    uint64_t offset_bytes; /* number of bytes read so far */
+    int error;             /* errno of a failed read; 0 if the source has set none */
 } quern__source_reader;
 
-/* For the start of a public function that reads from a source. */
+/* Checks the source that was passed to a public function. Errors: NULL_ARGUMENT. */
 static inline quern_result quern__check_source(quern_source source, const char *function)
 {
     return source.read != NULL || source.memory != NULL
@@ -32,10 +32,11 @@ static inline void quern__source_reader_open(quern__source_reader *reader, quern
     *reader = (quern__source_reader){.source = source};
 }
 
-/* Exactly so many bytes: false when there are fewer. */
+/* Reads exactly `count` bytes. Returns false if the source has fewer, or fails. */
 bool quern__source_read(quern__source_reader *reader, void *bytes, size_t count);
 
-/* The same without copying, from a source in memory; NULL when there are fewer. */
+/* Returns the address of the next `count` bytes and skips them, or returns NULL if there are fewer. The bytes belong to
+ * the user. Precondition: the source is in memory. */
 const void *quern__source_lend(quern__source_reader *reader, size_t count);
 
 #endif

@@ -3,19 +3,19 @@
 #ifndef QUERN_CORE_BASE_UTF8_H
 #define QUERN_CORE_BASE_UTF8_H
 
-/* Names may hold any bytes; what is written to files is UTF-8. */
+/* UTF-8: checking texts, and replacing the other bytes of names in files that must be UTF-8. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define QUERN__UTF8_REPLACEMENT "\xEF\xBF\xBD" /* for a byte that begins no character */
+#define QUERN__UTF8_REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD, written for a byte that begins no character */
 
 static inline bool quern__utf8_continues(char byte)
 {
     return ((unsigned char)byte & 0xC0) == 0x80;
 }
 
-/* Bytes of the UTF-8 character that text begins with; 0 when it is none. */
+/* Returns the length in bytes of the UTF-8 character at the beginning of `text`, or 0 if there is none. */
 static inline uint32_t quern__utf8_bytes(const char *text)
 {
     unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of reflect.h that are given names of components and resources. */
+/* The calls of quern/reflect.h that find components and resources by name. */
 
 #include "core/base/printer.h"
 #include "core/calls/calls_internal.h"
@@ -12,14 +12,14 @@
 
 /* ------------------------------------------------------------------------------------------ finding */
 
-/* How many bytes of a path are the name, if the path begins with it and a dot, or is it; otherwise 0. */
+/* Returns the length of the name if the path is the name, or begins with the name and a dot; otherwise 0. */
 static size_t match(const char *path, const char *name)
 {
     const size_t bytes = strlen(name);
     return strncmp(path, name, bytes) == 0 && (path[bytes] == '.' || path[bytes] == '\0') ? bytes : 0;
 }
 
-/* What follows the name; an empty path is refused where the field is looked for. */
+/* Returns the rest of a path after the name and the dot. It may be empty; then quern__path_find fails. */
 static const char *rest_of(const char *path, size_t bytes)
 {
     return path[bytes] == '.' ? path + bytes + 1 : path + bytes;
@@ -63,7 +63,7 @@ static quern_result find_resource(const quern_world *world, const char *path, ui
 
 /* ----------------------------------------------------------------------------------------- entities */
 
-/* A component that a path names, of an entity. */
+/* The component of an entity, and the field in it, that a path names. */
 typedef struct place {
     const quern__record *record;
     quern_component component;
@@ -118,7 +118,7 @@ quern_result quern_entity_get_text(const quern_world *world, quern_entity entity
     return get_text(world, entity, path, sink);
 }
 
-/* The target of a relation is a value, too, but one that links know of. */
+/* Sets the target of a relation. A relation's value must not be written directly, because links must change with it. */
 static quern_result set_target(quern_world *world, quern_entity entity, const place *at, const char *text)
 {
     static const char function[] = "quern_entity_set_text";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The flags of component types, for tools. */
+/* The calls of quern/reflect.h that describe the flags of component types. */
 
 #include "core/calls/calls_internal.h"
 

@@ -12,7 +12,7 @@
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-/* Prints the names from the root down to the slot, which all have one. */
+/* Prints the names from the root down to the slot. Precondition: has_path(). */
 static void print_path(const quern__storage *storage, uint32_t slot, quern__printer *printer)
 {
     uint32_t depth = 0;
@@ -26,8 +26,8 @@ static void print_path(const quern__storage *storage, uint32_t slot, quern__prin
     }
 }
 
-/* Names lead to an entity where it lives, and it and all above it have one. The way is walked again for
- * each name, so deep ones are left to the number. */
+/* Returns whether an entity can be printed as a path: it is alive, and it and all its ancestors have names. Printing
+ * walks up from the entity once per name, so deep entities are printed as numbers. */
 static bool has_path(const quern__storage *storage, quern_entity entity)
 {
     enum { MAX_DEPTH = 64 };

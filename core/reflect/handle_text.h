@@ -3,17 +3,18 @@
 #ifndef QUERN_CORE_REFLECT_HANDLE_TEXT_H
 #define QUERN_CORE_REFLECT_HANDLE_TEXT_H
 
-/* Handles of entities from and to text: see reflect.h. */
+/* Conversion of entity handles to text and back. quern/reflect.h describes the text forms. */
 
 #include "core/base/printer.h"
 
 #include <quern/world.h>
 
-/* by_path: where names lead to the entity, that way. */
+/* Prints a handle. by_path: prints the path of names ("/tower/gun") if the entity has one. */
 void quern__handle_print(const quern_world *world, quern_entity entity, bool by_path,
                          quern__printer *printer);
 
-/* text is not ended by a 0. False: it is no handle; a path must lead to an entity. */
+/* Parses a handle. `text` need not be zero-terminated. by_path: also accepts a path of names, which must lead to an
+ * entity. Returns false if the text is no handle. */
 bool quern__handle_read(const quern_world *world, const char *text, size_t bytes, bool by_path,
                         quern_entity *out_entity);
 

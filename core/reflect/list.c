@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What a world has: the lists of reflect.h. */
+/* The calls of quern/reflect.h that list components, resources, events, relations and entities. */
 
 #include "core/base/handle.h"
 #include "core/events/event_internal.h"
@@ -25,7 +25,8 @@ static quern_type_info info_of(const quern__type *type)
     return info;
 }
 
-/* Whether a list has an item of that number; if not, why. */
+/* Returns whether a list of `count` items has an item of this index. If not, sets the error message. what: the items,
+ * for the message. */
 static bool is_in_list(const quern_world *world, uint32_t count, uint32_t index, const char *what,
                        const char *function)
 {

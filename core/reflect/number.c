@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_FLOAT_BYTES = 128 }; /* digits beyond these would have to be looked at, and nobody writes them */
+enum { MAX_FLOAT_BYTES = 128 }; /* longer texts of floats are refused, so that a copy fits on the stack */
 
 #define F32_QUIET_NAN UINT32_C(0x7FC00000)
 #define F64_QUIET_NAN UINT64_C(0x7FF8000000000000)
@@ -82,7 +82,7 @@ static size_t count_digits(const char *text, size_t bytes)
     return count;
 }
 
-/* Whether a text is [sign] digits [. digits] [e [sign] digits], with a digit before the e. */
+/* Returns whether a text has the form [sign] digits [. digits] [e [sign] digits], with a digit before the e. */
 static bool is_decimal(const char *text, size_t bytes)
 {
     size_t at = bytes > 0 && (text[0] == '-' || text[0] == '+') ? 1 : 0;
@@ -107,7 +107,7 @@ static bool equals(const char *text, size_t bytes, const char *word)
     return strlen(word) == bytes && memcmp(text, word, bytes) == 0;
 }
 
-/* inf and nan, with a sign, and nan(0x...) with bits. */
+/* Parses inf and nan, with optional sign, and nan(0x...) with all bits of the NaN. */
 static quern__number_state read_special(quern_field_type type, const char *text, size_t bytes,
                                         uint64_t *out_bits)
 {
@@ -131,7 +131,8 @@ static quern__number_state read_special(quern_field_type type, const char *text,
     return QUERN__NUMBER_GOOD;
 }
 
-/* What the locale has between 0 and 5; returns its bytes. */
+/* Writes the decimal point of the locale into `point`: the text between the digits of a printed 0.5. Returns its length
+ * in bytes. */
 static size_t locale_point(char point[8])
 {
     char probe[16];
@@ -176,7 +177,8 @@ quern__number_state quern__number_read(quern_field_type type, const char *text, 
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-/* What stands where only digits, signs and an e may is the locale's point. */
+/* Replaces the decimal point of the locale by '.'. In a printed finite float, the point is everything that is no digit,
+ * sign or e. */
 static void put_point(char *text)
 {
     char *to = text;
@@ -202,8 +204,8 @@ static void write_special(quern_field_type type, uint64_t bits, char text[QUERN_
         snprintf(text, QUERN__NUMBER_BYTES, "nan(0x%0*" PRIx64 ")", is_f32 ? 8 : 16, bits);
 }
 
-/* With as few digits as lead back; whole numbers that have no more digits than are exact, without
- * exponent. */
+/* Writes a float with the fewest digits from which reading restores the same bits. Whole numbers below 1e7 (F32) or 1e15
+ * (F64) are written without exponent. */
 static void write_float(quern_field_type type, uint64_t bits, char text[QUERN__NUMBER_BYTES])
 {
     const bool is_f32 = type == QUERN_FIELD_F32;

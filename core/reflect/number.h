@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_REFLECT_NUMBER_H
 #define QUERN_CORE_REFLECT_NUMBER_H
 
-/* Numbers from and to text that no locale changes. The C library prints and reads floats, exactly, with the
- * decimal point of the locale; here that is put in and taken out. Values are their bits, so that a NaN
- * stays the one that it is. */
+/* Conversion of numbers to text and back, independent of the locale. The C library converts floats exactly, but with the
+ * decimal point of the locale, which is replaced here. Values are passed as bits, so that the payload of a NaN is
+ * kept. */
 
 #include "core/base/base_internal.h"
 
@@ -15,18 +15,19 @@ enum { QUERN__NUMBER_BYTES = 48 };
 
 typedef enum quern__number_state {
     QUERN__NUMBER_GOOD,
-    QUERN__NUMBER_WRONG, /* no number */
-    QUERN__NUMBER_BEYOND /* more than the type holds */
+    QUERN__NUMBER_WRONG, /* the text is no number */
+    QUERN__NUMBER_BEYOND /* the number is outside of the range of the type */
 } quern__number_state;
 
-/* Of an integer, F32 or F64; U64 and I64 by their bits, smaller integers extended to 64. */
+/* Writes a number as text. type: an integer type, F32 or F64. bits: those of the value; smaller integers are extended to
+ * 64 bits. */
 void quern__number_write(quern_field_type type, uint64_t bits, char text[QUERN__NUMBER_BYTES]);
 
-/* text is not ended by a 0. */
+/* Parses a number of the type. `text` need not be zero-terminated. */
 quern__number_state quern__number_read(quern_field_type type, const char *text, size_t bytes,
                                        uint64_t *out_bits);
 
-/* Digits of base 10 or 16, and nothing else. */
+/* Parses digits of base 10 or 16, without sign or prefix. The result is out of range if the number exceeds `limit`. */
 quern__number_state quern__digits_read(const char *text, size_t bytes, uint32_t base, uint64_t limit,
                                        uint64_t *out_number);
 

@@ -18,7 +18,8 @@ static const quern_field *find_field(const quern_type_info *type, const char *na
     return NULL;
 }
 
-/* A field inside of the struct, or array of structs, that the text names. */
+/* Returns the first field inside the struct or array of structs that the text names, or NULL if it names none. Such
+ * fields are called "struct.field" or "struct[0].field". */
 static const quern_field *find_inside(const quern_type_info *type, const char *text)
 {
     const size_t bytes = strlen(text);
@@ -66,7 +67,7 @@ static quern_result take_element(quern__path *path, const char *index, size_t by
     return QUERN_OK;
 }
 
-/* A field may be called like an element, so the whole name comes first. */
+/* The name of a field may end like an element, as in "points[0]", so the whole text is tried as a name first. */
 quern_result quern__path_find(const quern_type_info *type, const char *text, quern__path *out_path)
 {
     const size_t bytes = strlen(text);

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_REFLECT_PATH_H
 #define QUERN_CORE_REFLECT_PATH_H
 
-/* Where a path leads: a field, or an element of it. */
+/* Paths of fields: "velocity.x", "points[2]". They name a field of a type, or one element of an array. */
 
 #include "core/base/base_internal.h"
 
@@ -12,13 +12,13 @@
 typedef struct quern__path {
     const quern_type_info *type;
     const quern_field *field;
-    const char *text; /* as it was given */
-    uint32_t first;   /* element */
-    uint32_t count;   /* 1, or all of an array */
-    bool is_array;    /* all of an array, to be written in brackets */
+    const char *text; /* the path, for messages */
+    uint32_t first;   /* index of the first element */
+    uint32_t count;   /* number of elements: 1, or all elements of an array */
+    bool is_array;    /* whether the path names a whole array, whose text is in brackets */
 } quern__path;
 
-/* Errors: INVALID_ARGUMENT, saying what there is. */
+/* Finds the field that a path names. Errors: INVALID_ARGUMENT, with a message that lists the type's fields. */
 quern_result quern__path_find(const quern_type_info *type, const char *text, quern__path *out_path);
 
 #endif

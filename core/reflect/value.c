@@ -65,7 +65,7 @@ quern_result quern__value_print(const quern_world *world, const quern__path *pat
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-/* What a field may be set to, for messages. */
+/* Describes the valid texts for a field, for messages. by_path: paths of names are valid for entities. */
 static void describe(const quern_field *field, bool by_path, char *text, size_t text_bytes)
 {
     int64_t least, greatest;
@@ -128,7 +128,7 @@ static bool is_in_range(const quern_field *field, uint64_t bits)
     return value >= field->minimum && value <= field->maximum;
 }
 
-/* One element, of a text that no 0 ends. */
+/* Parses one element. `text` need not be zero-terminated. */
 static quern_result read_element(const quern_world *world, const quern__path *path, const char *text,
                                  size_t bytes, uint64_t *out_bits)
 {
@@ -171,7 +171,7 @@ static quern_result fail_array(const quern__path *path)
         path->text, path->type->name, path->count, path->text);
 }
 
-/* value may be NULL: then the text is only checked. */
+/* Parses all elements of an array, "[1, 2, 3]", and stores them in the value. value: NULL to only check the text. */
 static quern_result read_array(const quern_world *world, const quern__path *path, const char *text,
                                size_t bytes, char *value)
 {

@@ -3,18 +3,19 @@
 #ifndef QUERN_CORE_REFLECT_VALUE_H
 #define QUERN_CORE_REFLECT_VALUE_H
 
-/* Fields of values from and to text. */
+/* Conversion of fields of values to text and back. */
 
 #include "core/reflect/path.h"
 
-/* Whether a text is what the place may hold. Errors: INVALID_ARGUMENT, saying what is expected. */
+/* Checks that a text is a valid value for the field or element of the path. Errors: INVALID_ARGUMENT, with a message
+ * that describes valid texts. */
 quern_result quern__value_check_text(const quern_world *world, const quern__path *path, const char *text);
 
-/* Writes a text that has been checked. */
+/* Parses a text and stores the result in the value. Precondition: quern__value_check_text has accepted the text. */
 void quern__value_put_text(const quern_world *world, const quern__path *path, void *value,
                            const char *text);
 
-/* Errors: FILE, naming the function. */
+/* Prints the field or element of the path to a sink. function: name of the public call, for the message. Errors: IO. */
 quern_result quern__value_print(const quern_world *world, const quern__path *path, const void *value,
                                 quern_sink sink, const char *function);
 

@@ -104,8 +104,8 @@ quern_result quern__cascade_list_loosened(quern__cascade *cascade, const quern__
     return QUERN_OK;
 }
 
-/* Applies the relation's policy to the surviving children of a destroyed entity: lists them as loosened, or fails
- * with TARGET_IN_USE. */
+/* Applies the relation's policy to the surviving sources of a destroyed target: lists them as loosened, or fails with
+ * TARGET_IN_USE. */
 static quern_result settle_children(quern__cascade *cascade, const quern__storage *storage,
                                     quern__relation *relation, uint32_t slot)
 {

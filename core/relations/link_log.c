@@ -17,15 +17,16 @@ QUERN__SLOW_PATH quern_result quern__link_log_fail(const quern__storage *storage
                        storage->relations->log.changes.count + 1);
 }
 
-/* The walk soon reads the children of a slot, whose links may come from memory. No branch: the processor could not
- * predict it. */
+/* Prefetches the links of a slot's first source, which the breadth-first walk reads soon. Branch-free, because the
+ * processor could not predict whether a slot has sources. */
 static inline void fetch_children(const quern__links *links, const quern__kin *kin, uint32_t slot)
 {
     const uint32_t first = kin->first != QUERN__SLOT_NONE ? kin->first : slot;
     __builtin_prefetch(quern__links_at(links, first));
 }
 
-/* Sets the levels of those children of a slot whose level follows from its new one. False: no memory. */
+/* Sets the levels of a slot's sources to that slot's level plus one, and logs each change. Sources in the cascade
+ * `ending` keep their levels. Returns false if out of memory. */
 static inline bool set_child_levels(quern__storage *storage, quern__relation *relation, uint32_t slot,
                                     const quern__cascade *ending)
 {
@@ -74,7 +75,7 @@ quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *re
 
 /* --------------------------------------------------------------------------------------------- names */
 
-/* Logs the name that a slot has, or that it has none. False: no memory. */
+/* Logs the current name of a slot, or that it has none. Returns false if out of memory. */
 static bool log_name(quern__storage *storage, uint32_t slot)
 {
     const quern_allocator *allocator = &storage->allocator;
@@ -113,7 +114,7 @@ quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, ui
 
 /* --------------------------------------------------------------------------------------------- undo */
 
-/* The table has room for the saved name, since it had that name before. */
+/* Restores the name of a slot. The table has room for the name, because the name was in it before. */
 static void take_name_back(const quern__storage *storage, const quern__link_change *change)
 {
     quern__names *names = storage->names;

@@ -57,7 +57,7 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
     return true;
 }
 
-/* Whether the entities have consecutive slots. */
+/* Returns whether the entities have consecutive slots. */
 static bool are_neighbours(const quern_entity *entities, uint32_t count)
 {
     const uint32_t first = quern_entity_index(entities[0]);
@@ -89,6 +89,7 @@ static inline uint32_t slot_of(const quern_entity *entities, uint32_t number)
     return number != QUERN__SLOT_NONE ? quern_entity_index(entities[number]) : QUERN__SLOT_NONE;
 }
 
+/* Writes the links of a tree whose slots are not consecutive. */
 static void put_strangers(const quern__links *links, const quern__kin *kin, uint32_t count,
                           const quern_entity *entities)
 {

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* As far as a name may reach, and one more character. */
+/* Returns the length of a name in bytes, but at most QUERN_MAX_ENTITY_NAME_BYTES + 1. */
 static uint32_t count_bytes(const char *name)
 {
     uint32_t bytes = 0;
@@ -67,7 +67,7 @@ quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity
     if (!quern__names_reserve(names, &storage->allocator, slot))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the name of entity %u:%u",
                            quern_entity_index(entity), quern_entity_generation(entity));
-    char text[QUERN_MAX_ENTITY_NAME_BYTES + 1]; /* name may be the one that is dropped */
+    char text[QUERN_MAX_ENTITY_NAME_BYTES + 1]; /* a copy, because `name` may point into the old name */
     memcpy(text, name, bytes + 1);
     quern__names_drop(names, slot);
     quern__names_put(names, slot, parent, text, bytes);

@@ -7,9 +7,10 @@
 #include "core/storage/change.h"
 
 enum {
-    SHORT_LIST = 64, /* what its rows are in may be fetched all at once */
-    /* What a long list will need lies anywhere; so far ahead of its use it is fetched: records and links,
-     * and what these lead to. */
+    SHORT_LIST =
+        64, /* maximal number of changes whose rows are all prefetched before the first one moves */
+    /* Prefetch distances in longer lists, in changes: to records and links, and to rows and links that are found
+     * through these. */
     RELATE_RECORDS_AHEAD = 24,
     RELATE_ROWS_AHEAD = 12
 };
@@ -21,13 +22,15 @@ static inline void fetch_record(const quern__storage *storage, uint32_t slot)
     __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
 }
 
-/* Whether the log has links of several relations, so that the row of one entity may move more than once. */
+/* Returns whether the log contains links of several relations, so that the row of an entity may move more than once. The
+ * entries of one relation are consecutive. */
 static bool has_several_relations(const quern__link_log *log)
 {
     return log->changes.items[0].relation != log->changes.items[log->changes.count - 1].relation;
 }
 
-/* Where an entity is when the changes listed so far are made, as far as they are noted. */
+/* Returns the archetype in which an entity is after the moves reserved so far. notes: whether entities may move more than
+ * once, so that reserved moves are noted in `moved`. */
 static inline quern__archetype *find_source(const quern__storage *storage, uint32_t slot, bool notes)
 {
     quern__archetype *moved =
@@ -37,6 +40,7 @@ static inline quern__archetype *find_source(const quern__storage *storage, uint3
                : quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
 }
 
+/* Notes the archetype in which an entity is after its latest reserved move. */
 static quern_result note_moved(quern__storage *storage, uint32_t slot, quern__archetype *target)
 {
     uint64_t *known = quern__map_find(&storage->relations->moved, (uint64_t)slot + 1);
@@ -51,7 +55,7 @@ static quern_result note_moved(quern__storage *storage, uint32_t slot, quern__ar
     return QUERN_OK;
 }
 
-/* The row is moved when all are reserved: until then it may come from memory. */
+/* Prefetches the row of a change. It is moved only after all rows have been reserved, so the load has time. */
 static inline void fetch_row(const quern__storage *storage, const quern__link_change *change)
 {
     const quern__archetype *archetype = change->plan->source;
@@ -64,7 +68,7 @@ static inline void fetch_row(const quern__storage *storage, const quern__link_ch
                            1);
 }
 
-/* Whether the row of a change moves along the plan of the change before it. */
+/* Returns whether the row of a change moves by the same plan as the row of the previous change. */
 static inline bool shares_plan(const quern__storage *storage, const quern__link_change *change)
 {
     const quern__link_change *before = change - 1;
@@ -73,8 +77,8 @@ static inline bool shares_plan(const quern__storage *storage, const quern__link_
            change->row_tier == before->row_tier && change->relation == before->relation;
 }
 
-/* Finds the plan and reserves rows for a change, and for those right after it that share the plan: the entities below
- * one target often do. *out_count: how many these are. */
+/* Finds the plan of a change and reserves rows for it and for all changes directly after it with the same plan; the
+ * entities below one target often have the same. *out_count: number of these changes. */
 static quern_result reserve_run(quern__storage *storage, uint32_t first, bool notes, uint32_t *out_count)
 {
     quern__link_log *log = &storage->relations->log;
@@ -99,7 +103,7 @@ static quern_result reserve_run(quern__storage *storage, uint32_t first, bool no
     return result == QUERN_OK ? quern__rows_reserve(storage, plan->target, count) : result;
 }
 
-/* Finds plans and reserves rows for all rows that move. On failure nothing is reserved. */
+/* Finds plans and reserves rows for all changes that move rows. On failure nothing is reserved. */
 static quern_result reserve_rows(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
@@ -136,7 +140,7 @@ static void move_rows(quern__storage *storage)
     }
 }
 
-/* As quern__relate_rows, but the log keeps its entries. */
+/* Moves the rows of a transaction or reverts it, like quern__relate_rows, but keeps the entries of the log. */
 static inline quern_result move_rows_or_take_back(quern__storage *storage, quern_result result)
 {
     if (result == QUERN_OK) result = reserve_rows(storage);
@@ -156,7 +160,8 @@ quern_result quern__relate_rows(quern__storage *storage, quern_result result)
 
 /* ----------------------------------------------------------------------------------------- changing */
 
-/* Writes the target into the row of the source. If the row had another target before, listeners hear of the write. */
+/* Writes the target into the row of the source. If the row had another target before, the write is reported to
+ * listeners. */
 static inline void write_target(const quern__storage *storage, const quern__relation *relation,
                                 uint32_t source, quern_entity target, bool had_target)
 {
@@ -176,7 +181,8 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
         quern_entity_generation(target), quern__relation_name(storage, relation));
 }
 
-/* Whether the source may get the target; both have links. Who has no children is above nobody. */
+/* Checks that the source may get the target: that it makes no cycle and no name collision. A source without sources of
+ * its own cannot make a cycle. Precondition: both slots have pages of links. Errors: CYCLE, SIBLING_NAME_TAKEN. */
 static inline quern_result check_pair(const quern__storage *storage, const quern__relation *relation,
                                       quern_entity source, quern_entity target)
 {
@@ -187,7 +193,7 @@ static inline quern_result check_pair(const quern__storage *storage, const quern
     return quern__naming_check(storage, relation, source, t);
 }
 
-/* Gives the source the target, or takes the one it has (QUERN__SLOT_NONE), and moves rows. */
+/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows whose tier changes. */
 static inline quern_result change_target(quern__storage *storage, quern__relation *relation,
                                          uint32_t source, uint32_t target)
 {
@@ -209,7 +215,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     if (result != QUERN_OK) return result;
     const bool had_target = link->target != QUERN__SLOT_NONE;
     if (had_target && link->level == quern__relation_child_level(relation, t)) {
-        /* no row moves, so nothing can fail: no log is needed */
+        /* no row moves, so nothing can fail and no log is needed */
         quern__relink(storage, relation, s, t);
         quern__storage_note_set(storage, relation->component_index);
     } else {
@@ -244,7 +250,8 @@ static inline void fetch_links(const quern__links *links, uint32_t slot)
     if (kin != NULL) __builtin_prefetch(kin, 1);
 }
 
-/* What linking a pair will change: the links of both have come. */
+/* Prefetches the other links that linking a pair changes or reads. The links of the pair itself have been prefetched
+ * before. */
 static inline void fetch_neighbours(const quern__relation *relation, uint32_t source, uint32_t target)
 {
     const quern__links *links = &relation->links;
@@ -256,7 +263,7 @@ static inline void fetch_neighbours(const quern__relation *relation, uint32_t so
     fetch_links(links, relation->is_ordered ? parent->last : parent->first);
 }
 
-/* Until one fails. *out_count: how many have not. */
+/* Links the pairs in order until one fails. *out_count: number of pairs before the failed one. */
 static quern_result relate_all_links(quern__storage *storage, quern__relation *relation,
                                      const quern_entity *sources, const quern_entity *targets,
                                      uint32_t count, uint32_t *out_count)
@@ -284,8 +291,8 @@ static void clear_touched(quern__storage *storage)
         quern__bitset_remove(storage->relations->touched.items, log->changes.items[i].slot);
 }
 
-/* For logs in which slots have several entries: the first entry of a slot moves its row to the tier that the link has now,
- * and the others move none. All slots of the log are in the set of those touched, before and after. */
+/* Merges the moves of slots with several entries in the log: the first entry of a slot moves its row to the tier that the
+ * link has now, and its other entries move no row. `touched` contains all slots of the log, before and after. */
 static void merge_moves(quern__storage *storage, const quern__relation *relation)
 {
     const quern__link_log *log = &storage->relations->log;
@@ -302,7 +309,7 @@ static void merge_moves(quern__storage *storage, const quern__relation *relation
     }
 }
 
-/* Puts all slots of the log into the set of those touched. Returns whether rows may move. */
+/* Adds all slots of the log to `touched`, and merges moves if slots repeat. Returns whether a row may move. */
 static bool touch_slots(quern__storage *storage, const quern__relation *relation, bool *out_repeats)
 {
     const uint32_t count = storage->relations->log.changes.count;
@@ -320,7 +327,8 @@ static bool touch_slots(quern__storage *storage, const quern__relation *relation
     return moves;
 }
 
-/* Where the target of a slot will be written, and what says which handle it has. */
+/* Prefetches what write_target needs for a slot: the value in the row, and the record of the target, which has the
+ * upper half of its handle. */
 static inline void fetch_target(const quern__storage *storage, const quern__relation *relation,
                                 uint32_t slot)
 {
@@ -331,8 +339,8 @@ static inline void fetch_target(const quern__storage *storage, const quern__rela
     fetch_record(storage, quern__links_at(&relation->links, slot)->target);
 }
 
-/* Writes the new targets into the rows of the sources, once for each. If slots have several entries, all slots are in the
- * set of those touched, and a source leaves it with its first entry that has changed the target. */
+/* Writes the new targets into the rows of the sources, once per source. repeats: slots have several entries; then
+ * `touched` contains all slots of the log, and the first entry of a source that changes its target removes it. */
 static void write_targets(quern__storage *storage, const quern__relation *relation, bool repeats)
 {
     uint64_t *touched = storage->relations->touched.items;
@@ -355,7 +363,7 @@ static void write_targets(quern__storage *storage, const quern__relation *relati
     if (count > 0) quern__storage_note_set(storage, relation->component_index);
 }
 
-/* Links for all slots that are named, and room for the rest that is known. */
+/* Reserves pages of links for all pairs, the set of slots, and one log entry per pair. Errors: OUT_OF_MEMORY. */
 static quern_result reserve_links(quern__storage *storage, quern__relation *relation,
                                   const quern_entity *sources, const quern_entity *targets, uint32_t count)
 {

@@ -14,7 +14,7 @@ static void relation_release(quern__relation *relation, const quern_allocator *a
     quern__release(allocator, relation, sizeof *relation, _Alignof(quern__relation));
 }
 
-/* What calls keep for the next ones. */
+/* Releases scratch memory that is kept between calls. */
 static void release_scratch(quern__relations *relations, const quern_allocator *allocator)
 {
     quern__link_log_release(&relations->log, allocator);
@@ -52,7 +52,8 @@ static bool is_defined_so(const quern__relation *relation, const quern_relation_
            relation->is_ordered == def->ordered;
 }
 
-/* The name is taken: fine when it is by the same relation. */
+/* Registering a relation again returns the existing one. Errors: DUPLICATE_NAME if the name belongs to a component, or
+ * to a relation with another definition. */
 static quern_result settle_known(const quern__storage *storage, quern_component known,
                                  const quern_relation_def *def, quern__relation **out_relation)
 {
@@ -68,7 +69,7 @@ static quern_result settle_known(const quern__storage *storage, quern_component 
     return QUERN_OK;
 }
 
-/* The component of the target, then a tag for each level. */
+/* Registers the relation's components: that of the target, then one tag per level. */
 static quern_result add_components(quern__storage *storage, const quern_relation_def *def,
                                    quern__relation *relation)
 {
@@ -131,7 +132,7 @@ quern_result quern__relation_register(quern__storage *storage, const quern_relat
     const quern_component known = quern__components_find(&storage->components, def->name);
     if (!quern_component_is_null(known)) return settle_known(storage, known, def, out_relation);
     result = relation_create(storage, def, out_relation);
-    /* the hierarchy is the one that names know from the start, whoever registers it */
+    /* names depend on the hierarchy, so it is noted even if it is registered by name and not by quern_world_parent */
     if (result == QUERN_OK && strcmp(def->name, quern__parent_def.name) == 0 &&
         is_defined_so(*out_relation, &quern__parent_def))
         storage->relations->parent = *out_relation;
@@ -193,7 +194,8 @@ static bool is_of(const quern__relation *relation, uint32_t component_index)
     return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
 }
 
-/* The source's set with the relation's components of this tier. Returns its size. */
+/* Writes the sorted component set of an archetype, with the relation's components replaced by those of the tier. Returns
+ * the size of the set. */
 static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, uint32_t tier,
                          uint16_t *out_indices)
 {
@@ -223,7 +225,7 @@ quern_result quern__relation_find_plan(quern__storage *storage, quern__relation 
     return QUERN_OK;
 }
 
-/* Plans name archetypes by number, and go with them. */
+/* Clears all plan caches. Their keys contain archetype numbers, which are reused after an archetype is removed. */
 static void forget_plans(quern__storage *storage, const quern__archetype *archetype)
 {
     (void)archetype;

@@ -3,19 +3,20 @@
 #ifndef QUERN_CORE_RELATIONS_RELATION_INTERNAL_H
 #define QUERN_CORE_RELATIONS_RELATION_INTERNAL_H
 
-/* The registry of a world's relations. A relation is a component, whose value is the target, and links
- * (links.h), which tell the children. Both say the same; a relation with levels has a hidden tag for each
- * level but 0 besides, so that an archetype holds one level. Invariants, checked by quern_world_validate,
+/* The registry of a world's relations. A relation consists of a component, whose value is the target, and of links
+ * (links.h), which also list the sources of each target. A relation with levels has a hidden tag component for each
+ * level except 0, so all entities of an archetype have the same level. Invariants, checked by quern_world_validate,
  * for each living entity:
  *
- *   it has the component     exactly when its link has a target; then the value is that entity, which lives
- *   it has the tag of level  exactly when its link has that level, from 1 on
+ *   it has the component         if and only if its link has a target; the value is then that entity, which is alive
+ *   it has the tag of a level    if and only if its link has that level, from 1 on
  *
- * The components of a relation are managed: rows come by them only with their links (relate.h, and
- * core/playback). Plans that put them in or take them out are never cached as edges (move_plan.h), so what moves
- * along an edge need not ask.
+ * The components of a relation are managed: they are added to rows and removed from rows only together with links
+ * (relate.h and core/playback). A move plan that adds or removes them is never cached as an edge (move_plan.h), so
+ * moving a row along an edge changes no link.
  *
- * Who asks whether there is anything to do when an entity ends looks at storage->has_attachments first. */
+ * storage->has_attachments is false until a relation is registered or an entity is named. Destroying an entity checks
+ * it first, and skips links and names while it is false. */
 
 #include "core/base/array.h"
 #include "core/base/map.h"
@@ -31,78 +32,85 @@ struct quern__move_plan;
 
 enum { QUERN__LEVEL_COUNT = QUERN_MAX_RELATION_LEVEL + 1, QUERN__RELATION_PLANS = 128 };
 
-/* A plan found before: from an archetype to the one with the same components but another target or level.
- */
+/* A cached move plan: from an archetype to the one that differs only in the tier of one relation. */
 typedef struct quern__known_plan {
     const struct quern__move_plan *plan;
-    uint64_t key; /* quern__plan_key; 0: none */
+    uint64_t key; /* quern__plan_key(), or 0 if the entry is unused */
 } quern__known_plan;
 
 typedef struct quern__relation {
-    uint32_t index;           /* in the registry */
-    uint32_t component_index; /* the tags of levels 1, 2, ... follow right after it */
+    uint32_t index;           /* index in the registry */
+    uint32_t component_index; /* the tags of levels 1, 2, ... have the next indices */
     quern_target_policy policy;
     bool has_levels;
     bool is_ordered;
     quern__links links;
-    quern__known_plan plans[QUERN__RELATION_PLANS]; /* each has one place only */
+    quern__known_plan plans[QUERN__RELATION_PLANS]; /* direct-mapped cache, indexed by key */
 } quern__relation;
 
-/* What a link or a name was before a change: see link_log.h. */
+/* The kinds of entries of the undo log (link_log.h). */
 typedef enum quern__link_change_kind {
-    QUERN__CHANGE_TARGET, /* the target, and the level with it */
-    QUERN__CHANGE_LEVEL,  /* the level alone */
+    QUERN__CHANGE_TARGET, /* the target and the level of a source */
+    QUERN__CHANGE_LEVEL,  /* only the level */
     QUERN__CHANGE_NAME
 } quern__link_change_kind;
 
+/* The row_tier of an entry whose row does not move. */
 #define QUERN__ROW_STAYS UINT32_MAX
 
+/* The state of a link or name before a change. */
 typedef struct quern__link_change {
-    quern__relation *relation;           /* of names: NULL */
-    const struct quern__move_plan *plan; /* scratch of relate.c */
+    quern__relation *relation;           /* NULL for names */
+    const struct quern__move_plan *plan; /* plan of the row's move; scratch memory of relate.c */
     uint32_t slot;
-    uint32_t old_target; /* or QUERN__SLOT_NONE. Of names: index in saved_names, or QUERN__SLOT_NONE */
-    uint32_t old_next;   /* the sibling after it; only of QUERN__CHANGE_TARGET */
+    uint32_t old_target; /* for names: index in saved_names. QUERN__SLOT_NONE: had no target or name */
+    uint32_t old_next;   /* next sibling; only for QUERN__CHANGE_TARGET */
     uint32_t old_level;
-    uint32_t row_tier; /* quern__tier that the row moves to, or QUERN__ROW_STAYS */
+    uint32_t row_tier; /* quern__tier() that the row moves to, or QUERN__ROW_STAYS */
     quern__link_change_kind kind;
 } quern__link_change;
 
+/* The undo log of a transaction (link_log.h). */
 typedef struct quern__link_log {
     QUERN__ARRAY(quern__link_change) changes;
     QUERN__ARRAY(quern__name) saved_names;
 } quern__link_log;
 
 typedef struct quern__relations {
-    QUERN__ARRAY(quern__relation *) list; /* they never move */
+    QUERN__ARRAY(quern__relation *) list; /* relations by index; their addresses do not change */
     quern__link_pages link_pages;
-    bool touches;                   /* links of new relations mark what is touched, too */
-    quern__relation *parent;        /* of quern_world_parent, or NULL: nobody has asked yet */
-    quern__link_log log;            /* empty between transactions */
-    QUERN__ARRAY(uint64_t) touched; /* scratch of relate.h: a set of slots, empty between calls */
-    quern__map moved;       /* the same: slot + 1 -> archetype of an entity that moves more than once */
-    quern__cascade cascade; /* of immediate calls */
-    quern__archetype_listener listener; /* forgets the plans of archetypes that are removed */
+    bool touches;            /* whether links of new relations mark changed groups (links.h) */
+    quern__relation *parent; /* relation of quern_world_parent; NULL until it is registered */
+    quern__link_log log;     /* empty between transactions */
+    QUERN__ARRAY(uint64_t)
+    touched; /* scratch of relate.c: a set of slots, one bit each; empty between calls */
+    /* Scratch of relate.c: slot + 1 -> archetype after the moves that are reserved so far, for entities that may move
+     * more than once. Empty between calls. */
+    quern__map moved;
+    quern__cascade cascade;             /* scratch memory of immediate calls */
+    quern__archetype_listener listener; /* clears the plan caches when an archetype is removed */
 } quern__relations;
 
-/* Initialises the registry of a storage, which carries its address from now on. */
+/* Initialises the registry of a storage, and sets storage->relations. */
 void quern__relations_init(quern__relations *relations, struct quern__storage *storage);
 
 void quern__relations_release(quern__relations *relations, const quern_allocator *allocator);
 
-/* The built-in hierarchy. */
+/* The definition of the built-in hierarchy, quern_world_parent(). */
 extern const quern_relation_def quern__parent_def;
 
+/* Registers a relation and its components. If an identical relation is registered already, returns that one. Errors:
+ * INVALID_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__relation_register(struct quern__storage *storage, const quern_relation_def *def,
                                       quern__relation **out_relation);
 
-/* NULL where there is none of that name. */
+/* Returns the relation with this name, or NULL. */
 quern__relation *quern__relation_find(const struct quern__storage *storage, const char *name);
 
-/* NULL for handles that are no relation of this world. */
+/* Returns the relation of a handle, or NULL if the handle is no relation of this world. */
 quern__relation *quern__relation_of(const struct quern__storage *storage, quern_relation relation);
 
-/* INVALID_ARGUMENT, with a message, unless the handle is a relation of this world. */
+/* Finds the relation of a handle. Errors: INVALID_ARGUMENT. */
 quern_result quern__relation_check(const struct quern__storage *storage, quern_relation relation,
                                    quern__relation **out_relation);
 
@@ -111,16 +119,16 @@ quern_relation quern__relation_handle(const struct quern__storage *storage,
 
 const char *quern__relation_name(const struct quern__storage *storage, const quern__relation *relation);
 
-/* The component index of the tag of a level, from 1 on. */
+/* Returns the component index of the tag of a level. Precondition: level > 0. */
 static inline uint32_t quern__relation_tag(const quern__relation *relation, uint32_t level)
 {
     return relation->component_index + level;
 }
 
-/* The level of all entities of an archetype; 0 where the relation has no levels. */
+/* Returns the level of the entities of an archetype; 0 if the relation has no levels. */
 uint32_t quern__relation_level(const quern__relation *relation, const quern__archetype *archetype);
 
-/* The level that a child of the target has. */
+/* Returns the level of the sources of a target. */
 static inline uint32_t quern__relation_child_level(const quern__relation *relation, uint32_t target_slot)
 {
     if (!relation->has_levels) return 0;
@@ -128,24 +136,25 @@ static inline uint32_t quern__relation_child_level(const quern__relation *relati
     return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
 }
 
-/* Which components of the relation an entity has: 0 without a target, otherwise its level + 1. */
+/* Returns the tier of an entity, which tells the components of the relation that it has: 0 if it has no target,
+ * otherwise its level + 1. */
 static inline uint32_t quern__tier(const quern__kin *kin)
 {
     return kin->target != QUERN__SLOT_NONE ? kin->level + 1 : 0;
 }
 
-/* By the archetype's number and the tier to come to. Never 0. */
+/* Returns the key of a cached plan: from this archetype to this tier. Never 0. */
 static inline uint64_t quern__plan_key(const quern__archetype *source, uint32_t tier)
 {
     return (uint64_t)source->number * (QUERN__LEVEL_COUNT + 1) + tier + 1;
 }
 
-/* The part of quern__relation_plan that finds one that is not known. */
+/* The slow path of quern__relation_plan: finds a plan that is not in the cache, and caches it. */
 quern_result quern__relation_find_plan(struct quern__storage *storage, quern__relation *relation,
                                        quern__archetype *source, uint32_t tier,
                                        const struct quern__move_plan **out_plan);
 
-/* The plan from an archetype to the one with the same components but another tier of the relation. Errors: as
+/* Finds the move plan from an archetype to the one that differs only in the tier of the relation. Errors: those of
  * quern__plan_between and quern__storage_archetype. */
 static inline quern_result quern__relation_plan(struct quern__storage *storage, quern__relation *relation,
                                                 quern__archetype *source, uint32_t tier,
@@ -159,10 +168,10 @@ static inline quern_result quern__relation_plan(struct quern__storage *storage, 
     return QUERN_OK;
 }
 
-/* Gives back pages of links without links, and what calls keep for the next ones. */
+/* Releases link pages without links, and scratch memory that is kept between calls. */
 void quern__relations_trim(struct quern__storage *storage);
 
-/* Whether an entity in this slot is somebody's source or target. */
+/* Returns whether the entity in a slot is a source or a target in any relation. */
 static inline bool quern__relations_has_links(const quern__relations *relations, uint32_t slot)
 {
     for (uint32_t i = 0; i < relations->list.count; i++) {

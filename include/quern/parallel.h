@@ -35,7 +35,7 @@ extern "C" {
  * of quern_world_flush; UNDECLARED_ACCESS (a call of a callback was refused; see the log). Threads: main,
  * between frames and in exclusive systems. */
 QUERN_API quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs,
-                                                quern_view_callback *kernel, void *user_data);
+                                                quern_view_callback *callback, void *user_data);
 
 /** Returns the number of ordinals that quern_query_parallel_for would use now, including those that change
  * filters would leave out. 0, with a message, if the call is wrong or memory for new matches is exhausted.

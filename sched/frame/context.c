@@ -35,11 +35,10 @@ static QUERN__SLOW_PATH void refuse_plain(const quern__plain_context *plain, con
     char caller[32] = "";
     if (quern__scope_count_repeated(scope)) return;
     quern__scope_describe(scope, caller, sizeof caller);
-    quern__refuse(
-        scope, QUERN_ERROR_UNDECLARED_ACCESS,
-        "%s: %s asked for %s, which only systems can have: make it a system, or pass what it needs "
-        "in user_data",
-        function, caller, what);
+    quern__refuse(scope, QUERN_ERROR_UNDECLARED_ACCESS,
+                  "%s: %s asked for %s, which only systems can declare: make it a system, or pass what it "
+                  "needs in user_data",
+                  function, caller, what);
 }
 
 /* Returns scratch memory for one value, which a refused call returns. Returns NULL if no callback runs,
@@ -170,8 +169,8 @@ static void refuse_handle(quern_context *context, const char *what, const char *
     char reason[128];
     snprintf(reason, sizeof reason, "%s", quern_error_message());
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
-                  "%s: system '%s' asked for a %s with a wrong handle: %s", function, context->system->name,
-                  what, reason);
+                  "%s: system '%s' asked for a %s with an invalid handle: %s", function,
+                  context->system->name, what, reason);
 }
 
 bool quern__context_is_system(quern_context *context, const char *function, const char *what)
@@ -230,7 +229,7 @@ static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, 
     if (type->size_bytes > 0) return false;
     if (!quern__scope_count_repeated(&context->scope))
         quern__refuse(&context->scope, QUERN_ERROR_INVALID_ARGUMENT,
-                      "%s: system '%s' looked up '%s', a tag, which has no value: quern_context_has tells "
+                      "%s: system '%s' looked up '%s', a tag, which has no value: ask quern_context_has "
                       "whether an entity has it",
                       function, context->system->name, type->name);
     return true;

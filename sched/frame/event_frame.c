@@ -329,7 +329,8 @@ static void look_for_provisional(void *argument, const quern__type *type, const 
     quern__violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "system '%s' emitted '%s' with the provisional handle of a deferred create (number %u) "
-        "that the same callback has not made, so it stays provisional for ever",
+        "that the same callback did not record, so it would remain provisional; emit handles only from "
+        "the callback that creates the entity",
         schedule->plan.order.items[keyed->key >> 32]->name, type->name, quern_entity_index(found));
 }
 

@@ -227,8 +227,8 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
     if (QUERN_CHECKS && !quern__guards_close(schedule))
-        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
-                                                        "(QUERN_CHECKS)");
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check for writes through "
+                                                        "kept pointers (QUERN_CHECKS)");
     if (result == QUERN_OK) result = run_passes(schedule, segment);
     finish_readers(schedule, segment, result);
     if (result != QUERN_OK) return result;
@@ -433,12 +433,15 @@ static quern_result fail_refused(const quern_schedule *schedule, const char *nam
     char others[64] = "";
     if (system == NULL && name == quern__guard_nobody)
         return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
-                           "frame %llu: values were changed through a pointer into the world that somebody "
-                           "keeps (see the log)",
+                           "frame %llu: values were changed through a pointer into the world that code "
+                           "outside of systems kept (see the log)",
                            frame);
     if (system == NULL)
-        return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
-                           "frame %llu: system '%s' wrote what it may not (see the log)", frame, name);
+        return quern__fail(
+            QUERN_ERROR_UNDECLARED_ACCESS,
+            "frame %llu: values that system '%s' could write were changed through a pointer that code "
+            "kept (see the log)",
+            frame, name);
     if (other_count > 0) snprintf(others, sizeof others, ", as were %u other systems", other_count);
     return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
                        "frame %llu: system '%s' was refused an access (%u in this frame)%s: it worked on "
@@ -478,8 +481,8 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
     if (schedule->is_reaction_cut)
         return quern__fail(
             QUERN_ERROR_LIMIT,
-            "frame %llu: reactions caused each other for %u rounds, and what was left to react to "
-            "was dropped: %s. Break the cycle, or raise max_reaction_rounds of the schedule",
+            "frame %llu: reactions caused each other for %u rounds, and the pending changes were dropped: "
+            "%s. Break the cycle, or raise max_reaction_rounds of the schedule",
             frame, schedule->plan.max_reaction_rounds, schedule->reaction_trail);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts.items[i]->refused_system != NULL)

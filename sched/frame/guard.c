@@ -7,7 +7,7 @@
 
 enum { GUARD_ALIGNMENT_BYTES = 64 };
 
-const char quern__guard_nobody[] = "(nobody)";
+const char quern__guard_nobody[] = "(no system)";
 
 void quern__guards_release(quern__guards *guards, const quern_allocator *allocator)
 {
@@ -97,14 +97,16 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
     if (guard->holder != NULL)
         quern__violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
-            "component '%s' was changed %s frame %llu while no system had a view of it: somebody keeps a "
-            "pointer beyond its call. The last to have it was system '%s' (declared: %s)",
+            "component '%s' was changed %s frame %llu while no system had a view of it: code wrote through "
+            "a pointer that it kept beyond its call. The last writable view was that of system '%s' "
+            "(declared: %s). Do not keep pointers from views and lookups",
             component, when, frame, guard->holder->name, declared);
     else
         quern__violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it, and no system has "
-            "had one to write: somebody keeps a pointer from outside the frame, or has cast const away",
+            "had one for writing: code kept a pointer from outside of the frame, or cast const away; write "
+            "through a view that declares the component for writing",
             component, when, frame);
     return guard->holder != NULL ? guard->holder->name : quern__guard_nobody;
 }

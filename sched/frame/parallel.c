@@ -13,7 +13,7 @@ static const char function_name[] = "quern_query_parallel_for";
 
 typedef struct parallel_run {
     const quern__query *query;
-    quern_view_callback *kernel;
+    quern_view_callback *callback;
     quern__world_commands *commands;
     quern__flush_report report;
     /* Versions for change filters and for writes (core/storage/version.h). */
@@ -40,7 +40,7 @@ static void call_picked(const parallel_run *run, const quern_view *chunk_view, u
     const void **addresses = NULL;
     if (ups != NULL)
         addresses = ups->worker_addresses + worker_index * quern__ups_address_count(run->query->up_count);
-    quern__rows_call(chunk_view, run->seen_version, addresses, run->kernel);
+    quern__rows_call(chunk_view, run->seen_version, addresses, run->callback);
 }
 
 static uint32_t count_views(const quern__query *query)
@@ -63,7 +63,7 @@ static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t 
         if (run->query->selects_rows)
             call_picked(run, &view, context->worker_index);
         else
-            run->kernel(view.context, &view);
+            run->callback(view.context, &view);
         end_view(context);
     }
 }
@@ -87,7 +87,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         if (QUERN__UNLIKELY(run->query->selects_rows))
             call_picked(run, &view, context->worker_index);
         else
-            run->kernel(view.context, &view);
+            run->callback(view.context, &view);
         end_view(context);
     }
 }
@@ -125,7 +125,7 @@ static quern_result prepare_ups(const quern__query *query, uint32_t worker_count
     const uint32_t term = quern__query_up_conflict(query, (quern_relation){0});
     if (term == query->term_count) return quern__ups_reserve_workers(query, worker_count);
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
-                       "term %u reads '%s' upward, which the kernel writes at the same time: iterate the "
+                       "term %u reads '%s' upward, which the callback writes at the same time: iterate the "
                        "query on one thread, or write to another component",
                        term, quern_component_name(query->world, query->terms[term].component));
 }
@@ -199,7 +199,7 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
     if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
     if (result != QUERN_OK || refusal_count == 0) return result;
     return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
-                       "%s: the kernel was refused an access (%u in all): it worked on scratch memory "
+                       "%s: the callback was refused an access (%u in all): it worked on scratch memory "
                        "instead (see the log)",
                        function_name, refusal_count);
 }
@@ -226,11 +226,11 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
     return result;
 }
 
-static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
+static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_view_callback *callback,
                                  void *user_data)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
-    parallel_run run = {.query = query, .kernel = kernel};
+    parallel_run run = {.query = query, .callback = callback};
     quern_result result = open_recorders(&run, query->world, worker_count);
     if (result == QUERN_OK) result = prepare(query, function_name);
     if (result == QUERN_OK && query->up_count > 0) result = prepare_ups(query, worker_count);
@@ -243,25 +243,25 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_vie
 
 /* Enters the pool once for all loops: between two entries another thread could use the pool, and commands
  * would remain half applied. */
-static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
+static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_view_callback *callback,
                                 void *user_data)
 {
-    if (kernel == NULL) return quern__fail_null(function_name, "kernel");
+    if (callback == NULL) return quern__fail_null(function_name, "callback");
     if (query == NULL) return quern__fail_null(function_name, "query");
     const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
     quern_result result = is_outside ? quern__jobs_enter(jobs, function_name) : QUERN_OK;
     if (result != QUERN_OK) return result;
-    result = run_parallel(query, jobs, kernel, user_data);
+    result = run_parallel(query, jobs, callback, user_data);
     if (is_outside) quern__jobs_leave(jobs);
     return result;
 }
 
-quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_callback *kernel,
+quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_callback *callback,
                                       void *user_data)
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, function_name)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, run_in_pool(query, jobs, kernel, user_data));
+    return quern__world_left(world, run_in_pool(query, jobs, callback, user_data));
 }
 
 uint32_t quern_query_view_count(quern_query *query)

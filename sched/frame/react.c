@@ -130,8 +130,8 @@ static quern_result fail_between(const quern_world *world, uint32_t most)
         quern__reacting_drop(&it->plan);
     return quern__fail(
         QUERN_ERROR_LIMIT,
-        "reactions of several schedules caused each other %u times, and what was left to react to "
-        "was dropped: %s. Break the cycle, or raise max_reaction_rounds of a schedule",
+        "reactions of several schedules caused each other %u times, and the pending changes were "
+        "dropped: %s. Break the cycle, or raise max_reaction_rounds of a schedule",
         most, names);
 }
 

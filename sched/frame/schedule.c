@@ -64,7 +64,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     uint32_t phase_count = 0;
     quern_result result = check_phases(def->phases, &phase_count);
     if (result == QUERN_OK && (unsigned)def->prefetch > QUERN_PREFETCH_CHUNKS)
-        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "unknown way to fetch ahead (%u)",
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "prefetch is %u, which is no quern_prefetch",
                              (unsigned)def->prefetch);
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_schedule_create");
     if (result != QUERN_OK) return quern__in_call(result, "quern_schedule_create");

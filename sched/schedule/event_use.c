@@ -53,7 +53,7 @@ static quern_result check_items(const quern_system_def *def, uint32_t term_count
     if (def->items.bits == 0) return QUERN_OK;
     if (term_count > 0 || (def->flags & QUERN_SYSTEM_EXCLUSIVE) != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' has events as its items and %s: its views are runs of events",
+                           "system '%s' has events as its items and %s: its views are batches of events",
                            def->name, term_count > 0 ? "terms" : "is exclusive");
     if (def->run == NULL)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has items, but run is NULL; set it",

@@ -6,7 +6,7 @@
 
 static quern_result fail_memory(const quern__pass *pass)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to walk the levels of system '%s'",
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order the views of system '%s' by level",
                        pass->systems.items[0]->name);
 }
 

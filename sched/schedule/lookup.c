@@ -41,7 +41,8 @@ static quern_result check_written(const quern__components *components, uint32_t 
                            type->name);
     if (quern__components_is_managed(components, index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "Quern keeps '%s' itself: relate and unrelate write it", type->name);
+                           "'%s' is the component of a relation: change it with relate and unrelate",
+                           type->name);
     return QUERN_OK;
 }
 
@@ -59,8 +60,8 @@ static quern_result add_lookup(quern__lookups *lookups, const quern__components 
     if (result != QUERN_OK) return result;
     if (quern__lookups_find(lookups, lookup.index) != NULL)
         return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                           "the lookup of '%s' is declared twice; once is enough, and what stands in "
-                           "write_lookups may be read, too",
+                           "the lookup of '%s' is declared twice; once is enough, and write_lookups "
+                           "permit reading, too",
                            quern__components_type(components, lookup.index)->name);
     const bool is_limited = lookup.limit.with != QUERN__NO_LIMIT || lookup.limit.without != QUERN__NO_LIMIT;
     quern__bitset_add(is_limited ? lookups->limited : lookups->unlimited, lookup.index);

@@ -29,9 +29,11 @@ static quern_result add_rule(quern__plan *plan, order_graph *graph, const quern_
     const char *word = rule->is_before ? "before" : "after";
     const quern__system *other = find(plan, rule->name);
     if (other == NULL)
-        return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
-                           "system '%s' is to run %s '%s', which the schedule does not have", system->name,
-                           word, rule->name);
+        return quern__fail(
+            QUERN_ERROR_UNKNOWN_SYSTEM,
+            "system '%s' is to run %s '%s', which the schedule does not have: add that system, or remove "
+            "the rule",
+            system->name, word, rule->name);
     if (other->phase != system->phase || other == system)
         return quern__fail(
             QUERN_ERROR_SCHEDULE_CONFLICT,
@@ -42,8 +44,8 @@ static quern_result add_rule(quern__plan *plan, order_graph *graph, const quern_
     if (!quern__system_meets(system, other))
         return quern__fail(
             QUERN_ERROR_SCHEDULE_CONFLICT,
-            "system '%s' is to run %s '%s', and one of them alone is a reaction: reactions run "
-            "at sync points, and are ordered among themselves",
+            "system '%s' is to run %s '%s', and only one of them is a reaction: reactions run at sync "
+            "points, and are ordered among themselves",
             system->name, word, other->name);
     uint32_t first = rule->is_before ? system->index : other->index;
     uint32_t second = rule->is_before ? other->index : system->index;

@@ -13,7 +13,7 @@ bool quern__reacting_is_due(const quern__plan *plan, const quern__segment *segme
 
 static quern_result fail_memory(const quern__pass *pass)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what reaction '%s' is to be shown",
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the views of reaction '%s'",
                        pass->systems.items[0]->name);
 }
 

@@ -32,8 +32,8 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
             def->name, def->interval_seconds);
     if (def->phase >= phase_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' is in phase %u; the schedule has %u, from 0", def->name, def->phase,
-                           phase_count);
+                           "system '%s' is in phase %u; the schedule has %u phases, from 0", def->name,
+                           def->phase, phase_count);
     if ((def->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' has unknown flags %#x", def->name,
                            def->flags);
@@ -46,27 +46,26 @@ static quern_result check_exclusive(const quern_system_def *def, uint32_t term_c
     if ((term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' is exclusive and has terms or partial results: it gets the whole world, and "
-        "iterates queries of its own",
+        "system '%s' is exclusive and has terms or partial results: remove them, and iterate queries "
+        "of its world instead",
         def->name);
 }
 
 /* Returns the first declaration that a reaction cannot have, for a message, or NULL. */
 static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term_count)
 {
-    if (term_count == 0) return "no terms: they say what it reacts to";
-    if (def->interval_seconds > 0) return "an interval: it runs when something happens";
-    if (def->levels.bits != 0) return "levels: its views are of rows, whatever their level";
+    if (term_count == 0) return "no terms: they select the components to which it reacts";
+    if (def->interval_seconds > 0) return "an interval: it runs when changes are pending";
+    if (def->levels.bits != 0) return "levels: its views are not ordered by level";
     for (uint32_t i = 0; i < term_count; i++) {
         const quern_term *term = &def->terms[i];
-        if (term->changed) return "a change filter: ask for QUERN_REACT_SET";
-        if (term->by_target) return "a target term: look at the target in its views";
+        if (term->changed) return "a change filter: react to QUERN_REACT_SET instead";
+        if (term->by_target) return "a target term: test the targets of the rows in its views";
         if ((def->reacts_to & QUERN_REACT_REMOVED) == 0) continue;
         if (term->reach != QUERN_PATH_ROW)
-            return "an up-term, and reacts to QUERN_REACT_REMOVED: what is gone has no target";
+            return "an up-term, and reacts to QUERN_REACT_REMOVED: removed rows have no target";
         if (term->access == QUERN_ACCESS_WRITE && def->reacts_to == QUERN_REACT_REMOVED)
-            return "a term to write, and reacts to QUERN_REACT_REMOVED alone: its views are copies, to "
-                   "read";
+            return "a term to write, and reacts to QUERN_REACT_REMOVED alone: its views are read-only";
     }
     return NULL;
 }
@@ -81,7 +80,8 @@ static quern_result check_reaction(const quern_system_def *def, uint32_t term_co
     if ((def->reacts_to & QUERN_REACT_PRESENT) != 0 && (def->reacts_to & QUERN_REACT_ADDED) == 0)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "system '%s' reacts to QUERN_REACT_PRESENT without QUERN_REACT_ADDED, as which they come",
+            "system '%s' reacts to QUERN_REACT_PRESENT without QUERN_REACT_ADDED: add it, because present "
+            "rows are shown as added",
             def->name);
     const char *unfit = unfit_for_reaction(def, term_count);
     if (unfit == NULL) return QUERN_OK;
@@ -98,14 +98,15 @@ static quern_result check_levels(const quern_world *world, const quern_system_de
     if (!(*out_relation)->has_levels)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "system '%s' goes by the levels of relation '%s', which has none: register it with "
+            "system '%s' is ordered by the levels of relation '%s', which has none: register it with "
             "levels",
             def->name, quern__relation_name(&world->storage, *out_relation));
     if (term_count > 0) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "system '%s' is to go by levels and has no terms: it is its views that go level by "
-                       "level",
-                       def->name);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "system '%s' is to be ordered by levels and has no terms: give it terms, because its "
+        "views are ordered",
+        def->name);
 }
 
 static quern_result check_target(const quern__system *system)
@@ -113,8 +114,8 @@ static quern_result check_target(const quern__system *system)
     if (system->query.target == NULL || system->levels == NULL) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' has a target term and is to go by levels: its rows have one target, and "
-        "lie on one level",
+        "system '%s' has a target term and is to be ordered by levels: remove one of them, because "
+        "rows with the same target are on one level",
         system->name);
 }
 
@@ -128,8 +129,7 @@ static quern_result check_self_conflict(const quern__system *system, const quern
         QUERN_ERROR_SCHEDULE_CONFLICT,
         "system '%s' looks up '%s', which its own views write at the same time: limit the lookup to "
         "entities that the terms exclude (.with and quern_term_without), write to another component, or "
-        "make "
-        "it QUERN_SYSTEM_SERIAL",
+        "make it QUERN_SYSTEM_SERIAL",
         system->name, quern__components_type(&world->storage.components, component)->name);
 }
 

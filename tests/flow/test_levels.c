@@ -769,7 +769,7 @@ Test(levels, wrong_levels_are_refused)
     must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &flat));
     quern_system_def def = follower("follow");
     def.levels = flat;
-    refuse(&def, "'follow' goes by the levels of relation 'owner', which has none");
+    refuse(&def, "'follow' is ordered by the levels of relation 'owner', which has none");
     def.levels = (quern_relation){quern_relation_component(parent).bits + 1};
     refuse(&def, "none of this world");
     def.levels = (quern_relation){number.bits};
@@ -779,9 +779,9 @@ Test(levels, wrong_levels_are_refused)
     refuse(&def, "none of this world");
     quern_world_destroy(foreign);
     def = (quern_system_def){.name = "once", .run = idle_run, .levels = parent};
-    refuse(&def, "'once' is to go by levels and has no terms");
+    refuse(&def, "'once' is to be ordered by levels and has no terms");
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    refuse(&def, "'once' is to go by levels and has no terms");
+    refuse(&def, "'once' is to be ordered by levels and has no terms");
     close_world();
 }
 

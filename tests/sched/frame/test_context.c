@@ -118,7 +118,7 @@ static quern_schedule *run_keeper(void)
     return schedule;
 }
 
-Test(context, one_that_is_kept_is_noticed_after_the_frame)
+Test(context, context_kept_after_frame_is_reported)
 {
     quern_schedule *schedule = run_keeper();
     assert_context_gives_nothing(kept_context);
@@ -147,7 +147,7 @@ static void use_kept(quern_context *context)
 }
 
 /* Both callbacks have the worker's recorder, but its stream would be that of the other system. */
-Test(context, a_recorder_is_not_the_next_callbacks_before_it_has_asked)
+Test(context, recorder_is_refused_to_next_callback_until_it_asks_for_it)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def first = system_def("first", NULL), second = system_def("second", NULL);
@@ -180,7 +180,7 @@ static void lend_to_thread(quern_context *context)
     cr_assert_eq(quern_commands_destroy(kept_commands, entity), QUERN_OK, "%s", quern_error_message());
 }
 
-Test(context, one_that_is_lent_to_another_thread_is_noticed)
+Test(context, context_used_on_another_thread_is_reported)
 {
     if (!quern_has_checks()) return;
     quern_schedule *schedule = setup_schedule(world);
@@ -224,7 +224,7 @@ static void add_demanding_system(quern_schedule *schedule)
 }
 
 /* The memory of the first worker keeps its address, whatever later frames need. */
-Test(context, what_is_kept_is_noticed_after_the_schedule_got_more_workers)
+Test(context, kept_context_is_reported_after_schedule_has_more_workers)
 {
     const uint64_t value = 1;
     quern_schedule *schedule = setup_schedule(world);
@@ -261,7 +261,7 @@ static void keep_of_query(quern_context *context, const quern_view *view)
     if (kept_context == NULL) keep(context);
 }
 
-Test(context, what_a_parallel_query_gave_is_noticed_after_one_with_more_workers)
+Test(context, context_of_parallel_query_is_reported_after_query_with_more_workers)
 {
     const quern_term term = quern_term_read(position);
     quern_query *query = setup_query(world, &term, 1);

@@ -83,7 +83,7 @@ static quern_system_def define(quern_view_callback *run)
                               .flags = QUERN_SYSTEM_SERIAL};
 }
 
-Test(context_relations, declared_ones_tell_targets_and_children)
+Test(context_relations, declared_relations_give_targets_and_sources)
 {
     const quern_system_def def = define(ask_all);
     quern_system system;
@@ -93,7 +93,7 @@ Test(context_relations, declared_ones_tell_targets_and_children)
     cr_assert_eq(reports.log_count, 0u);
 }
 
-Test(context_relations, others_are_refused_and_named)
+Test(context_relations, undeclared_relations_are_refused_by_name)
 {
     const quern_system_def def = define(ask_undeclared);
     quern_system system;

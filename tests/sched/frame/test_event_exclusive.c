@@ -142,7 +142,7 @@ static void open_around_exclusive(uint32_t how)
     must(quern_schedule_set_system_enabled(schedule, exclusive, how != 1));
 }
 
-Test(event_exclusive, the_sync_point_of_an_exclusive_system_takes_place_also_if_it_does_not_run)
+Test(event_exclusive, sync_point_before_exclusive_system_happens_even_if_system_does_not_run)
 {
     for (uint32_t how = 0; how < 4; how++) {
         open_around_exclusive(how);
@@ -156,7 +156,7 @@ Test(event_exclusive, the_sync_point_of_an_exclusive_system_takes_place_also_if_
 }
 
 /* Events of the first exclusive system are readable after the second one, and not before. */
-Test(event_exclusive, what_an_exclusive_system_emits_waits_for_the_next_sync_point)
+Test(event_exclusive, events_of_exclusive_system_are_published_at_next_sync_point)
 {
     schedule = setup_schedule(world);
     quern_system_def first = system_def("first", NULL), second = system_def("second", NULL);
@@ -195,7 +195,7 @@ static void read_while_emitting(quern_context *context)
     cr_assert_eq(quern_context_event_count(context, hit), seen_count);
 }
 
-Test(event_exclusive, limit_spares_what_an_exclusive_system_reads_while_it_emits)
+Test(event_exclusive, limit_retains_events_that_exclusive_system_reads_while_it_emits)
 {
     const quern_event_def def = {.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 1};
     must(quern_event_register(world, &def, &hit));

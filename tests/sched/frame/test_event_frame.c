@@ -25,7 +25,7 @@ static void emit_some(quern_context *context)
 
 /* ------------------------------------------------------------------------------------- order and time */
 
-Test(event_frame, events_come_in_the_order_of_systems_views_and_emission_at_any_thread_count)
+Test(event_frame, events_are_ordered_by_system_view_and_emission_at_any_thread_count)
 {
     enum { ROWS = 20000 };
     add_rows(ROWS);
@@ -54,7 +54,7 @@ Test(event_frame, events_come_in_the_order_of_systems_views_and_emission_at_any_
     schedule = NULL;
 }
 
-Test(event_frame, what_is_emitted_shows_after_the_sync_point_and_not_before)
+Test(event_frame, events_are_readable_after_sync_point_and_not_before)
 {
     schedule = setup_phases(world, 2);
     uint32_t count = 3;
@@ -76,7 +76,7 @@ Test(event_frame, what_is_emitted_shows_after_the_sync_point_and_not_before)
     expect_numbers(b_seen, 3, 3, 1000);
 }
 
-Test(event_frame, a_reader_that_is_disabled_loses_nothing)
+Test(event_frame, disabled_reader_loses_no_events)
 {
     schedule = setup_phases(world, 2);
     uint32_t count = 5;
@@ -111,7 +111,7 @@ static bool says_no(quern_context *context)
     return is_odd;
 }
 
-Test(event_frame, a_reader_that_is_held_back_sees_all_when_it_runs)
+Test(event_frame, reader_with_condition_reads_all_events_when_it_runs)
 {
     schedule = setup_phases(world, 2);
     uint32_t count = 2;
@@ -289,7 +289,7 @@ static void keep_iterator(quern_context *context)
     if (a_seen->run_count++ == 0) quern_context_events(context, hit, &kept_iterator);
 }
 
-Test(event_frame, iterator_that_is_kept_ends_when_its_events_are_gone)
+Test(event_frame, kept_iterator_ends_when_its_events_are_freed)
 {
     schedule = setup_schedule(world);
     quern_system_def reader = system_def("reader", NULL);
@@ -315,7 +315,7 @@ static void take_and_emit(quern_context *context)
     cr_assert(quern_context_emit(context, hit, &(Hit){.number = a_seen->run_count}, 1));
 }
 
-Test(event_frame, block_given_to_plain_code_before_a_frame_is_not_lost_in_it)
+Test(event_frame, block_that_plain_code_reads_survives_frame)
 {
     const quern_event_def def = {
         .name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = sizeof(Hit) + 32};
@@ -336,7 +336,7 @@ Test(event_frame, block_given_to_plain_code_before_a_frame_is_not_lost_in_it)
     quern_event_reader_destroy(held_reader);
 }
 
-Test(event_frame, plain_code_reads_what_systems_emit_and_the_other_way_round)
+Test(event_frame, plain_code_and_systems_read_each_others_events)
 {
     schedule = setup_schedule(world);
     uint32_t count = 4;
@@ -408,7 +408,7 @@ Test(event_frame, schedules_of_one_world_share_events)
 }
 
 /* Frames of the reader free the events that the emitter's block holds. */
-Test(event_frame, read_by_another_schedule_they_take_no_more_memory_with_time)
+Test(event_frame, events_read_by_another_schedule_do_not_accumulate)
 {
     quern_schedule *writing = setup_schedule(world), *reading = setup_schedule(world);
     uint32_t count = 900; /* after four batches, a block has no room for a fifth */
@@ -430,7 +430,7 @@ Test(event_frame, read_by_another_schedule_they_take_no_more_memory_with_time)
 
 /* ------------------------------------------------------------------------------------------- described */
 
-Test(event_frame, schedules_show_who_emits_and_reads)
+Test(event_frame, descriptions_name_emitting_and_reading_systems)
 {
     schedule = setup_phases(world, 2);
     quern_system_def emitter = emitter_def("emitter"), reader = reader_def("reader", a_seen),

@@ -79,7 +79,7 @@ static void emit_as_another_type(quern_context *context)
     cr_assert_null(QUERN_EMIT(quern_context_emitter(context, hit), uint32_t));
 }
 
-Test(event_misuse, what_is_not_declared_is_refused)
+Test(event_misuse, undeclared_events_are_refused)
 {
     quern_system_def other_def = system_def("culprit", NULL);
     other_def.emits[0] = other;
@@ -109,7 +109,7 @@ static void use_kept_emitter(quern_context *context)
     cr_assert_not(quern_emit(kept_emitter, &(Hit){.number = 2}));
 }
 
-Test(event_misuse, an_emitter_that_is_kept_is_noticed)
+Test(event_misuse, kept_emitter_is_reported)
 {
     schedule = setup_phases(world, 2);
     quern_system_def keeper = system_def("keeper", NULL), user = system_def("user", NULL),
@@ -145,7 +145,7 @@ static void lend_emitter(quern_context *context)
     pthread_join(thread, NULL);
 }
 
-Test(event_misuse, another_thread_is_noticed_with_checks)
+Test(event_misuse, emitting_on_another_thread_is_reported_with_checks)
 {
     if (!quern_has_checks()) return;
     schedule = setup_schedule(world);
@@ -165,7 +165,7 @@ static void write_events(quern_context *context, const quern_view *view)
     hits[0].number++;
 }
 
-Test(event_misuse, writing_events_is_noticed_with_checks)
+Test(event_misuse, writing_events_is_reported_with_checks)
 {
     if (!quern_has_checks()) return;
     schedule = setup_schedule(world);
@@ -190,7 +190,7 @@ static void emit_in_query(quern_context *context, const quern_view *view)
     cr_assert_null(quern_context_emitter(context, hit));
 }
 
-Test(event_misuse, views_of_others_have_no_events)
+Test(event_misuse, views_without_items_have_no_events)
 {
     add_rows(1);
     schedule = setup_schedule(world);
@@ -203,7 +203,7 @@ Test(event_misuse, views_of_others_have_no_events)
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     capture_reports(&reports);
     cr_assert_eq(quern_query_parallel_for(query, NULL, emit_in_query, NULL), QUERN_ERROR_UNDECLARED_ACCESS);
-    assert_reported("which only systems can have");
+    assert_reported("which only systems can declare");
     capture_reports(&reports);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
@@ -213,7 +213,7 @@ Test(event_misuse, views_of_others_have_no_events)
     quern_query_destroy(query);
 }
 
-Test(event_misuse, systems_that_declare_nonsense_are_refused)
+Test(event_misuse, invalid_event_declarations_are_refused)
 {
     schedule = setup_schedule(world);
     quern_system_def def = system_def("a", idle_run);
@@ -289,7 +289,7 @@ static void run_script(failing_allocator *memory, uint64_t failing_call)
     quern_world_destroy(small);
 }
 
-Test(event_misuse, without_memory_what_was_emitted_is_kept)
+Test(event_misuse, emitted_events_survive_failed_allocations)
 {
     for (uint64_t call = 1, failed = 1; failed > 0; call++) {
         failing_allocator *memory = failing_allocator_create();

@@ -26,7 +26,7 @@ static void create_and_tell(quern_context *context, const quern_view *view)
     }
 }
 
-Test(event_values, provisional_handles_in_described_fields_become_real)
+Test(event_values, provisional_handles_in_described_fields_are_resolved)
 {
     enum { ROWS = 5000 };
     add_rows(ROWS);
@@ -101,7 +101,7 @@ static void read_births(quern_context *context)
         see(b_seen, it.block.values, it.block.count);
 }
 
-Test(event_values, provisional_handles_of_two_event_types_become_real_in_one_sync_point)
+Test(event_values, provisional_handles_of_two_event_types_are_resolved_in_one_sync_point)
 {
     enum { ROWS = 700 };
     must(quern_event_register(world,
@@ -199,7 +199,7 @@ static void emit_tracked(quern_context *context, const quern_view *view)
     }
 }
 
-Test(event_values, values_with_hooks_are_destroyed_when_they_have_been_seen)
+Test(event_values, values_with_hooks_are_destroyed_after_they_were_read)
 {
     add_rows(3000);
     must(quern_event_register(
@@ -282,7 +282,7 @@ static uint64_t hash_of_events(quern_system_callback *emit)
     return hash;
 }
 
-Test(event_values, several_at_a_time_are_cut_into_the_blocks_of_single_ones)
+Test(event_values, emitting_many_makes_same_blocks_as_single_emits)
 {
     cr_assert_eq(hash_of_events(emit_together), hash_of_events(emit_singly));
 }

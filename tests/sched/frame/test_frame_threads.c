@@ -228,7 +228,7 @@ Test(frame_threads, a_frame_on_another_thread_is_reported_while_reactions_run)
 }
 
 /* The callback runs on the caller and, in some of the frames, also on another worker of the pool. */
-Test(frame_threads, a_callback_that_calls_in_is_refused_without_a_report)
+Test(frame_threads, callback_that_runs_a_frame_is_refused_without_report)
 {
     first = make_schedule(
         &(quern_system_def){.name = "calls", .terms = {quern_term_read(number)}, .run = call_inside});

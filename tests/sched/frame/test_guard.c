@@ -92,19 +92,20 @@ static void assert_found(quern_jobs *jobs, const char *words)
 
 /* ------------------------------------------------------------------------------------- what is found */
 
-Test(guard, a_pointer_kept_from_one_phase_is_found_in_another)
+Test(guard, write_through_kept_pointer_in_later_phase_is_found)
 {
     if (!quern_has_checks()) return;
     add_taker();
     add_system("use", use, 1, 0);
     must_run(schedule, NULL);
     use_frame = 1;
-    assert_found(NULL,
-                 "changed in frame 1 while no system had a view of it: somebody keeps a pointer beyond "
-                 "its call. The last to have it was system 'take' (declared: write position)");
+    assert_found(
+        NULL, "changed in frame 1 while no system had a view of it: code wrote through a pointer that it "
+              "kept beyond its call. The last writable view was that of system 'take' (declared: write "
+              "position)");
 }
 
-Test(guard, so_it_is_on_threads)
+Test(guard, writes_are_found_on_threads)
 {
     if (!quern_has_checks()) return;
     quern_jobs *jobs = setup_jobs(3);
@@ -115,16 +116,17 @@ Test(guard, so_it_is_on_threads)
     quern_jobs_destroy(jobs);
 }
 
-Test(guard, a_pointer_kept_is_found_when_it_is_used_between_frames)
+Test(guard, write_through_kept_pointer_between_frames_is_found)
 {
     if (!quern_has_checks()) return;
     add_taker();
     must_run(schedule, NULL);
     kept[0].y += 1;
-    assert_found(NULL, "changed before frame 1 while no system had a view of it: somebody keeps a pointer");
+    assert_found(NULL,
+                 "changed before frame 1 while no system had a view of it: code wrote through a pointer");
 }
 
-Test(guard, a_pointer_kept_is_found_when_an_exclusive_system_uses_it)
+Test(guard, write_through_kept_pointer_in_exclusive_system_is_found)
 {
     if (!quern_has_checks()) return;
     add_taker();
@@ -160,7 +162,7 @@ static void check_parts(quern_system_def *def)
     assert_found(NULL, "system 'parts'");
 }
 
-Test(guard, so_is_one_kept_from_rows_of_one_depth_to_those_of_another)
+Test(guard, write_from_view_of_one_depth_to_another_depth_is_found)
 {
     if (!quern_has_checks()) return;
     quern_entity above = {0};
@@ -177,7 +179,7 @@ Test(guard, so_is_one_kept_from_rows_of_one_depth_to_those_of_another)
     check_parts(&def);
 }
 
-Test(guard, so_is_one_kept_from_a_child_to_its_sibling)
+Test(guard, write_from_view_of_child_to_its_sibling_is_found)
 {
     if (!quern_has_checks()) return;
     const quern_entity other = setup_entity_with(world, &position, 1);
@@ -197,7 +199,7 @@ static void give_velocity(quern_context *context)
 }
 
 /* The sync point changes rows, but not the row to which the pointer leads. */
-Test(guard, sync_points_begin_anew_and_nothing_more)
+Test(guard, sync_points_rebuild_guards_without_hiding_later_writes)
 {
     if (!quern_has_checks()) return;
     entity = setup_entity(world);
@@ -216,7 +218,7 @@ static void look_up(quern_context *context)
     cr_assert_not_null(kept);
 }
 
-Test(guard, so_is_a_pointer_from_a_lookup)
+Test(guard, write_through_kept_lookup_pointer_is_found)
 {
     if (!quern_has_checks()) return;
     quern_system_def def = system_def("look up", NULL);
@@ -225,11 +227,11 @@ Test(guard, so_is_a_pointer_from_a_lookup)
     setup_system(schedule, &def);
     add_system("use", use, 2, 0);
     use_frame = 0;
-    assert_found(NULL, "no system has had one to write");
+    assert_found(NULL, "no system has had one for writing");
 }
 
 /* A call that writes one component does not hide a write to another. */
-Test(guard, a_call_frees_the_component_that_it_is_about_and_no_other)
+Test(guard, call_renews_guards_of_its_component_only)
 {
     if (!quern_has_checks()) return;
     const quern_component both[] = {position, velocity};
@@ -252,7 +254,7 @@ static void assert_nothing_found(void)
 }
 
 /* The pointer is valid until the structure changes, for as many frames as run until then. */
-Test(guard, a_pointer_got_between_frames_may_be_used_between_all_of_them)
+Test(guard, pointer_from_call_between_frames_is_valid_until_structure_changes)
 {
     add_taker();
     vec3 *value = quern_entity_get(world, entity, position);
@@ -295,7 +297,7 @@ static void write_view(quern_context *context, const quern_view *view)
 }
 
 /* A frame that runs in the middle of an iteration leaves the iteration's view valid. */
-Test(guard, so_may_walks_over_queries)
+Test(guard, query_iterations_are_not_reported)
 {
     quern_term term = quern_term_write(position);
     quern_query *query = setup_query(world, &term, 1);
@@ -322,7 +324,7 @@ static void write_one(quern_context *context, const quern_view *view)
     ((vec3 *)quern_view_write(view, 0))[0].x += 1;
 }
 
-Test(guard, so_may_other_schedules)
+Test(guard, frames_of_other_schedules_are_not_reported)
 {
     quern_schedule *other = setup_schedule(world);
     quern_system_def def = system_def("other", write_one);
@@ -350,7 +352,7 @@ static void write_by_right(quern_context *context, const quern_view *view)
     if (frame == 3) cr_assert_eq(quern_entity_add(whole, entity, velocity, NULL), QUERN_OK);
 }
 
-Test(guard, so_may_exclusive_systems_and_frames_in_them)
+Test(guard, exclusive_systems_and_their_frames_are_not_reported)
 {
     inner = setup_schedule(world);
     quern_system_def def = system_def("inner", write_one);
@@ -376,7 +378,7 @@ static void command(quern_context *context, const quern_view *view)
 }
 
 /* Systems that are added later have components that no system had before. */
-Test(guard, so_may_commands_and_systems_that_come_later)
+Test(guard, commands_and_later_systems_are_not_reported)
 {
     quern_system_def def = system_def("command", command);
     def.terms[0] = quern_term_write(position);
@@ -395,7 +397,7 @@ Test(guard, so_may_commands_and_systems_that_come_later)
 enum { PASSING_COUNT = 5 };
 
 /* Sync points remove archetypes, even if they apply no command. */
-Test(guard, so_may_archetypes_that_go)
+Test(guard, removed_archetypes_are_not_reported)
 {
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
@@ -426,7 +428,7 @@ static void write_by_lookup(quern_context *context, const quern_view *view)
 }
 
 /* Covers every kind of reaction, with and without up-terms, each in every way to run. */
-Test(guard, so_may_reactions_that_write_by_lookup)
+Test(guard, reactions_that_write_by_lookup_are_not_reported)
 {
     static const uint32_t flags[] = {0, QUERN_SYSTEM_MAIN_THREAD, QUERN_SYSTEM_WHOLE_CHUNKS};
     const quern_entity parent = setup_entity_with(world, &velocity, 1);

@@ -112,7 +112,7 @@ static void close_world(void)
 
 TestSuite(idle_frame, .init = open_world, .fini = close_world);
 
-Test(idle_frame, makes_no_text_asks_for_no_memory_and_reads_the_clock_twice)
+Test(idle_frame, formats_no_text_allocates_nothing_and_reads_clock_twice)
 {
     const uint64_t texts = text_count, clocks = clock_count, calls = failing_allocator_call_count(memory);
     for (uint32_t i = 0; i < FRAMES; i++)
@@ -123,7 +123,7 @@ Test(idle_frame, makes_no_text_asks_for_no_memory_and_reads_the_clock_twice)
     cr_assert_eq(failing_allocator_call_count(memory), calls);
 }
 
-Test(idle_frame, would_be_caught)
+Test(idle_frame, test_detects_text_allocations_and_clock_reads)
 {
     const uint64_t texts = text_count, clocks = clock_count, calls = failing_allocator_call_count(memory);
     cr_assert_null(quern_entity_get(world, quern_entity_null(), number));

@@ -283,12 +283,12 @@ static void ask_badly(quern_context *context)
         break;
     case 1:
         SAYS(quern_context_has(context, entity, unknown),
-             "quern_context_has: system 'asker' asked for a component with a wrong handle: component "
+             "quern_context_has: system 'asker' asked for a component with an invalid handle: component "
              "handle ");
         break;
     case 2:
         SAYS(quern_context_resource(context, missing), "quern_context_resource: system 'asker' asked for a "
-                                                       "resource with a wrong handle: resource handle ");
+                                                       "resource with an invalid handle: resource handle ");
         break;
     case 3:
         SAYS(quern_context_world(context), "quern_context_world: system 'asker' asked for the world");

@@ -237,7 +237,7 @@ static void close_schedule(void)
 
 TestSuite(observer, .init = open_schedule, .fini = close_schedule);
 
-Test(observer, who_does_not_look_is_asked_whether_to_and_told_nothing)
+Test(observer, observer_that_declines_is_asked_and_gets_no_reports)
 {
     must_run(schedule, NULL);
     cr_assert_str_eq(heard.text, "prepare frame( pass ");
@@ -247,7 +247,7 @@ Test(observer, who_does_not_look_is_asked_whether_to_and_told_nothing)
     cr_assert_eq(heard.told_calls, 0u);
 }
 
-Test(observer, a_frame_is_told_from_its_beginning_to_its_end)
+Test(observer, frame_is_reported_from_beginning_to_end)
 {
     heard.wants_all = true;
     schedule->playback.no_short_ways = true;
@@ -258,7 +258,7 @@ Test(observer, a_frame_is_told_from_its_beginning_to_its_end)
     cr_assert_eq(heard.open_jobs, 0u);
 }
 
-Test(observer, of_a_short_way_only_the_stages_that_it_has_are_told)
+Test(observer, fast_path_reports_only_its_own_stages)
 {
     heard.wants_all = true;
     must_run(schedule, NULL);
@@ -277,21 +277,21 @@ static void run_on(uint32_t thread_count)
     quern_jobs_destroy(jobs);
 }
 
-Test(observer, every_item_is_in_one_job_and_calls_are_told_in_stretches_that_want_it)
+Test(observer, items_are_in_one_job_and_calls_are_reported_in_selected_stretches)
 {
     heard.wants_all = true;
     heard.tells_all = true;
     run_on(0);
 }
 
-Test(observer, so_it_is_on_threads)
+Test(observer, frame_is_reported_on_threads)
 {
     heard.wants_all = true;
     heard.tells_all = true;
     run_on(3);
 }
 
-Test(observer, untold_stretches_run_their_items_too)
+Test(observer, stretches_without_reports_run_their_items)
 {
     heard.wants_all = true;
     run_on(2);

@@ -103,7 +103,7 @@ static void touch_what_is_not_declared(quern_context *context, const quern_view 
     it->view_count++;
 }
 
-Test(parallel, nothing_but_the_declared_columns_can_be_touched)
+Test(parallel, only_declared_columns_are_accessible)
 {
     quern_query *reader = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     reset_counts(1);
@@ -185,7 +185,7 @@ static void look_inside(quern_context *context, const quern_view *view)
     ((tally *)quern_context_user_data(context))->refused_count += it.result == QUERN_ERROR_WORLD_LOCKED;
 }
 
-Test(parallel, a_look_that_is_refused_is_none)
+Test(parallel, refused_query_does_not_count_as_seen)
 {
     quern_term term = quern_term_changed(quern_term_write(number));
     looked_at = setup_query(world, &term, 1);
@@ -212,7 +212,7 @@ Test(parallel, a_query_without_matches_calls_nothing)
 
 /* -------------------------------------------------------------------------------------------- memory */
 
-Test(parallel, missing_memory_calls_nothing_and_looks_at_nothing)
+Test(parallel, missing_memory_calls_nothing_and_sees_no_changes)
 {
     failing_allocator *memory = failing_allocator_create();
     quern_world_def def = {.allocator = failing_allocator_interface(memory)};

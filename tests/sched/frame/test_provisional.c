@@ -72,7 +72,7 @@ static void set_plain(quern_context *context)
     cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
 }
 
-Test(provisional, one_that_is_set_where_no_field_is_described_is_found)
+Test(provisional, handle_set_without_described_field_is_found)
 {
     run_once(world, set_plain);
     assert_found(
@@ -89,7 +89,7 @@ static void create_with_plain(quern_context *context)
     cr_assert_eq(quern_commands_create_many(commands, &plain, columns, 1, 2, NULL), QUERN_OK);
 }
 
-Test(provisional, so_is_one_that_is_given_to_a_create)
+Test(provisional, handle_in_value_of_create_is_found)
 {
     run_once(world, create_with_plain);
     assert_found("system 'once' gave 'plain' the provisional handle of a deferred create (number 0)");
@@ -106,7 +106,7 @@ static void give_kept(quern_context *context)
     cr_assert_eq(quern_commands_set(quern_context_commands(context), entity, plain, &value), QUERN_OK);
 }
 
-Test(provisional, so_is_one_of_another_system)
+Test(provisional, handle_of_another_system_is_found)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def first = system_def("first", NULL), second = system_def("second", NULL);
@@ -132,7 +132,7 @@ static void give_others(quern_context *context)
     cr_assert_eq(quern_commands_set(commands, entity, plain, &value), QUERN_OK);
 }
 
-Test(provisional, what_may_be_a_number_is_left_alone)
+Test(provisional, values_that_may_be_numbers_are_not_reported)
 {
     run_once(world, give_others);
     cr_assert_eq(reports.log_count, 0u, "%s", reports.last);

@@ -8,7 +8,7 @@
 
 /* Reactions in schedules: what they are shown and when, their order and rounds, and what is refused. */
 
-Test(reactions, what_calls_added_is_shown_once_when_the_next_frame_begins)
+Test(reactions, rows_added_by_calls_are_shown_once_at_next_frame_begin)
 {
     open_world();
     add_note("watch", QUERN_REACT_ADDED);
@@ -31,7 +31,7 @@ static void look_at_list(quern_context *context)
     count_when_second_phase_begins = list_count;
 }
 
-Test(reactions, what_commands_added_is_shown_after_their_sync_point)
+Test(reactions, rows_added_by_commands_are_shown_after_their_sync_point)
 {
     open_world();
     quern_system_def def = {.name = "create", .begin = create_with_health};
@@ -46,7 +46,7 @@ Test(reactions, what_commands_added_is_shown_after_their_sync_point)
     close_world();
 }
 
-Test(reactions, what_calls_and_commands_set_is_shown_and_what_views_write_is_not)
+Test(reactions, rows_set_by_calls_and_commands_are_shown_but_not_view_writes)
 {
     open_world();
     const quern_entity entity = with_health(1);
@@ -71,7 +71,7 @@ Test(reactions, what_calls_and_commands_set_is_shown_and_what_views_write_is_not
     close_world();
 }
 
-Test(reactions, one_that_was_added_and_set_is_shown_as_added)
+Test(reactions, row_that_was_added_and_set_is_shown_as_added)
 {
     open_world();
     add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_SET);
@@ -83,7 +83,7 @@ Test(reactions, one_that_was_added_and_set_is_shown_as_added)
     close_world();
 }
 
-Test(reactions, what_is_gone_is_shown_with_its_old_values_and_before_what_is_added)
+Test(reactions, removed_rows_are_shown_with_old_values_before_added_rows)
 {
     open_world();
     const quern_entity first = with_health(1), second = with_health(2);
@@ -103,7 +103,7 @@ Test(reactions, what_is_gone_is_shown_with_its_old_values_and_before_what_is_add
     close_world();
 }
 
-Test(reactions, what_came_and_went_before_anybody_was_told_is_nothing)
+Test(reactions, rows_added_and_removed_between_rounds_are_not_shown)
 {
     open_world();
     add_note("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
@@ -119,7 +119,7 @@ static void write_gone(quern_context *context, const quern_view *view)
         cr_assert(is_scratch(quern_view_write(view, 0), view->count * sizeof(uint64_t)));
 }
 
-Test(reactions, copies_of_what_is_gone_are_to_read)
+Test(reactions, copies_of_removed_rows_are_read_only)
 {
     open_world();
     const quern_entity entity = with_health(1);
@@ -133,7 +133,7 @@ Test(reactions, copies_of_what_is_gone_are_to_read)
     close_world();
 }
 
-Test(reactions, who_is_there_when_the_system_is_added_counts_as_added_when_asked_for)
+Test(reactions, present_rows_count_as_added_on_request)
 {
     open_world();
     const quern_entity entity = with_health(1);

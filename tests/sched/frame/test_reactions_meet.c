@@ -127,7 +127,7 @@ static void count_disabled(quern_context *context, const quern_view *view)
 
 /* An entity matches if it has the component. So disabled components are shown as added and as removed,
  * too. */
-Test(reactions_meet, rows_whose_component_is_disabled_are_shown_and_told_apart)
+Test(reactions_meet, rows_with_disabled_component_are_shown_and_distinguished)
 {
     open_world();
     watched seen;
@@ -292,7 +292,7 @@ static bool chain_with_failure(uint64_t failing_call)
     return has_failed;
 }
 
-Test(reactions_meet, what_they_record_is_done_once_whatever_allocation_fails)
+Test(reactions_meet, recorded_commands_are_applied_once_whatever_allocation_fails)
 {
     uint64_t failing_call = 1;
     while (chain_with_failure(failing_call))

@@ -36,7 +36,7 @@ static void count_dead(quern_context *context, const quern_view *view)
     *(uint64_t *)quern_context_resource_write(context, *score) += view->count;
 }
 
-Test(reactions_order, rounds_go_on_until_nothing_is_left)
+Test(reactions_order, rounds_run_until_nothing_is_pending)
 {
     open_as((quern_schedule_def){.max_reaction_rounds = 3}, 1);
     const quern_resource score = setup_counter(world, "score");
@@ -109,7 +109,7 @@ static void count_run(quern_context *context)
     run_count++;
 }
 
-Test(reactions_order, a_cycle_is_named_and_dropped_and_the_frame_goes_on)
+Test(reactions_order, cycle_is_named_and_dropped_and_frame_continues)
 {
     open_world();
     add_cycle();
@@ -127,7 +127,7 @@ Test(reactions_order, a_cycle_is_named_and_dropped_and_the_frame_goes_on)
 }
 
 /* The exclusive reaction runs in the first round only, in a segment of its own. */
-Test(reactions_order, who_has_not_run_in_the_last_rounds_is_not_named)
+Test(reactions_order, reactions_without_run_in_last_rounds_are_not_named)
 {
     open_world();
     quern_system_def def = system_def("alone", exclusive_idle);
@@ -261,7 +261,7 @@ static bool want(quern_context *context)
     return is_wanted;
 }
 
-Test(reactions_order, who_is_disabled_or_held_back_misses_what_happens)
+Test(reactions_order, disabled_or_gated_reaction_misses_changes)
 {
     open_world();
     quern_system_def def = note_def("picky", QUERN_REACT_ADDED);
@@ -330,7 +330,7 @@ static void exclusive_run(quern_context *context, const quern_view *view)
     }
 }
 
-Test(reactions_order, an_exclusive_one_has_the_world_to_itself)
+Test(reactions_order, exclusive_reaction_may_change_the_world)
 {
     open_world();
     quern_system_def def = system_def("alone", exclusive_run);
@@ -358,7 +358,7 @@ static void read_exclusively(quern_context *context, const quern_view *view)
     cr_assert(is_scratch(quern_view_read(view, 0), view->count * sizeof(uint64_t)));
 }
 
-Test(reactions_order, views_of_an_exclusive_one_have_no_columns)
+Test(reactions_order, views_of_exclusive_reaction_have_no_columns)
 {
     open_world();
     quern_system_def def = system_def("alone", read_exclusively);
@@ -371,7 +371,7 @@ Test(reactions_order, views_of_an_exclusive_one_have_no_columns)
     close_world();
 }
 
-Test(reactions_order, an_exclusive_one_is_behind_the_commands_of_those_before_it)
+Test(reactions_order, exclusive_reaction_runs_after_commands_of_earlier_reactions)
 {
     open_world();
     quern_system_def def = system_def("bury", bury);
@@ -459,7 +459,7 @@ static void react_again(quern_context *context)
     react_in_frame = quern_world_react(quern_context_world(context), NULL);
 }
 
-Test(reactions_order, between_frames_is_not_within_one)
+Test(reactions_order, react_call_within_frame_is_refused)
 {
     open_world();
     quern_system_def def = {.name = "again", .begin = react_again, .flags = QUERN_SYSTEM_EXCLUSIVE};
@@ -470,7 +470,7 @@ Test(reactions_order, between_frames_is_not_within_one)
     close_world();
 }
 
-Test(reactions_order, a_schedule_may_go_while_something_waits_for_its_reactions)
+Test(reactions_order, schedule_may_be_destroyed_with_pending_reactions)
 {
     open_world();
     const quern_entity entity = with_health(1);

@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------------------------------------- what is seen */
 
-Test(reactions_seen, a_description_has_their_segments_behind_the_phases)
+Test(reactions_seen, description_lists_reaction_segments_after_phases)
 {
     open_world();
     quern_system_def def = note_def("watch", QUERN_REACT_ADDED | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT);
@@ -35,7 +35,7 @@ Test(reactions_seen, a_description_has_their_segments_behind_the_phases)
     close_world();
 }
 
-Test(reactions_seen, a_description_without_them_says_nothing)
+Test(reactions_seen, description_without_reactions_omits_them)
 {
     open_world();
     setup_reader(schedule, "read", health);
@@ -43,7 +43,7 @@ Test(reactions_seen, a_description_without_them_says_nothing)
     close_world();
 }
 
-Test(reactions_seen, a_profile_has_their_times_and_a_trace_their_views)
+Test(reactions_seen, profile_has_times_and_trace_has_views_of_reactions)
 {
     quern_trace *trace;
     must(quern_trace_create(&(quern_trace_def){.track_count = 2}, &trace));
@@ -76,7 +76,7 @@ Test(reactions_seen, a_profile_has_their_times_and_a_trace_their_views)
     quern_trace_destroy(trace);
 }
 
-Test(reactions_seen, a_capture_has_a_task_for_what_is_gone_and_one_for_what_came)
+Test(reactions_seen, capture_has_tasks_for_removed_and_for_added_rows)
 {
     open_world();
     const quern_entity entity = with_health(1);
@@ -103,7 +103,7 @@ static void must_not_add(const quern_system_def *def, const char *reason)
     assert_message_has(reason);
 }
 
-Test(reactions_seen, what_they_cannot_have_is_refused)
+Test(reactions_seen, declarations_unfit_for_reactions_are_refused)
 {
     open_world();
     quern_relation parent;
@@ -144,7 +144,7 @@ Test(reactions_seen, what_they_cannot_have_is_refused)
     close_world();
 }
 
-Test(reactions_seen, what_owns_something_and_cannot_be_copied_cannot_be_shown_when_it_is_gone)
+Test(reactions_seen, components_without_copy_hook_cannot_be_shown_as_removed)
 {
     open_world();
     static atomic_llong live;
@@ -157,7 +157,7 @@ Test(reactions_seen, what_owns_something_and_cannot_be_copied_cannot_be_shown_wh
     close_world();
 }
 
-Test(reactions_seen, they_are_ordered_among_themselves)
+Test(reactions_seen, reactions_are_ordered_among_themselves)
 {
     open_world();
     setup_reader(schedule, "plain", health);
@@ -253,7 +253,7 @@ static bool play_with_failure(uint64_t failing_call, quern_jobs *jobs)
     return has_failed;
 }
 
-Test(reactions_seen, what_happened_is_shown_once_whatever_allocation_fails, .timeout = 300)
+Test(reactions_seen, changes_are_shown_once_whatever_allocation_fails, .timeout = 300)
 {
     quern_jobs *jobs = setup_jobs(2);
     uint64_t failing_call = 1;

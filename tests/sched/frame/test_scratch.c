@@ -147,7 +147,7 @@ static const uint32_t kinds[] = {0, QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREA
                                  QUERN_SYSTEM_WHOLE_CHUNKS};
 static quern_view_callback *const offenders[] = {write_read_columns, write_resource, read_up, read_events};
 
-Test(scratch, systems_of_every_kind_write_it_on_every_number_of_threads)
+Test(scratch, systems_of_every_kind_write_scratch_on_any_thread_count)
 {
     for (uint32_t i = 0; i < COUNT_OF(offenders); i++)
         for (uint32_t k = 0; k < COUNT_OF(kinds); k++) {
@@ -166,7 +166,7 @@ Test(scratch, systems_of_every_kind_write_it_on_every_number_of_threads)
 
 /* --------------------------------------------------------------------------------- other callbacks */
 
-Test(scratch, reactions_write_it)
+Test(scratch, reactions_write_scratch)
 {
     for (uint32_t i = 0; i < 2 * COUNT_OF(offenders); i++) {
         quern_schedule_destroy(schedule);
@@ -196,7 +196,7 @@ static void use_nothing(quern_context *context, const quern_view *view)
     call_count++;
 }
 
-Test(scratch, systems_without_rows_and_exclusive_ones_write_it)
+Test(scratch, systems_without_rows_and_exclusive_systems_write_scratch)
 {
     static const uint32_t flags[] = {0, QUERN_SYSTEM_EXCLUSIVE};
     for (uint32_t i = 0; i < COUNT_OF(flags); i++) {
@@ -226,7 +226,7 @@ static bool agree(quern_context *context)
     return true;
 }
 
-Test(scratch, begin_end_and_condition_write_it)
+Test(scratch, begin_end_and_condition_write_scratch)
 {
     quern_system_def def = offender_def(write_read_columns);
     def.begin = def.end = look_in_begin;
@@ -236,7 +236,7 @@ Test(scratch, begin_end_and_condition_write_it)
     close_world();
 }
 
-Test(scratch, parallel_queries_write_it)
+Test(scratch, parallel_queries_write_scratch)
 {
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_read(place), quern_term_read(weight)}, 2);
@@ -263,7 +263,7 @@ static void fill_wrongly(quern_context *context, const quern_view *view)
     call_count++;
 }
 
-Test(scratch, fills_write_it)
+Test(scratch, fills_write_scratch)
 {
     must(quern_entity_create_filled(world, &weight, 1, ROWS, fill_wrongly, NULL, NULL));
     cr_assert_gt(call_count, 1u);
@@ -276,7 +276,7 @@ Test(scratch, fills_write_it)
 /* ------------------------------------------------------------------------------------- iterations */
 
 /* An outer and an inner iteration of one query: both keep the memory that they were given. */
-Test(scratch, nested_iterations_write_it)
+Test(scratch, nested_iterations_write_scratch)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(place)}, 1);
     quern_query_iterator outer = quern_query_iterate(query);
@@ -296,7 +296,7 @@ Test(scratch, nested_iterations_write_it)
 }
 
 /* An iteration does not keep the memory of views that it has left. */
-Test(scratch, an_iteration_frees_it_as_it_goes)
+Test(scratch, iteration_frees_scratch_of_left_views)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(place)}, 1);
     uint64_t first_bytes = 0;
@@ -334,7 +334,7 @@ static void write_in_parallel(quern_context *context, const quern_view *view)
     call_count++;
 }
 
-Test(scratch, jobs_of_a_parallel_loop_in_a_callback_write_it)
+Test(scratch, jobs_of_parallel_loop_in_callback_write_scratch)
 {
     quern_system_def def = offender_def(write_in_parallel);
     def.flags = QUERN_SYSTEM_SERIAL;
@@ -356,7 +356,7 @@ static void look_often(quern_context *context)
         (void)quern_context_lookup(context, quern_entity_null(), place);
 }
 
-Test(scratch, the_result_counts_what_a_system_was_refused_in_this_frame)
+Test(scratch, result_counts_refused_accesses_of_this_frame)
 {
     quern_system_def def = system_def("offender", NULL), other = system_def("other", NULL);
     def.begin = other.end = look_often;
@@ -390,7 +390,7 @@ static void look_many_times(quern_context *context)
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), more_bytes, "lookups share one value");
 }
 
-Test(scratch, it_is_freed_when_the_callback_returns)
+Test(scratch, scratch_is_freed_when_callback_returns)
 {
     quern_system_def def = system_def("offender", NULL);
     def.begin = look_many_times;
@@ -413,7 +413,7 @@ static void ask_without_memory(quern_context *context, const quern_view *view)
     call_count++;
 }
 
-Test(scratch, without_memory_there_is_none)
+Test(scratch, scratch_is_null_without_memory)
 {
     const quern_system_def def = offender_def(ask_without_memory);
     setup_system(schedule, &def);
@@ -442,7 +442,7 @@ static int run_in_child(void)
     return status;
 }
 
-Test(scratch, builds_with_checks_stop_and_others_go_on)
+Test(scratch, builds_with_checks_stop_and_others_continue)
 {
     const quern_system_def def = offender_def(write_undeclared);
     setup_system(schedule, &def);

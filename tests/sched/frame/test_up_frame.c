@@ -94,7 +94,7 @@ static quern_system_def up_def(const char *name, quern_view_callback *run)
     return def;
 }
 
-Test(up_frame, a_system_reads_what_the_targets_have)
+Test(up_frame, system_reads_values_of_targets)
 {
     setup_system(schedule,
                  &(quern_system_def){.name = "add up",
@@ -116,7 +116,7 @@ static void add_optional(quern_context *context, const quern_view *view)
         sums[i] += up[i] != NULL ? *up[i] : 1000;
 }
 
-Test(up_frame, an_optional_one_gives_null)
+Test(up_frame, optional_up_term_gives_null)
 {
     quern_system_def def = up_def("add up", add_optional);
     def.terms[1] = quern_term_up_optional(number, parent);
@@ -245,7 +245,7 @@ Test(up_frame, frames_are_the_same_on_any_number_of_threads_fused_or_not)
 
 /* --------------------------------------------------------------------------------------------- conflicts */
 
-Test(up_frame, it_waits_for_those_who_write_what_it_reads_upward_and_shares_no_pass_with_them)
+Test(up_frame, reader_of_up_term_waits_for_writers_and_shares_no_pass_with_them)
 {
     const quern_system writer = setup_writer(schedule, "writer", number);
     quern_system_def def = up_def("up", add_up);
@@ -262,7 +262,7 @@ Test(up_frame, it_waits_for_those_who_write_what_it_reads_upward_and_shares_no_p
     cr_assert(quern_schedule_are_fused(schedule, up, fellow));
 }
 
-Test(up_frame, writing_what_it_reads_upward_is_refused_unless_it_is_serial)
+Test(up_frame, writing_own_up_term_component_is_refused_unless_serial)
 {
     quern_system_def def = up_def("down", add_up);
     def.terms[0] = quern_term_write(number);
@@ -280,7 +280,7 @@ static void look_up(quern_context *context, const quern_view *view)
     cr_assert(is_scratch(quern_context_lookup(context, view->entities[0], number), sizeof(uint64_t)));
 }
 
-Test(up_frame, an_up_term_is_no_permission_to_look_up)
+Test(up_frame, up_term_does_not_permit_lookups)
 {
     quern_system_def def = up_def("look up", look_up);
     setup_system(schedule, &def);
@@ -321,7 +321,7 @@ static void write_upward(quern_context *context, const quern_view *view)
     if (view->ordinal == 0) ++*(uint64_t *)(uintptr_t)up[0];
 }
 
-Test(up_frame, checked_builds_find_who_writes_upward)
+Test(up_frame, builds_with_checks_report_writes_to_up_term_values)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_system_def def = up_def("write upward", write_upward);
@@ -346,7 +346,7 @@ Test(up_frame, descriptions_name_up_terms)
     cr_assert_not_null(strstr(text, "up-term on 'number' written by 'writer' (whole)"), "%s", text);
 }
 
-Test(up_frame, memory_that_is_missing_for_addresses_refuses_the_frame)
+Test(up_frame, missing_memory_for_addresses_refuses_frame)
 {
     failing_allocator *memory = failing_allocator_create();
     quern_world *const outer = world;

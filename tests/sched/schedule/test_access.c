@@ -86,7 +86,7 @@ static bool meet(declares a, declares b)
 #define LOOKS_UP(c)           ((declares){.lookup = (c)})
 #define RESOURCE(r, r_access) ((declares){.resource = {(r), (r_access)}})
 
-Test(access, a_write_meets_reads_and_writes_of_the_same_component)
+Test(access, write_conflicts_with_reads_and_writes_of_same_component)
 {
     setup_archetype(position, velocity);
     cr_assert(meet(TERMS(quern_term_write(position)), TERMS(quern_term_write(position))));
@@ -97,7 +97,7 @@ Test(access, a_write_meets_reads_and_writes_of_the_same_component)
     cr_assert_not(meet(TERMS(quern_term_write(position)), TERMS(quern_term_without(position))));
 }
 
-Test(access, systems_that_share_no_archetype_do_not_meet)
+Test(access, systems_without_common_archetype_do_not_conflict)
 {
     setup_archetype(position, tag);
     setup_archetype(position, velocity);
@@ -111,7 +111,7 @@ Test(access, systems_that_share_no_archetype_do_not_meet)
 
 /* Enabled and disabled components are in different rows of a chunk, but in one column with one set of
  * bits. */
-Test(access, who_has_it_enabled_and_who_has_it_disabled_meet)
+Test(access, enabled_and_disabled_terms_of_one_component_conflict)
 {
     quern_component shield;
     const quern_component_def def = {
@@ -149,13 +149,13 @@ Test(access, any_terms_count_where_they_are_present)
     cr_assert_not(meet(either, TERMS(quern_term_read(velocity))));
 }
 
-Test(access, nothing_meets_in_an_empty_world)
+Test(access, empty_world_has_no_component_conflicts)
 {
     cr_assert_not(meet(TERMS(quern_term_write(position)), TERMS(quern_term_write(position))));
     cr_assert_not(meet(TERMS(quern_term_write(position)), LOOKS_UP(position)));
 }
 
-Test(access, a_lookup_meets_writers_that_match_something)
+Test(access, lookup_conflicts_with_writers_that_match_an_archetype)
 {
     setup_archetype(position, tag);
     cr_assert(meet(LOOKS_UP(position), TERMS(quern_term_write(position))));
@@ -168,7 +168,7 @@ Test(access, a_lookup_meets_writers_that_match_something)
     cr_assert(meet(both, TERMS(quern_term_write(position))));
 }
 
-Test(access, resources_meet_unless_both_read)
+Test(access, resources_conflict_unless_both_systems_read)
 {
     static const quern_access kinds[] = {QUERN_ACCESS_READ, QUERN_ACCESS_WRITE,
                                          QUERN_ACCESS_WRITE_CONCURRENT};
@@ -361,7 +361,7 @@ static void draw(quern_context *context, const quern_view *view)
 }
 
 /* The systems conflict only over the resource, which represents something outside of the world. */
-Test(outside, who_writes_what_stands_for_it_runs_in_the_order_of_registration)
+Test(outside, writers_of_resource_for_outside_state_run_in_registration_order)
 {
     uint32_t numbers[DRAWERS];
     setup_archetype(position, velocity);
@@ -514,7 +514,7 @@ static const offence offences[] = {
     {look_up_many_tags,
      "quern_context_lookup_many: system 'offender' looked up 'tag', a tag, which has no"},
     {look_up_many_undeclared, "quern_context_lookup_many: system 'offender' looked up 'velocity' without"},
-    {look_up_many_of_nothing, "wrong handle: the component handle is null: register it first"},
+    {look_up_many_of_nothing, "invalid handle: the component handle is null: register it first"},
     {ask_whether, "quern_context_has: system 'offender' looked up 'velocity' without declaring it"},
     {look_up, "'velocity' without declaring it (its lookups: 'tag')"},
     {look_up_own_term, "'position' without declaring it (its lookups: 'tag')"},
@@ -560,7 +560,7 @@ Test(undeclared, access_of_every_kind_is_refused_with_the_names_of_system_and_ob
         assert_offence(offences[i].run, offences[i].what);
 }
 
-Test(undeclared, a_write_through_a_cast_pointer_is_noticed_in_builds_with_checks)
+Test(undeclared, write_through_cast_pointer_is_reported_with_checks)
 {
     setup_archetype(position, velocity);
     if (quern_has_checks()) assert_offence(cast_const_away, "position");
@@ -609,7 +609,7 @@ static void assert_keeper_is_named(quern_result result)
     cr_assert_not_null(strstr(reports.last, "'keeper' (declared: write position)"), "%s", reports.last);
 }
 
-Test(undeclared, a_pointer_kept_beyond_its_call_is_noticed_in_builds_with_checks)
+Test(undeclared, write_through_kept_pointer_is_reported_with_checks)
 {
     if (!quern_has_checks()) return;
     for (uint32_t i = 0; i < 4000; i++)
@@ -618,7 +618,7 @@ Test(undeclared, a_pointer_kept_beyond_its_call_is_noticed_in_builds_with_checks
     assert_keeper_is_named(run_keepers(NULL, false));
 }
 
-Test(undeclared, a_pointer_used_after_the_system_is_noticed_too)
+Test(undeclared, write_after_system_has_run_is_reported)
 {
     if (!quern_has_checks()) return;
     setup_entity_with(world, &position, 1);
@@ -635,7 +635,7 @@ static void write_from_outside(quern_context *context)
 }
 
 /* No system has had the column for writing, so the message names none. */
-Test(undeclared, a_pointer_from_outside_the_frame_is_noticed_too)
+Test(undeclared, write_through_pointer_from_outside_frame_is_reported)
 {
     if (!quern_has_checks()) return;
     quern_entity entity = setup_entity_with(world, &position, 1);
@@ -647,7 +647,7 @@ Test(undeclared, a_pointer_from_outside_the_frame_is_noticed_too)
     setup_system(schedule, &def);
     capture_reports(&reports);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
-    assert_message_has("a pointer into the world that somebody keeps");
+    assert_message_has("a pointer into the world that code outside of systems kept");
     cr_assert_not_null(strstr(reports.last, "component 'position' was changed in frame 0"), "%s",
                        reports.last);
     quern_schedule_destroy(schedule);
@@ -665,7 +665,7 @@ static void add_score(quern_context *context)
     ++*(uint64_t *)quern_context_resource_write(context, score);
 }
 
-Test(undeclared, the_rest_of_the_frame_is_done_all_the_same)
+Test(undeclared, rest_of_frame_runs_after_refused_access)
 {
     quern_schedule *schedule = setup_phases(world, 2);
     quern_system_def bad = system_def("bad", NULL), good = system_def("good", NULL);
@@ -696,7 +696,7 @@ static void use_unknown_objects(quern_context *context, const quern_view *view)
     cr_assert(is_scratch(value, QUERN_MAX_COMPONENT_BYTES));
 }
 
-Test(undeclared, handles_of_nothing_are_refused_with_a_message)
+Test(undeclared, invalid_handles_are_refused_with_message)
 {
     setup_archetype(position, velocity);
     quern_schedule *schedule = setup_schedule(world);
@@ -704,7 +704,7 @@ Test(undeclared, handles_of_nothing_are_refused_with_a_message)
     refusal before = refusal_begin(NULL);
     capture_reports(&reports);
     cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
-    cr_assert_not_null(strstr(reports.last, "wrong handle"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "invalid handle"), "%s", reports.last);
     cr_assert(refusal_has_message(&before));
     quern_schedule_destroy(schedule);
 }
@@ -805,7 +805,7 @@ Test(access, many_lookups_at_once_without_a_list_are_refused)
     assert_list_refused(look_up_into_no_list, what);
 }
 
-Test(access, a_lookup_of_a_wrong_handle_or_an_absent_component_is_null_and_no_offence)
+Test(access, lookup_of_invalid_handle_or_absent_component_is_null_without_report)
 {
     setup_archetype(position, none);
     quern_schedule *schedule = setup_schedule(world);

@@ -113,7 +113,7 @@ static bool fuses_either_way(declares a, declares b)
 
 /* ------------------------------------------------------------------------------------------- pairs */
 
-Test(fuse, systems_that_meet_only_in_their_chunks_share_a_pass)
+Test(fuse, systems_with_local_conflicts_share_pass)
 {
     cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(READS(position))));
     cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(WRITES(position))));
@@ -141,7 +141,7 @@ Test(fuse, filters_on_changes_are_reads)
     cr_assert_not(quern_schedule_has_edge(schedule, before, behind));
 }
 
-Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
+Test(fuse, lookup_and_writer_of_component_do_not_share_pass)
 {
     declares looks = {.terms = {READS(velocity)}, .lookups = {{.component = position}}};
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
@@ -205,7 +205,7 @@ Test(fuse, resources_keep_systems_apart_unless_both_read)
     cr_assert_not(fuses_either_way(writes, other), "its views run one after another");
 }
 
-Test(fuse, systems_that_do_not_go_over_chunks_in_parallel_are_alone)
+Test(fuse, systems_without_parallel_chunks_are_not_fused)
 {
     static const uint32_t flags[] = {QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD};
     declares other = TERMS(READS(position));
@@ -216,7 +216,7 @@ Test(fuse, systems_that_do_not_go_over_chunks_in_parallel_are_alone)
     cr_assert_not(fuses_either_way(DECLARES(0), DECLARES(0)));
 }
 
-Test(fuse, phases_and_exclusive_systems_lie_between)
+Test(fuse, phases_and_exclusive_systems_separate_passes)
 {
     declares writes = TERMS(WRITES(position)), late = {.terms = {WRITES(position)}, .phase = 1};
     cr_assert_not(fuses_either_way(writes, late));
@@ -227,7 +227,7 @@ Test(fuse, phases_and_exclusive_systems_lie_between)
     cr_assert(are_fused(second, third));
 }
 
-Test(fuse, a_declared_order_is_local_where_it_is_about_the_rows)
+Test(fuse, declared_order_of_conflicting_terms_is_local)
 {
     declares writes = TERMS(WRITES(position));
     declares then = {.terms = {READS(position)}, .after = "a"};
@@ -247,7 +247,7 @@ Test(fuse, a_declared_order_is_local_where_it_is_about_the_rows)
     cr_assert(fuses(writes, then), "nobody asked for an order");
 }
 
-Test(fuse, a_declared_order_of_systems_that_share_nothing_is_not_local)
+Test(fuse, declared_order_without_common_components_is_not_local)
 {
     cr_assert_not(fuses(TERMS(WRITES(position)), DECLARES(.terms = {WRITES(velocity)}, .after = "a")));
     cr_assert_not(fuses(TERMS(READS(position)), DECLARES(.terms = {READS(position)}, .after = "a")),
@@ -256,14 +256,14 @@ Test(fuse, a_declared_order_of_systems_that_share_nothing_is_not_local)
     cr_assert_not(fuses(TERMS(WRITES(position)), looks));
 }
 
-Test(fuse, begin_end_and_condition_alone_prevent_nothing)
+Test(fuse, begin_end_and_condition_do_not_prevent_fusing)
 {
     declares writes = {
         .terms = {WRITES(position)}, .has_begin = true, .has_end = true, .has_condition = true};
     cr_assert(fuses_either_way(writes, writes));
 }
 
-Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
+Test(fuse, declared_order_with_lookup_is_not_local)
 {
     quern_component rage = setup_component(world, "rage", 8, 8); /* no entity has the component */
     declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_ACCESS_WRITE)}};
@@ -288,7 +288,7 @@ Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
     cr_assert(are_fused(heal, push), "heal is free, and joins the last pass of equals");
 }
 
-Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)
+Test(fuse, system_with_local_conflict_joins_later_pass)
 {
     quern_system move = add("move", TERMS(WRITES(position)));
     quern_system seek =
@@ -322,7 +322,7 @@ Test(fuse, many_systems_share_one_pass)
 
 /* ------------------------------------------------------------------------------ archetypes that appear */
 
-Test(fuse, an_archetype_that_brings_a_lookup_conflict_splits_a_pass)
+Test(fuse, archetype_with_new_lookup_conflict_splits_pass)
 {
     quern_system writer = add("writer", TERMS(WRITES(position), quern_term_with(tag)));
     quern_system looker =
@@ -363,7 +363,7 @@ Test(fuse, asking_needs_a_compiled_schedule_and_known_systems)
     cr_assert_not(quern_schedule_are_fused(schedule, a, b), "compiled no more");
 }
 
-Test(fuse, shuffled_passes_keep_apart_what_must_be_apart)
+Test(fuse, shuffled_passes_respect_conflicts)
 {
     for (uint32_t style = 0; style < STYLE_COUNT; style++) {
         quern_schedule *shuffled = setup_schedule_as(world, schedule_style(style), 1);

@@ -111,7 +111,7 @@ static void assert_finds(quern_lookup lookup, uint64_t first, uint64_t second, u
     }
 }
 
-Test(lookup, a_limited_one_finds_nothing_beyond_its_limits)
+Test(lookup, limited_lookup_finds_nothing_beyond_its_limits)
 {
     assert_finds(LOOKUP(.component = health), 1, 2, 3, 4);
     assert_finds(LOOKUP(.component = health, .with = enemy), 1, 0, 3, 0);
@@ -137,7 +137,7 @@ static uint64_t health_of(quern_entity entity)
     return *(const uint64_t *)quern_entity_get(world, entity, health);
 }
 
-Test(lookup, one_to_write_changes_entities_that_are_in_no_view)
+Test(lookup, write_lookup_changes_entities_outside_of_views)
 {
     quern_system_def def = system_def("hitter", NULL);
     def.begin = hit;
@@ -165,7 +165,7 @@ static void count_rows(quern_context *context, const quern_view *view)
     changed_rows += view->count;
 }
 
-Test(lookup, a_change_filter_sees_what_was_written_and_nothing_else)
+Test(lookup, change_filter_passes_only_rows_written_by_lookup)
 {
     quern_system_def hitter = system_def("hitter", NULL);
     hitter.begin = hit;
@@ -186,7 +186,7 @@ Test(lookup, a_change_filter_sees_what_was_written_and_nothing_else)
 
 /* The lookup also reaches rows of the system's own view, which only reads there: the system runs
  * serially. */
-Test(lookup, one_to_write_may_reach_rows_of_its_own_views)
+Test(lookup, write_lookup_may_reach_rows_of_own_views)
 {
     quern_system_def def = system_def("hitter", run_and_hit);
     def.terms[0] = READS(health);
@@ -207,7 +207,7 @@ static void hit_exclusively(quern_context *context)
     hit(context);
 }
 
-Test(lookup, an_exclusive_system_may_write_by_one)
+Test(lookup, exclusive_system_may_write_by_lookup)
 {
     quern_system_def def = system_def("hitter", NULL);
     def.begin = hit_exclusively;
@@ -234,7 +234,7 @@ static void use_kept(quern_context *context, const quern_view *view)
     if (quern_context_frame_index(context) == 1) *kept += 1;
 }
 
-Test(lookup, whoever_keeps_the_pointer_is_found_in_builds_with_checks)
+Test(lookup, kept_lookup_pointer_is_reported_with_checks)
 {
     if (!quern_has_checks()) return;
     quern_system_def def = system_def("keeper", NULL);
@@ -247,7 +247,8 @@ Test(lookup, whoever_keeps_the_pointer_is_found_in_builds_with_checks)
     must_run(schedule, NULL);
     must(quern_schedule_set_system_enabled(schedule, keeper, false));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
-    cr_assert_not_null(strstr(reports.last, "The last to have it was system 'keeper'"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "The last writable view was that of system 'keeper'"), "%s",
+                       reports.last);
 }
 
 /* -------------------------------------------------------------------------------------- what is refused */
@@ -276,13 +277,13 @@ static void assert_refused_in_frame(quern_system_callback *callback, const char 
     quern_schedule_destroy(own);
 }
 
-Test(lookup, to_write_what_is_declared_to_read_is_refused)
+Test(lookup, write_through_read_lookup_is_refused)
 {
     assert_refused_in_frame(write_what_is_read,
                             "quern_context_lookup_write: system 'offender' looked up 'health' without "
                             "declaring it (its write lookups: 'place')");
     assert_refused_in_frame(write_by_nobody, "quern_context_lookup_write: system 'offender' asked for a "
-                                             "component with a wrong handle");
+                                             "component with an invalid handle");
 }
 
 static void assert_bad(quern_result expected, quern_lookup reads, quern_lookup writes, const char *words)
@@ -314,10 +315,10 @@ Test(lookup, bad_definitions_are_refused)
                NOTHING, "with and without 'enemy'");
     assert_bad(QUERN_ERROR_INVALID_ARGUMENT, NOTHING, LOOKUP(.component = enemy), "'enemy' is a tag");
     assert_bad(QUERN_ERROR_INVALID_ARGUMENT, NOTHING, LOOKUP(.component = quern_relation_component(parent)),
-               "Quern keeps 'parent' itself");
+               "'parent' is the component of a relation");
 }
 
-Test(lookup, what_own_views_write_is_looked_up_only_beyond_them)
+Test(lookup, lookup_of_component_that_own_views_write_needs_disjoint_limit)
 {
     quern_system_def def = system_def("own", idle_run);
     def.terms[0] = WRITES(health);
@@ -348,7 +349,7 @@ static bool waits(quern_system first, quern_system second)
     return quern_schedule_has_edge(schedule, first, second);
 }
 
-Test(lookup, a_limited_one_waits_for_writers_within_its_limits_alone)
+Test(lookup, limited_lookup_waits_only_for_writers_within_its_limits)
 {
     const quern_system looks = add("looks", TERMS(WRITES(place)),
                                    LOOKUP(.component = health, .with = enemy, .without = turret), NOTHING);
@@ -362,7 +363,7 @@ Test(lookup, a_limited_one_waits_for_writers_within_its_limits_alone)
     cr_assert_not(quern_schedule_are_fused(schedule, looks, foes));
 }
 
-Test(lookup, an_archetype_that_appears_brings_the_conflict)
+Test(lookup, new_archetype_causes_lookup_conflict)
 {
     const quern_component rage = setup_component(world, "rage", 8, 8), mark = setup_tag(world, "mark");
     const quern_system writes = add("writes", TERMS(WRITES(rage)), NOTHING, NOTHING);
@@ -374,7 +375,7 @@ Test(lookup, an_archetype_that_appears_brings_the_conflict)
     cr_assert(waits(writes, looks));
 }
 
-Test(lookup, one_to_write_meets_readers_and_writers_it_can_reach)
+Test(lookup, write_lookup_conflicts_with_reachable_readers_and_writers)
 {
     const quern_system first = add("first", TERMS(READS(health), WITH(enemy)), NOTHING, NOTHING);
     const quern_system gun_reader =
@@ -395,7 +396,7 @@ Test(lookup, one_to_write_meets_readers_and_writers_it_can_reach)
     cr_assert_not(waits(hits, guns));
 }
 
-Test(lookup, one_to_write_meets_lookups_unless_limits_exclude_each_other)
+Test(lookup, write_lookup_conflicts_with_lookups_unless_limits_exclude_each_other)
 {
     const quern_system hits = add("hits", NO_TERMS, NOTHING, LOOKUP(.component = health, .with = enemy));
     const quern_system hits_more = add("hits more", NO_TERMS, NOTHING, LOOKUP(.component = health));
@@ -413,7 +414,7 @@ Test(lookup, one_to_write_meets_lookups_unless_limits_exclude_each_other)
     cr_assert_not(waits(looks, looks_beyond), "both only read");
 }
 
-Test(lookup, one_to_write_meets_up_terms)
+Test(lookup, write_lookup_conflicts_with_up_terms)
 {
     quern_relation parent;
     must(quern_relation_register(world, &(quern_relation_def){.name = "parent", .levels = true}, &parent));
@@ -432,7 +433,7 @@ Test(lookup, one_to_write_meets_up_terms)
 
 /* ------------------------------------------------------------------------------------------- described */
 
-Test(lookup, it_is_described)
+Test(lookup, descriptions_name_lookups)
 {
     add("a", TERMS(READS(place), WITH(enemy)), LOOKUP(.component = enemy, .without = turret),
         LOOKUP(.component = health, .with = enemy, .without = turret));

@@ -369,7 +369,7 @@ Test(schedule, wrong_definitions_of_a_schedule_are_refused)
     quern_schedule *other = NULL;
     quern_schedule_def def = {.prefetch = QUERN_PREFETCH_CHUNKS + 1};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_create(world, &def, &other));
-    assert_message_has("quern_schedule_create: unknown way to fetch ahead (4)");
+    assert_message_has("quern_schedule_create: prefetch is 4, which is no quern_prefetch");
     cr_assert_null(other);
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(NULL, NULL, &other));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(world, NULL, NULL));
@@ -482,7 +482,7 @@ Test(schedule_order, systems_run_in_the_order_of_registration)
     assert_order("cab");
 }
 
-Test(schedule_order, phases_come_first)
+Test(schedule_order, phases_precede_other_rules)
 {
     setup_letter("c", (rule){.phase = 1});
     setup_letter("a", (rule){.phase = 0});
@@ -491,7 +491,7 @@ Test(schedule_order, phases_come_first)
     assert_order("adcb");
 }
 
-Test(schedule_order, before_and_after_come_before_registration)
+Test(schedule_order, before_and_after_precede_registration_order)
 {
     setup_letter("d", (rule){.after = "b"});
     setup_letter("c", (rule){.before = "d"});
@@ -500,7 +500,7 @@ Test(schedule_order, before_and_after_come_before_registration)
     assert_order("bacd");
 }
 
-Test(schedule_order, a_system_added_later_takes_its_place)
+Test(schedule_order, system_added_later_is_ordered_by_its_rules)
 {
     setup_letter("a", (rule){0});
     setup_letter("b", (rule){0});
@@ -550,13 +550,13 @@ Test(schedule_order, a_cycle_is_refused_with_its_names)
     cr_assert_null(strstr(quern_error_message(), "'d'"), "it waits for the cycle, but is not in it");
 }
 
-Test(schedule_order, a_system_cannot_come_before_itself)
+Test(schedule_order, system_cannot_precede_itself)
 {
     setup_letter("a", (rule){.before = "a"});
     assert_cannot_run(QUERN_ERROR_SCHEDULE_CONFLICT, "'a'", "'a'");
 }
 
-Test(schedule_order, an_unknown_name_is_refused_until_the_system_is_there)
+Test(schedule_order, unknown_name_is_refused_until_system_is_added)
 {
     setup_letter("a", (rule){.after = "later"});
     assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'a'", "'later'");
@@ -590,7 +590,7 @@ static void count_run(quern_context *context, const quern_view *view)
     run_count++;
 }
 
-Test(schedule, a_schedule_takes_1024_systems_and_no_more, .timeout = 120)
+Test(schedule, schedule_has_room_for_1024_systems, .timeout = 120)
 {
     quern_system_def def = system_def(NULL, count_run);
     char name[16];
@@ -621,7 +621,7 @@ static void read_all(quern_context *context, const quern_view *view)
     run_count++;
 }
 
-Test(schedule, a_system_takes_32_terms_lookups_and_resources)
+Test(schedule, system_may_have_32_terms_lookups_and_resources)
 {
     quern_component components[QUERN_MAX_ACCESS];
     greedy = system_def("greedy", read_all);

@@ -69,7 +69,7 @@ static uint32_t view_count_of(quern_system system)
     return (uint32_t)stats.view_count;
 }
 
-Test(stages, are_the_levels_that_have_chunks)
+Test(stages, levels_with_chunks_are_stages)
 {
     const quern_component none = setup_component(world, "none", 8, 8);
     lengthen(height, 1);
@@ -81,7 +81,7 @@ Test(stages, are_the_levels_that_have_chunks)
         cr_assert(pass->stages[i].chunk_count == 1 && !pass->stages[i].is_deep);
 }
 
-Test(stages, the_first_has_what_systems_come_to_that_have_no_levels)
+Test(stages, first_stage_has_tables_without_level_ordered_systems)
 {
     lengthen(height, 2);
     lengthen(width, 2);
@@ -97,7 +97,7 @@ Test(stages, the_first_has_what_systems_come_to_that_have_no_levels)
 }
 
 /* The result does not depend on the order of siblings. */
-Test(stages, rows_of_one_depth_that_are_neighbours_are_a_view)
+Test(stages, adjacent_rows_of_same_depth_are_one_view)
 {
     const quern_component both[] = {height, width};
     lengthen(height, QUERN_MAX_RELATION_LEVEL + 1);

@@ -34,9 +34,9 @@
 #define QUERN__ARCHIVE_MAGIC "QUERNARC"
 enum {
     QUERN__ARCHIVE_VERSION = 2,
-    QUERN__BLOCK_MARK = 0x4B4C4251,   /* "QBLK" */
-    QUERN__BLOCK_BYTES = 128 * 1024,  /* the most a block's sections have */
-    QUERN__SECTION_BYTES = 64 * 1024, /* the most a section has */
+    QUERN__ARCHIVE_BLOCK_MARK = 0x4B4C4251,  /* "QBLK" */
+    QUERN__ARCHIVE_BLOCK_BYTES = 128 * 1024, /* the most a block's sections have */
+    QUERN__SECTION_BYTES = 64 * 1024,        /* the most a section has */
     QUERN__SECTION_ALIGNMENT_BYTES = 8
 };
 
@@ -49,12 +49,12 @@ typedef struct quern__archive_head {
     uint64_t checksum; /* of what is before it */
 } quern__archive_head;
 
-typedef enum quern__block_flag {
-    QUERN__BLOCK_IS_LAST = 1,
-    QUERN__BLOCK_IS_COMPRESSED = 2 /* by zstd */
-} quern__block_flag;
+typedef enum quern__archive_block_flag {
+    QUERN__ARCHIVE_BLOCK_IS_LAST = 1,
+    QUERN__ARCHIVE_BLOCK_IS_COMPRESSED = 2 /* by zstd */
+} quern__archive_block_flag;
 
-typedef struct quern__block_head {
+typedef struct quern__archive_block_head {
     uint32_t mark;
     uint32_t number;         /* from 0 */
     uint32_t stored_bytes;   /* in the archive */
@@ -62,7 +62,7 @@ typedef struct quern__block_head {
     uint32_t flags;
     uint32_t zero;
     uint64_t checksum; /* of what is before it, and of what is stored */
-} quern__block_head;
+} quern__archive_block_head;
 
 typedef enum quern__section_kind {
     QUERN__SECTION_WORLD = 1,
@@ -152,7 +152,7 @@ typedef struct quern__links_section {
 
 typedef struct quern__free_section {
     uint32_t slot;
-    uint32_t life; /* of the entity that comes next there */
+    uint32_t use_count; /* of the entity that comes next there */
 } quern__free_section;
 
 /* A NAMES section is slot, 32 bits, and name, whose length has one byte; again and again. */
@@ -165,7 +165,7 @@ static inline uint32_t quern__archived_least_made_index(uint32_t type_count, uin
 }
 
 /* The bytes of an array of rows in a section. */
-static inline size_t quern__archived_plane_bytes(uint32_t row_count)
+static inline size_t quern__archived_row_bits_bytes(uint32_t row_count)
 {
     return ((size_t)row_count + 63) / 64 * sizeof(uint64_t);
 }

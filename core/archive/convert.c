@@ -56,7 +56,7 @@ static quern_result check_bytes(const quern__type *source, const quern__type *ta
                        source->name);
 }
 
-quern_result quern__conversion_find(quern__conversion *conversion, const quern__type *source,
+quern_result quern__conversion_init(quern__conversion *conversion, const quern__type *source,
                                     const quern__type *target)
 {
     *conversion = (quern__conversion){.source = source, .target = target};
@@ -132,7 +132,7 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
 
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source)
 {
-    if (conversion->kind == QUERN__CONVERT_NOTHING) {
+    if (conversion->kind == QUERN__CONVERT_BYTES) {
         /* fields of the source: the target may have none, but the same size */
         quern__copy_fields(conversion->source, target, source);
         return;
@@ -146,7 +146,7 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
 {
     const size_t source_bytes = conversion->source->size_bytes;
     const size_t target_bytes = conversion->target->size_bytes;
-    if (conversion->kind == QUERN__CONVERT_NOTHING) {
+    if (conversion->kind == QUERN__CONVERT_BYTES) {
         memcpy(targets, sources, target_bytes * count);
         return;
     }
@@ -177,7 +177,7 @@ void quern__conversion_remap(const quern__conversion *conversion, char *targets,
     const quern__type *target = conversion->target;
     /* bytes that only the source described are the same in the target */
     const bool is_described_by_source =
-        conversion->kind == QUERN__CONVERT_NOTHING && target->field_count == 0;
+        conversion->kind == QUERN__CONVERT_BYTES && target->field_count == 0;
     const quern__type *described = is_described_by_source ? conversion->source : target;
     if (!described->has_entity_fields) return;
     for (uint32_t i = 0; i < count; i++, targets += target->size_bytes) {

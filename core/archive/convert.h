@@ -9,9 +9,9 @@
 
 /* What becomes of values. */
 typedef enum quern__conversion_kind {
-    QUERN__CONVERT_NOTHING, /* the same layout: copied as bytes */
-    QUERN__CONVERT_FIELDS,  /* constructed, then field by field */
-    QUERN__CONVERT_BY_USER
+    QUERN__CONVERT_BYTES,  /* the same layout: copied as bytes */
+    QUERN__CONVERT_FIELDS, /* constructed, then field by field */
+    QUERN__CONVERT_MIGRATION
 } quern__conversion_kind;
 
 /* A field that both have. */
@@ -29,7 +29,7 @@ typedef struct quern__conversion {
 } quern__conversion;
 
 /* Errors: LAYOUT_MISMATCH, naming the field, or the size. Types without fields need the same size. */
-quern_result quern__conversion_find(quern__conversion *conversion, const quern__type *source,
+quern_result quern__conversion_init(quern__conversion *conversion, const quern__type *source,
                                     const quern__type *target);
 
 /* Whether each of these values fits. Errors: INVALID_ARGUMENT, naming the field. */

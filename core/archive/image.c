@@ -18,12 +18,12 @@ quern_result quern__image_fail_memory(void)
 
 /* Numbers of slots lead to memory, and slots are as many as sections have something to say of: the free
  * list and rows have 8 bytes for each, retired ones 4. */
-static quern_result take_world(quern__image *image, quern__byte_reader *payload)
+static quern_result parse_world(quern__image *image, quern__byte_reader *payload)
 {
     quern__world_section *head = &image->head;
     quern__read(payload, head, sizeof *head);
     const uint64_t sum = (uint64_t)head->row_count + head->free_count + head->retired_count;
-    if (!quern__is_read(payload) || sum != head->slot_count || head->slot_count > QUERN_MAX_ENTITIES)
+    if (!quern__is_fully_read(payload) || sum != head->slot_count || head->slot_count > QUERN_MAX_ENTITIES)
         return quern__image_fail("its counts of slots do not add up");
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < image->blocks.list.count; i++)
@@ -32,43 +32,45 @@ static quern_result take_world(quern__image *image, quern__byte_reader *payload)
         return quern__image_fail("it has more slots than bytes for them");
     if (head->first_handle_high >> 24 == 0 || (head->first_handle_high & QUERN__MAX_GENERATION) == 0)
         return quern__image_fail("its first generation is none");
-    if (!quern__array_reserve(&image->allocator, &image->lives, head->slot_count) ||
+    if (!quern__array_reserve(&image->allocator, &image->use_counts, head->slot_count) ||
         !quern__array_reserve(&image->allocator, &image->states, head->slot_count) ||
         !quern__array_reserve(&image->allocator, &image->free_slots, head->free_count))
         return quern__image_fail_memory();
-    image->lives.count = image->states.count = head->slot_count;
+    image->use_counts.count = image->states.count = head->slot_count;
     if (head->slot_count > 0) memset(image->states.items, QUERN__STATE_UNKNOWN, head->slot_count);
     return QUERN_OK;
 }
 
-static bool note_slot(const quern__image *image, uint32_t slot, uint32_t life, quern__archived_state state)
+static bool set_slot_state(const quern__image *image, uint32_t slot, uint32_t use_count,
+                           quern__archived_state state)
 {
-    if (slot >= image->head.slot_count || image->states.items[slot] != QUERN__STATE_UNKNOWN || life == 0 ||
-        life > QUERN__MAX_GENERATION)
+    if (slot >= image->head.slot_count || image->states.items[slot] != QUERN__STATE_UNKNOWN ||
+        use_count == 0 || use_count > QUERN__MAX_GENERATION)
         return false;
     image->states.items[slot] = (uint8_t)state;
-    image->lives.items[slot] = life;
+    image->use_counts.items[slot] = use_count;
     return true;
 }
 
-quern_result quern__image_take_free(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_free(quern__image *image, quern__byte_reader *payload)
 {
     while (quern__bytes_left(payload) > 0) {
         quern__free_section entry;
         quern__read(payload, &entry, sizeof entry);
         if (payload->has_failed || image->free_slots.count == image->head.free_count ||
-            !note_slot(image, entry.slot, entry.life, QUERN__STATE_FREE))
+            !set_slot_state(image, entry.slot, entry.use_count, QUERN__STATE_FREE))
             return quern__image_fail("its list of free slots is broken");
         image->free_slots.items[image->free_slots.count++] = entry.slot;
     }
     return QUERN_OK;
 }
 
-quern_result quern__image_take_retired(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader *payload)
 {
     while (quern__bytes_left(payload) > 0) {
         const uint32_t slot = quern__read_u32(payload);
-        if (payload->has_failed || !note_slot(image, slot, QUERN__MAX_GENERATION, QUERN__STATE_RETIRED))
+        if (payload->has_failed ||
+            !set_slot_state(image, slot, QUERN__MAX_GENERATION, QUERN__STATE_RETIRED))
             return quern__image_fail("its list of retired slots is broken");
         image->retired_count++;
     }
@@ -102,7 +104,7 @@ static quern_result drop_name(const quern__image *image, const char *name, const
 }
 
 /* Roots of one name are no damage: in a list, entities whose parents are not in it are roots. */
-static quern_result take_name(quern__image *image, uint32_t slot, const char *name)
+static quern_result add_name(quern__image *image, uint32_t slot, const char *name)
 {
     if (quern__entity_check_name(name) != QUERN_OK) return quern__image_fail("it has a name that is none");
     if (!quern__image_is_alive(image, slot) || quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
@@ -119,7 +121,7 @@ static quern_result take_name(quern__image *image, uint32_t slot, const char *na
     return QUERN_OK;
 }
 
-quern_result quern__image_take_names(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *payload)
 {
     quern_result result = QUERN_OK;
     while (result == QUERN_OK && quern__bytes_left(payload) > 0) {
@@ -127,7 +129,7 @@ quern_result quern__image_take_names(quern__image *image, quern__byte_reader *pa
         const uint32_t slot = quern__read_u32(payload);
         quern__read_text(payload, QUERN__ARCHIVE_NAME_LENGTH_BYTES, QUERN_MAX_ENTITY_NAME_BYTES, name);
         result =
-            payload->has_failed ? quern__image_fail("its names are broken") : take_name(image, slot, name);
+            payload->has_failed ? quern__image_fail("its names are broken") : add_name(image, slot, name);
     }
     return result;
 }
@@ -156,34 +158,34 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
     }
 }
 
-static quern_result take_section(quern__image *image, quern__archive_section *section)
+static quern_result parse_section(quern__image *image, quern__archive_section *section)
 {
     if (!may_follow(image->last_kind, section->kind))
         return quern__image_fail("its sections are out of order");
     image->last_kind = section->kind;
     switch (section->kind) {
     case QUERN__SECTION_WORLD:
-        return take_world(image, &section->payload);
+        return parse_world(image, &section->payload);
     case QUERN__SECTION_TYPE:
-        return quern__image_take_type(image, &section->payload);
+        return quern__image_parse_type(image, &section->payload);
     case QUERN__SECTION_RESOURCE:
-        return quern__image_take_resource(image, &section->payload);
+        return quern__image_parse_resource(image, &section->payload);
     case QUERN__SECTION_VALUE:
-        return quern__image_take_value(image, &section->payload);
+        return quern__image_parse_value(image, &section->payload);
     case QUERN__SECTION_LINKS:
-        return quern__image_take_links(image, &section->payload);
+        return quern__image_parse_links(image, &section->payload);
     case QUERN__SECTION_ARCHETYPE:
-        return quern__image_take_archetype(image, &section->payload);
+        return quern__image_parse_archetype(image, &section->payload);
     case QUERN__SECTION_ROWS:
-        return quern__image_take_rows(image, &section->payload);
+        return quern__image_parse_rows(image, &section->payload);
     case QUERN__SECTION_FREE:
-        return quern__image_take_free(image, &section->payload);
+        return quern__image_parse_free(image, &section->payload);
     case QUERN__SECTION_RETIRED:
-        return quern__image_take_retired(image, &section->payload);
+        return quern__image_parse_retired(image, &section->payload);
     case QUERN__SECTION_NAMES:
-        return quern__image_take_names(image, &section->payload);
+        return quern__image_parse_names(image, &section->payload);
     case QUERN__SECTION_END:
-        image->is_whole = quern__is_read(&section->payload);
+        image->is_whole = quern__is_fully_read(&section->payload);
         break;
     }
     return QUERN_OK;
@@ -214,21 +216,21 @@ static void leave_out_off_by_parent(const quern__image *image)
 }
 
 /* All types are known. */
-static quern_result end_types(const quern__image *image)
+static quern_result finish_types(const quern__image *image)
 {
     leave_out_off_by_parent(image);
     return check_missing(image);
 }
 
-static quern_result take_sections(quern__image *image)
+static quern_result parse_sections(quern__image *image)
 {
-    quern__section_walk walk = {.blocks = &image->blocks};
+    quern__section_iterator walk = {.blocks = &image->blocks};
     quern__archive_section section;
     quern_result result = QUERN_OK;
     while (result == QUERN_OK && quern__section_next(&walk, &section)) {
         if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS)
-            result = end_types(image);
-        if (result == QUERN_OK) result = take_section(image, &section);
+            result = finish_types(image);
+        if (result == QUERN_OK) result = parse_section(image, &section);
     }
     return result;
 }
@@ -236,9 +238,9 @@ static quern_result take_sections(quern__image *image)
 quern_result quern__image_read(quern__image *image, quern_source source)
 {
     quern__world_set_locked(image->world, true); /* the source may be a function of the program */
-    quern_result result = quern__blocks_read(&image->blocks, source, &image->allocator);
+    quern_result result = quern__archive_blocks_read(&image->blocks, source, &image->allocator);
     quern__world_set_locked(image->world, false);
-    if (result == QUERN_OK) result = take_sections(image);
+    if (result == QUERN_OK) result = parse_sections(image);
     return result == QUERN_OK ? quern__image_check_whole(image) : result;
 }
 
@@ -272,11 +274,11 @@ void quern__image_release(quern__image *image)
         resource_release(image->resources.items[i], allocator);
     quern__array_release(allocator, &image->types);
     quern__array_release(allocator, &image->resources);
-    quern__array_release(allocator, &image->sets);
+    quern__array_release(allocator, &image->archetypes);
     quern__array_release(allocator, &image->type_numbers);
     quern__array_release(allocator, &image->free_slots);
-    quern__array_release(allocator, &image->lives);
+    quern__array_release(allocator, &image->use_counts);
     quern__array_release(allocator, &image->states);
     quern__names_release(&image->names, allocator);
-    quern__blocks_release(&image->blocks, allocator);
+    quern__archive_blocks_release(&image->blocks, allocator);
 }

@@ -8,7 +8,7 @@
  * together at the end (quern__image_check_whole). Nobody else has to doubt an archive. Memory follows from bytes that
  * are there, never from a number alone. */
 
-#include "core/archive/block.h"
+#include "core/archive/archive_block.h"
 #include "core/archive/convert.h"
 #include "core/world/world_internal.h"
 
@@ -37,10 +37,10 @@ typedef struct quern__archived_links {
     uint32_t link_count, source_count; /* by LINKS, and by rows */
 } quern__archived_links;
 
-typedef struct quern__archived_set {
+typedef struct quern__archived_archetype {
     uint32_t first_type, type_count; /* in type_numbers */
     uint32_t row_count;
-    uint32_t taken_count; /* by ROWS so far */
+    uint32_t parsed_row_count; /* by ROWS so far */
     uint64_t empty_since;
     uint32_t made_index;
     uint32_t values_bytes;                                       /* of a row: handle and values */
@@ -48,7 +48,7 @@ typedef struct quern__archived_set {
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */
     uint32_t component_count;
     quern__archetype *archetype; /* found when it is loaded */
-} quern__archived_set;
+} quern__archived_archetype;
 
 /* A resource of the archive, and its value, for one that the world has. */
 typedef struct quern__archived_resource {
@@ -64,18 +64,18 @@ typedef struct quern__image {
     quern_load_report *report;
     quern_world *world;
     quern_allocator allocator;
-    quern__blocks blocks;
+    quern__archive_blocks blocks;
     quern__world_section head;
     bool is_whole; /* the section END was there */
     bool keeps_handles;
     quern__section_kind last_kind;
     QUERN__ARRAY(quern__archived_type *) types;
     QUERN__ARRAY(quern__archived_resource *) resources;
-    QUERN__ARRAY(quern__archived_set) sets;
-    uint32_t set_count_with_types; /* how many of them have types */
+    QUERN__ARRAY(quern__archived_archetype) archetypes;
+    uint32_t archetype_count_with_types; /* how many of them have types */
     QUERN__ARRAY(uint32_t) type_numbers;
     QUERN__ARRAY(uint32_t) free_slots; /* in the order in which they are taken */
-    QUERN__ARRAY(uint32_t) lives;      /* by slot; 0: no section has said anything of it yet */
+    QUERN__ARRAY(uint32_t) use_counts; /* by slot; 0: no section has said anything of it yet */
     QUERN__ARRAY(uint8_t) states;      /* by slot: quern__archived_state */
     uint32_t retired_count;
     quern__names names; /* by slots of the archive */
@@ -94,15 +94,15 @@ quern_result quern__image_read(quern__image *image, quern_source source);
 void quern__image_release(quern__image *image);
 
 /* Parts of the reading: sections of some kinds, and what is checked at the end. */
-quern_result quern__image_take_type(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_resource(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_value(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_links(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_archetype(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_rows(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_free(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_retired(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_take_names(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_free(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader *payload);
+quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_check_whole(const quern__image *image);
 
 /* BAD_ARCHIVE: a section says what no section says. */
@@ -110,14 +110,14 @@ quern_result quern__image_fail(const char *what);
 
 quern_result quern__image_fail_memory(void);
 
-static inline const quern__archived_type *quern__image_type(const quern__image *image,
-                                                            const quern__archived_set *set, uint32_t i)
+static inline const quern__archived_type *
+quern__image_type(const quern__image *image, const quern__archived_archetype *archived, uint32_t i)
 {
-    return image->types.items[image->type_numbers.items[set->first_type + i]];
+    return image->types.items[image->type_numbers.items[archived->first_type + i]];
 }
 
 /* The life of a handle of the archive; 0: it is none of its world. */
-static inline uint32_t quern__image_life(const quern__image *image, quern_entity entity)
+static inline uint32_t quern__image_use_count(const quern__image *image, quern_entity entity)
 {
     if (quern_entity_world_tag(entity) != image->head.first_handle_high >> 24) return 0;
     return quern__generation_life(image->head.first_handle_high, quern_entity_generation(entity));

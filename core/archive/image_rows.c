@@ -25,8 +25,8 @@ static quern_result begin_links(quern__image *image, quern__archived_type *type)
     return QUERN_OK;
 }
 
-static bool take_children(const quern__image *image, quern__archived_links *links,
-                          quern__byte_reader *payload)
+static bool parse_children(const quern__image *image, quern__archived_links *links,
+                           quern__byte_reader *payload)
 {
     const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
     if (payload->has_failed || target >= image->head.slot_count || count == 0) return false;
@@ -41,7 +41,7 @@ static bool take_children(const quern__image *image, quern__archived_links *link
     return true;
 }
 
-quern_result quern__image_take_links(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *payload)
 {
     quern__links_section section;
     quern__read(payload, &section, sizeof section);
@@ -52,32 +52,33 @@ quern_result quern__image_take_links(quern__image *image, quern__byte_reader *pa
     quern_result result = QUERN_OK;
     if (type->links == NULL && type->relation != NULL) result = begin_links(image, type);
     while (result == QUERN_OK && quern__bytes_left(payload) > 0)
-        if (!take_children(image, type->links, payload)) return quern__image_fail("its links are broken");
+        if (!parse_children(image, type->links, payload)) return quern__image_fail("its links are broken");
     return result;
 }
 
 /* ------------------------------------------------------------------------------------------- sets */
 
 /* Puts a component into the set in the world, at its place. False: it is there already. */
-static bool insert(quern__archived_set *set, uint32_t component_index)
+static bool insert_component(quern__archived_archetype *archived, uint32_t component_index)
 {
-    uint32_t at = set->component_count;
-    while (at > 0 && set->component_indices[at - 1] >= component_index)
+    uint32_t at = archived->component_count;
+    while (at > 0 && archived->component_indices[at - 1] >= component_index)
         at--;
-    if (at < set->component_count && set->component_indices[at] == component_index) return false;
-    memmove(&set->component_indices[at + 1], &set->component_indices[at],
-            (set->component_count - at) * sizeof set->component_indices[0]);
-    set->component_indices[at] = (uint16_t)component_index;
-    set->component_count++;
+    if (at < archived->component_count && archived->component_indices[at] == component_index) return false;
+    memmove(&archived->component_indices[at + 1], &archived->component_indices[at],
+            (archived->component_count - at) * sizeof archived->component_indices[0]);
+    archived->component_indices[at] = (uint16_t)component_index;
+    archived->component_count++;
     return true;
 }
 
 /* The level that members of the set have in a relation of it; 0: none, UINT32_MAX: several. */
-static uint32_t level_of(const quern__image *image, const quern__archived_set *set, uint32_t relation)
+static uint32_t level_of(const quern__image *image, const quern__archived_archetype *archived,
+                         uint32_t relation)
 {
     uint32_t level = 0;
-    for (uint32_t i = 0; i < set->type_count; i++) {
-        const quern__archived_type *type = quern__image_type(image, set, i);
+    for (uint32_t i = 0; i < archived->type_count; i++) {
+        const quern__archived_type *type = quern__image_type(image, archived, i);
         if (type->role != QUERN__ROLE_LEVEL || type->relation_number != relation) continue;
         if (level != 0) return UINT32_MAX;
         level = type->level;
@@ -86,15 +87,15 @@ static uint32_t level_of(const quern__image *image, const quern__archived_set *s
 }
 
 /* A relation with levels comes with one of them, and levels come with their relation. */
-static bool has_good_levels(const quern__image *image, const quern__archived_set *set)
+static bool has_valid_levels(const quern__image *image, const quern__archived_archetype *archived)
 {
     uint32_t level_count = 0;
-    for (uint32_t i = 0; i < set->type_count; i++) {
-        const uint32_t number = image->type_numbers.items[set->first_type + i];
+    for (uint32_t i = 0; i < archived->type_count; i++) {
+        const uint32_t number = image->type_numbers.items[archived->first_type + i];
         const quern__archived_type *type = image->types.items[number];
         level_count += type->role == QUERN__ROLE_LEVEL;
         if (type->role != QUERN__ROLE_RELATION) continue;
-        const uint32_t level = level_of(image, set, number);
+        const uint32_t level = level_of(image, archived, number);
         const bool has_levels = (type->flags & QUERN__ARCHIVED_HAS_LEVELS) != 0;
         if (has_levels ? level == 0 || level == UINT32_MAX : level != 0) return false;
         level_count -= has_levels;
@@ -102,18 +103,19 @@ static bool has_good_levels(const quern__image *image, const quern__archived_set
     return level_count == 0;
 }
 
-static quern_result take_set_type(quern__image *image, quern__archived_set *set, uint32_t number)
+static quern_result add_type(quern__image *image, quern__archived_archetype *archived, uint32_t number)
 {
     if (number >= image->types.count)
         return quern__image_fail("an archetype of it has a type that is none");
     const quern__archived_type *type = image->types.items[number];
     image->type_numbers.items[image->type_numbers.count++] = number;
-    set->type_count++;
-    set->values_bytes += type->type.size_bytes;
-    set->plane_count += quern__column_flags_plane_count(type->type.flags);
-    if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && set->row_count > 0)
+    archived->type_count++;
+    archived->values_bytes += type->type.size_bytes;
+    archived->plane_count += quern__column_flags_plane_count(type->type.flags);
+    if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && archived->row_count > 0)
         return quern__image_fail("it has values of a component with hooks");
-    if (type->component_index == QUERN__NO_COMPONENT || insert(set, type->component_index)) return QUERN_OK;
+    if (type->component_index == QUERN__NO_COMPONENT || insert_component(archived, type->component_index))
+        return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "an entity of the archive would have component '%s' of this world twice: '%s' becomes it, "
@@ -123,68 +125,68 @@ static quern_result take_set_type(quern__image *image, quern__archived_set *set,
 }
 
 /* Whether an archetype at this place can have its made_index (quern__archived_least_made_index). */
-static bool take_layout(quern__image *image, const quern__archetype_section *section)
+static bool accept_made_index(quern__image *image, const quern__archetype_section *section)
 {
     const uint32_t least =
-        quern__archived_least_made_index(section->type_count, image->set_count_with_types);
-    image->set_count_with_types += section->type_count > 0;
+        quern__archived_least_made_index(section->type_count, image->archetype_count_with_types);
+    image->archetype_count_with_types += section->type_count > 0;
     return section->made_index >= least && section->made_index < QUERN_MAX_ARCHETYPES;
 }
 
 /* Rows of the set before, if any, are complete. */
-static bool is_set_complete(const quern__image *image)
+static bool is_last_archetype_complete(const quern__image *image)
 {
-    if (image->sets.count == 0) return true;
-    const quern__archived_set *set = &image->sets.items[image->sets.count - 1];
-    return set->taken_count == set->row_count;
+    if (image->archetypes.count == 0) return true;
+    const quern__archived_archetype *archived = &image->archetypes.items[image->archetypes.count - 1];
+    return archived->parsed_row_count == archived->row_count;
 }
 
-quern_result quern__image_take_archetype(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reader *payload)
 {
     quern__archetype_section section;
     quern__read(payload, &section, sizeof section);
     if (payload->has_failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
-        !is_set_complete(image))
+        !is_last_archetype_complete(image))
         return quern__image_fail("an archetype of it is none");
-    if (!take_layout(image, &section))
+    if (!accept_made_index(image, &section))
         return quern__image_fail("an archetype of it has a layout that it cannot have");
-    if (!quern__array_reserve(&image->allocator, &image->sets, image->sets.count + 1) ||
+    if (!quern__array_reserve(&image->allocator, &image->archetypes, image->archetypes.count + 1) ||
         !quern__array_reserve(&image->allocator, &image->type_numbers,
                               image->type_numbers.count + section.type_count))
         return quern__image_fail_memory();
-    quern__archived_set *set = &image->sets.items[image->sets.count++];
-    *set = (quern__archived_set){.first_type = image->type_numbers.count,
-                                 .row_count = section.row_count,
-                                 .empty_since = section.empty_since,
-                                 .made_index = section.made_index,
-                                 .values_bytes = sizeof(quern_entity)};
+    quern__archived_archetype *archived = &image->archetypes.items[image->archetypes.count++];
+    *archived = (quern__archived_archetype){.first_type = image->type_numbers.count,
+                                            .row_count = section.row_count,
+                                            .empty_since = section.empty_since,
+                                            .made_index = section.made_index,
+                                            .values_bytes = sizeof(quern_entity)};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
-        result = take_set_type(image, set, quern__read_u32(payload));
-    if (result == QUERN_OK && (!quern__is_read(payload) || !has_good_levels(image, set)))
+        result = add_type(image, archived, quern__read_u32(payload));
+    if (result == QUERN_OK && (!quern__is_fully_read(payload) || !has_valid_levels(image, archived)))
         result = quern__image_fail("an archetype of it is none");
     return result;
 }
 
 /* ------------------------------------------------------------------------------------------- rows */
 
-static bool take_handles(const quern__image *image, const char *handles, uint32_t count)
+static bool parse_handles(const quern__image *image, const char *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const quern_entity entity = {quern__load_u64(handles, i)};
-        const uint32_t life = quern__image_life(image, entity), slot = quern_entity_index(entity);
-        if (slot >= image->head.slot_count || life == 0 ||
+        const uint32_t use_count = quern__image_use_count(image, entity), slot = quern_entity_index(entity);
+        if (slot >= image->head.slot_count || use_count == 0 ||
             image->states.items[slot] != QUERN__STATE_UNKNOWN)
             return false;
         image->states.items[slot] = QUERN__STATE_ALIVE;
-        image->lives.items[slot] = life;
+        image->use_counts.items[slot] = use_count;
     }
     return true;
 }
 
 /* The targets of these rows are those that links know. */
-static bool take_targets(const quern__archived_type *type, uint32_t level, const char *handles,
-                         const char *values, uint32_t count)
+static bool parse_targets(const quern__archived_type *type, uint32_t level, const char *handles,
+                          const char *values, uint32_t count)
 {
     quern__archived_links *links = type->links;
     if (links == NULL) return false;
@@ -199,15 +201,15 @@ static bool take_targets(const quern__archived_type *type, uint32_t level, const
     return true;
 }
 
-static quern_result take_column(const quern__image *image, const quern__archived_set *set, uint32_t i,
-                                const char *handles, const char *values, uint32_t count)
+static quern_result parse_column(const quern__image *image, const quern__archived_archetype *archived,
+                                 uint32_t i, const char *handles, const char *values, uint32_t count)
 {
-    const quern__archived_type *type = quern__image_type(image, set, i);
+    const quern__archived_type *type = quern__image_type(image, archived, i);
     if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
     if (type->relation != NULL) {
-        const uint32_t number = image->type_numbers.items[set->first_type + i];
-        const uint32_t level = type->relation->has_levels ? level_of(image, set, number) : 0;
-        return take_targets(type, level, handles, values, count)
+        const uint32_t number = image->type_numbers.items[archived->first_type + i];
+        const uint32_t level = type->relation->has_levels ? level_of(image, archived, number) : 0;
+        return parse_targets(type, level, handles, values, count)
                    ? QUERN_OK
                    : quern__image_fail("rows of it have other targets than its links");
     }
@@ -215,15 +217,15 @@ static quern_result take_column(const quern__image *image, const quern__archived
 }
 
 /* The bits that the rows of a section have for a component with the flag. */
-static quern_result take_plane(const quern__image *image, const quern__archived_type *type,
-                               const quern__column_flag *flag, quern__byte_reader *payload,
-                               uint32_t row_count)
+static quern_result parse_row_bits(const quern__image *image, const quern__archived_type *type,
+                                   const quern__column_flag *flag, quern__byte_reader *payload,
+                                   uint32_t row_count)
 {
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
     uint32_t found = 0;
     const uint64_t count = quern__read_u64(payload);
     if (payload->has_failed || count == 0) return QUERN_OK;
-    quern__read(payload, words, quern__archived_plane_bytes(row_count));
+    quern__read(payload, words, quern__archived_row_bits_bytes(row_count));
     for (uint32_t i = 0; i < QUERN__PLANE_ROW_WORDS; i++)
         found += (uint32_t)__builtin_popcountll(words[i]);
     if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
@@ -237,55 +239,55 @@ static quern_result take_plane(const quern__image *image, const quern__archived_
                        type->type.name, flag->list_name, flag->name);
 }
 
-quern_result quern__image_take_rows(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *payload)
 {
-    quern__archived_set *set = &image->sets.items[image->sets.count - 1];
+    quern__archived_archetype *archived = &image->archetypes.items[image->archetypes.count - 1];
     quern__rows_section section;
     quern__read(payload, &section, sizeof section);
     const uint32_t count = section.row_count;
     if (payload->has_failed || section.zero != 0 || count == 0 || count > QUERN__PLANE_MAX_ROWS ||
-        count > set->row_count - set->taken_count)
+        count > archived->row_count - archived->parsed_row_count)
         return quern__image_fail("it has rows where none can be");
-    set->taken_count += count;
+    archived->parsed_row_count += count;
     const char *handles = quern__read_items(payload, count, sizeof(quern_entity));
-    if (handles == NULL || !take_handles(image, handles, count))
+    if (handles == NULL || !parse_handles(image, handles, count))
         return quern__image_fail("its rows have handles that are none");
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++) {
-        const uint32_t size_bytes = quern__image_type(image, set, i)->type.size_bytes;
+    for (uint32_t i = 0; i < archived->type_count && result == QUERN_OK; i++) {
+        const uint32_t size_bytes = quern__image_type(image, archived, i)->type.size_bytes;
         const char *values = quern__read_items(payload, count, size_bytes);
         if (values == NULL) return quern__image_fail("its rows are cut off");
-        result = take_column(image, set, i, handles, values, count);
+        result = parse_column(image, archived, i, handles, values, count);
     }
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
-        for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++)
-            if ((quern__image_type(image, set, i)->type.flags & 1u << flag) != 0)
-                result = take_plane(image, quern__image_type(image, set, i), &quern__column_flags[flag],
-                                    payload, count);
-    if (result == QUERN_OK && !quern__is_read(payload))
+        for (uint32_t i = 0; i < archived->type_count && result == QUERN_OK; i++)
+            if ((quern__image_type(image, archived, i)->type.flags & 1u << flag) != 0)
+                result = parse_row_bits(image, quern__image_type(image, archived, i),
+                                        &quern__column_flags[flag], payload, count);
+    if (result == QUERN_OK && !quern__is_fully_read(payload))
         result = quern__image_fail("its rows have not the size that follows from their types");
     return result;
 }
 
 /* --------------------------------------------------------------------------------------- the whole */
 
-enum { ON_THE_WAY = 0x40, IS_GOOD = 0x80, MARKS = ON_THE_WAY | IS_GOOD };
-_Static_assert(QUERN_MAX_RELATION_LEVEL < ON_THE_WAY, "marks stand beside levels");
+enum { IN_PROGRESS = 0x40, IS_CHECKED = 0x80, MARKS = IN_PROGRESS | IS_CHECKED };
+_Static_assert(QUERN_MAX_RELATION_LEVEL < IN_PROGRESS, "marks stand beside levels");
 
 /* Whether who is above the slot comes to an end. Levels below the last one rise with each step, so only on
  * the last can anybody be above himself. */
-static bool ends_above(const quern__archived_links *links, uint32_t slot)
+static bool reaches_root(const quern__archived_links *links, uint32_t slot)
 {
     uint32_t at = slot;
     for (; links->levels[at] == QUERN_MAX_RELATION_LEVEL; at = links->targets[at])
-        links->levels[at] |= ON_THE_WAY;
-    if ((links->levels[at] & ON_THE_WAY) != 0) return false;
-    for (at = slot; (links->levels[at] & ON_THE_WAY) != 0; at = links->targets[at])
-        links->levels[at] = QUERN_MAX_RELATION_LEVEL | IS_GOOD;
+        links->levels[at] |= IN_PROGRESS;
+    if ((links->levels[at] & IN_PROGRESS) != 0) return false;
+    for (at = slot; (links->levels[at] & IN_PROGRESS) != 0; at = links->targets[at])
+        links->levels[at] = QUERN_MAX_RELATION_LEVEL | IS_CHECKED;
     return true;
 }
 
-static bool is_good_link(const quern__image *image, const quern__archived_links *links, uint32_t slot)
+static bool is_valid_link(const quern__image *image, const quern__archived_links *links, uint32_t slot)
 {
     const uint32_t target = links->targets[slot];
     if (target == QUERN__SLOT_NONE) return true;
@@ -293,7 +295,7 @@ static bool is_good_link(const quern__image *image, const quern__archived_links 
     if (!links->relation->has_levels) return true;
     const uint32_t above = links->levels[target] & ~(uint32_t)MARKS;
     const uint32_t level = above < QUERN_MAX_RELATION_LEVEL ? above + 1 : QUERN_MAX_RELATION_LEVEL;
-    return (links->levels[slot] & ~(uint32_t)MARKS) == level && ends_above(links, slot);
+    return (links->levels[slot] & ~(uint32_t)MARKS) == level && reaches_root(links, slot);
 }
 
 static quern_result check_links(const quern__image *image, const quern__archived_links *links)
@@ -301,7 +303,7 @@ static quern_result check_links(const quern__image *image, const quern__archived
     if (links->link_count != links->source_count)
         return quern__image_fail("its links have other sources than its rows");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
-        if (!is_good_link(image, links, slot))
+        if (!is_valid_link(image, links, slot))
             return quern__image_fail(
                 "a link of it leads to nobody, to another level, or round in a circle");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
@@ -311,10 +313,11 @@ static quern_result check_links(const quern__image *image, const quern__archived
 
 quern_result quern__image_check_whole(const quern__image *image)
 {
-    if (!image->is_whole || !is_set_complete(image)) return quern__image_fail("it ends before its end");
+    if (!image->is_whole || !is_last_archetype_complete(image))
+        return quern__image_fail("it ends before its end");
     uint64_t row_count = 0;
-    for (uint32_t i = 0; i < image->sets.count; i++)
-        row_count += image->sets.items[i].row_count;
+    for (uint32_t i = 0; i < image->archetypes.count; i++)
+        row_count += image->archetypes.items[i].row_count;
     if (row_count != image->head.row_count || image->free_slots.count != image->head.free_count ||
         image->retired_count != image->head.retired_count)
         return quern__image_fail("it has other slots than it says");

@@ -15,7 +15,7 @@ static quern_result parse_type(quern__byte_reader *payload, const quern__type_se
     static const quern_hooks none = {0};
     quern__schema schema;
     quern__read_schema(payload, quern__archive_schema, section->field_count, &schema);
-    if (!quern__is_read(payload)) return quern__image_fail("what it says of a type is broken");
+    if (!quern__is_fully_read(payload)) return quern__image_fail("what it says of a type is broken");
     const quern_result result =
         quern__type_init(out_type, allocator, "archived component", schema.name, NULL, section->size_bytes,
                          section->alignment_bytes, &none, schema.fields);
@@ -23,7 +23,7 @@ static quern_result parse_type(quern__byte_reader *payload, const quern__type_se
     return quern__image_fail("a type of it is none");
 }
 
-static void note_missing(const quern__image *image, const char *name)
+static void report_missing(const quern__image *image, const char *name)
 {
     quern_load_report *report = image->report;
     const uint32_t number = report->missing_count++;
@@ -45,7 +45,7 @@ static quern_component find_component(const quern__image *image, const quern__ar
     if (type->migration != NULL) return type->migration->component;
     const quern_component found =
         quern__components_find(&image->world->storage.components, type->type.name);
-    if (found.bits == 0) note_missing(image, type->type.name);
+    if (found.bits == 0) report_missing(image, type->type.name);
     return found;
 }
 
@@ -57,13 +57,13 @@ static quern_result fail_hooks(const quern__type *type)
                        type->name);
 }
 
-static void note_conversion(const quern__image *image, const quern__conversion *conversion)
+static void report_conversion(const quern__image *image, const quern__conversion *conversion)
 {
-    image->report->converted_count += conversion->kind != QUERN__CONVERT_NOTHING;
+    image->report->converted_count += conversion->kind != QUERN__CONVERT_BYTES;
     image->report->dropped_field_count += conversion->dropped_field_count;
 }
 
-static quern_result settle_conversion(const quern__image *image, quern__archived_type *type,
+static quern_result choose_conversion(const quern__image *image, quern__archived_type *type,
                                       const quern__type *target)
 {
     const quern_migration *migration = type->migration;
@@ -75,58 +75,58 @@ static quern_result settle_conversion(const quern__image *image, quern__archived
                 "%u bytes",
                 type->type.name, migration->source_bytes, type->type.size_bytes);
         type->conversion =
-            (quern__conversion){.source = &type->type, .target = target, .kind = QUERN__CONVERT_BY_USER};
-        note_conversion(image, &type->conversion);
+            (quern__conversion){.source = &type->type, .target = target, .kind = QUERN__CONVERT_MIGRATION};
+        report_conversion(image, &type->conversion);
         return QUERN_OK;
     }
     if (quern__hooks_own(&target->hooks)) return fail_hooks(target);
-    const quern_result result = quern__conversion_find(&type->conversion, &type->type, target);
-    note_conversion(image, &type->conversion);
+    const quern_result result = quern__conversion_init(&type->conversion, &type->type, target);
+    report_conversion(image, &type->conversion);
     return result;
 }
 
 /* Whether users may not give the component to entities as they like. */
-static bool is_kept_by_world(const quern__image *image, uint32_t index)
+static bool is_world_managed(const quern__image *image, uint32_t index)
 {
     return quern__components_is_managed(&image->world->storage.components, index) ||
            index == image->world->storage.disabled_index;
 }
 
 /* Values become those of a plain component of the world. */
-static quern_result settle_component(const quern__image *image, quern__archived_type *type,
-                                     quern_component component)
+static quern_result map_component(const quern__image *image, quern__archived_type *type,
+                                  quern_component component)
 {
     const uint32_t index = quern__component_index(component);
     const quern__type *target = quern__components_type(&image->world->storage.components, index);
-    if (is_kept_by_world(image, index))
+    if (is_world_managed(image, index))
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "values of '%s' cannot become values of '%s', which this world keeps itself, for a relation or "
             "the like: write a migration of '%s' to another component, or to none",
             type->type.name, target->name, type->type.name);
-    const quern_result result = settle_conversion(image, type, target);
+    const quern_result result = choose_conversion(image, type, target);
     if (result == QUERN_OK) type->component_index = index;
     return result;
 }
 
 /* A component with hooks, of archetypes without rows. Where the world lacks it, nothing is missing. */
-static void settle_unused(const quern__image *image, quern__archived_type *type)
+static void map_hooked_component(const quern__image *image, quern__archived_type *type)
 {
     const quern_component found =
         quern__components_find(&image->world->storage.components, type->type.name);
-    if (found.bits != 0 && !is_kept_by_world(image, quern__component_index(found)))
+    if (found.bits != 0 && !is_world_managed(image, quern__component_index(found)))
         type->component_index = quern__component_index(found);
 }
 
-static quern_result settle_value(const quern__image *image, quern__archived_type *type)
+static quern_result map_value(const quern__image *image, quern__archived_type *type)
 {
     type->migration = find_migration(image->def, type->type.name);
     if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0) {
-        settle_unused(image, type);
+        map_hooked_component(image, type);
         return QUERN_OK;
     }
     const quern_component found = find_component(image, type);
-    return found.bits != 0 ? settle_component(image, type, found) : QUERN_OK;
+    return found.bits != 0 ? map_component(image, type, found) : QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------- what the world keeps */
@@ -143,8 +143,8 @@ static bool is_ordered(const quern__archived_type *type)
 
 /* One relation of the world for one of the archive: an entity has one target in each, and together they
  * could lead round in a circle. */
-static quern_result use_relation(const quern__image *image, quern__archived_type *type,
-                                 quern__relation *relation)
+static quern_result map_to_relation(const quern__image *image, quern__archived_type *type,
+                                    quern__relation *relation)
 {
     const quern__storage *storage = &image->world->storage;
     for (uint32_t i = 0; i < image->types.count; i++)
@@ -155,7 +155,7 @@ static quern_result use_relation(const quern__image *image, quern__archived_type
                                quern__relation_name(storage, relation));
     type->relation = relation;
     type->component_index = relation->component_index;
-    return quern__conversion_find(&type->conversion, &type->type,
+    return quern__conversion_init(&type->conversion, &type->type,
                                   quern__components_type(&storage->components, type->component_index));
 }
 
@@ -166,7 +166,7 @@ static quern_result migrate_relation(const quern__image *image, quern__archived_
     const quern_migration *migration = type->migration;
     if (migration->component.bits == 0) return QUERN_OK;
     quern__relation *relation = quern__relation_of(storage, (quern_relation){migration->component.bits});
-    if (relation == NULL) return settle_component(image, type, migration->component);
+    if (relation == NULL) return map_component(image, type, migration->component);
     const char *to = quern__relation_name(storage, relation);
     if (migration->migrate != NULL)
         return quern__fail(
@@ -179,7 +179,7 @@ static quern_result migrate_relation(const quern__image *image, quern__archived_
                            "relation '%s' had no levels when it was saved, and '%s' has levels: write a "
                            "migration to a component with an entity field 'target', and relate afterwards",
                            type->type.name, to);
-    return use_relation(image, type, relation);
+    return map_to_relation(image, type, relation);
 }
 
 static quern_result fail_relation(const quern__archived_type *type, const quern__relation *relation)
@@ -191,7 +191,7 @@ static quern_result fail_relation(const quern__archived_type *type, const quern_
         type->type.name, relation == NULL ? "is a component" : "has another policy, levels or order");
 }
 
-static quern_result settle_relation(const quern__image *image, quern__archived_type *type)
+static quern_result map_relation(const quern__image *image, quern__archived_type *type)
 {
     const quern__storage *storage = &image->world->storage;
     const char *name = type->type.name;
@@ -207,17 +207,17 @@ static quern_result settle_relation(const quern__image *image, quern__archived_t
         return quern__image_fail_memory();
     const quern_component known = quern__components_find(&storage->components, name);
     if (known.bits == 0) {
-        note_missing(image, name);
+        report_missing(image, name);
         return QUERN_OK;
     }
     quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
     if (relation == NULL || relation->policy != type->policy || relation->has_levels != has_levels(type) ||
         relation->is_ordered != is_ordered(type))
         return fail_relation(type, relation);
-    return use_relation(image, type, relation);
+    return map_to_relation(image, type, relation);
 }
 
-static quern_result settle_level(const quern__image *image, quern__archived_type *type)
+static quern_result map_level(const quern__image *image, quern__archived_type *type)
 {
     const quern__archived_type *owner =
         type->relation_number < image->types.count ? image->types.items[type->relation_number] : NULL;
@@ -229,7 +229,7 @@ static quern_result settle_level(const quern__image *image, quern__archived_type
     return QUERN_OK;
 }
 
-static quern_result settle_disabled(const quern__image *image, quern__archived_type *type)
+static quern_result map_disabled(const quern__image *image, quern__archived_type *type)
 {
     if (type->type.size_bytes != 0) return quern__image_fail("a tag of it is none");
     const quern_component disabled = quern_world_disabled_tag(image->world);
@@ -239,24 +239,24 @@ static quern_result settle_disabled(const quern__image *image, quern__archived_t
     return QUERN_OK;
 }
 
-static quern_result settle_type(const quern__image *image, quern__archived_type *type)
+static quern_result map_type(const quern__image *image, quern__archived_type *type)
 {
     switch (type->role) {
     case QUERN__ROLE_VALUE:
-        return settle_value(image, type);
+        return map_value(image, type);
     case QUERN__ROLE_RELATION:
-        return settle_relation(image, type);
+        return map_relation(image, type);
     case QUERN__ROLE_LEVEL:
-        return settle_level(image, type);
+        return map_level(image, type);
     case QUERN__ROLE_DISABLED:
     case QUERN__ROLE_OFF_BY_PARENT:
-        return settle_disabled(image, type);
+        return map_disabled(image, type);
     default:
         return quern__image_fail("a type of it has a role that is none");
     }
 }
 
-quern_result quern__image_take_type(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload)
 {
     const quern_allocator *allocator = &image->allocator;
     quern__type_section section;
@@ -275,20 +275,20 @@ quern_result quern__image_take_type(quern__image *image, quern__byte_reader *pay
                                    .component_index = QUERN__NO_COMPONENT};
     quern_result result = parse_type(payload, &section, allocator, &type->type);
     type->type.flags = quern__column_flags_from_archive(section.flags);
-    if (result == QUERN_OK) result = settle_type(image, type);
+    if (result == QUERN_OK) result = map_type(image, type);
     image->types.items[image->types.count++] = type;
     return result;
 }
 
 /* --------------------------------------------------------------------------------------- resources */
 
-static quern_result settle_resource(const quern__image *image, quern__archived_resource *resource)
+static quern_result map_resource(const quern__image *image, quern__archived_resource *resource)
 {
     quern__resources *resources = &image->world->resources;
     const quern_resource found = quern__resources_find(resources, resource->type.name);
     if (image->def->skip_resources) return QUERN_OK;
     if (found.bits == 0) {
-        note_missing(image, resource->type.name);
+        report_missing(image, resource->type.name);
         return QUERN_OK;
     }
     quern__resource *known = &resources->list.items[quern__resource_index(found)];
@@ -299,13 +299,13 @@ static quern_result settle_resource(const quern__image *image, quern__archived_r
             "its fields: describe fields, or set skip_resources",
             known->type.name);
     const quern_result result =
-        quern__conversion_find(&resource->conversion, &resource->type, &known->type);
+        quern__conversion_init(&resource->conversion, &resource->type, &known->type);
     if (result == QUERN_OK) resource->resource = known;
-    note_conversion(image, &resource->conversion);
+    report_conversion(image, &resource->conversion);
     return result;
 }
 
-quern_result quern__image_take_resource(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload)
 {
     const quern_allocator *allocator = &image->allocator;
     quern__type_section section;
@@ -320,17 +320,17 @@ quern_result quern__image_take_resource(quern__image *image, quern__byte_reader 
     image->resources.items[image->resources.count++] = resource;
     if (result == QUERN_OK && resource->type.field_count == 0)
         result = quern__image_fail("a resource of it has no fields");
-    return result == QUERN_OK ? settle_resource(image, resource) : result;
+    return result == QUERN_OK ? map_resource(image, resource) : result;
 }
 
 /* A piece of the value. Its memory comes with the first one; a size alone is never believed beyond what the
  * archive has. */
-static quern_result append_piece(quern__image *image, quern__archived_resource *resource,
-                                 const quern__byte_reader *payload)
+static quern_result append_value_bytes(quern__image *image, quern__archived_resource *resource,
+                                       const quern__byte_reader *payload)
 {
     const size_t bytes = quern__bytes_left(payload);
     if (resource->value == NULL) {
-        const uint64_t blocks_bytes = (uint64_t)image->blocks.list.count * QUERN__BLOCK_BYTES;
+        const uint64_t blocks_bytes = (uint64_t)image->blocks.list.count * QUERN__ARCHIVE_BLOCK_BYTES;
         if (resource->type.size_bytes > blocks_bytes)
             return quern__image_fail("a resource of it is larger than itself");
         resource->value =
@@ -341,13 +341,14 @@ static quern_result append_piece(quern__image *image, quern__archived_resource *
     return QUERN_OK;
 }
 
-quern_result quern__image_take_value(quern__image *image, quern__byte_reader *payload)
+quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *payload)
 {
     quern__archived_resource *resource = image->resources.items[image->resources.count - 1];
     const size_t bytes = quern__bytes_left(payload);
     if (bytes > resource->type.size_bytes - resource->value_bytes)
         return quern__image_fail("a resource of it has more bytes than its size");
-    quern_result result = resource->resource != NULL ? append_piece(image, resource, payload) : QUERN_OK;
+    quern_result result =
+        resource->resource != NULL ? append_value_bytes(image, resource, payload) : QUERN_OK;
     resource->value_bytes += (uint32_t)bytes;
     if (result == QUERN_OK && resource->resource != NULL &&
         resource->value_bytes == resource->type.size_bytes)

@@ -16,11 +16,11 @@ typedef struct loading {
 
 /* ----------------------------------------------------------------------------------------- handles */
 
-static quern_entity handle_of_life(const loading *load, uint32_t slot, uint32_t life)
+static quern_entity handle_of_use(const loading *load, uint32_t slot, uint32_t use_count)
 {
     const uint32_t first_high = load->storage->entities.first_handle_high;
     const uint32_t first = first_high & QUERN__MAX_GENERATION;
-    uint32_t generation = first + life - 1;
+    uint32_t generation = first + use_count - 1;
     if (generation > QUERN__MAX_GENERATION) generation -= QUERN__MAX_GENERATION;
     return quern__entity_make(first_high >> 24, generation, slot);
 }
@@ -30,11 +30,12 @@ static quern_entity map_handle(void *argument, quern_entity entity)
 {
     const loading *load = argument;
     const quern__image *image = load->image;
-    const uint32_t life = quern__image_life(image, entity), slot = quern_entity_index(entity);
-    if (life == 0) return (quern_entity){0};
-    if (image->keeps_handles) return handle_of_life(load, slot, life);
-    return quern__image_is_alive(image, slot) && image->lives.items[slot] == life ? load->handles[slot]
-                                                                                  : (quern_entity){0};
+    const uint32_t use_count = quern__image_use_count(image, entity), slot = quern_entity_index(entity);
+    if (use_count == 0) return (quern_entity){0};
+    if (image->keeps_handles) return handle_of_use(load, slot, use_count);
+    return quern__image_is_alive(image, slot) && image->use_counts.items[slot] == use_count
+               ? load->handles[slot]
+               : (quern_entity){0};
 }
 
 /* The handles that those of the archive will have: all slots are given out anew, or the same. */
@@ -55,7 +56,7 @@ static quern_result choose_handles(loading *load)
     for (uint32_t slot = slot_count; slot-- > 0;) {
         quern_entity handle = {0};
         if (image->states.items[slot] == QUERN__STATE_ALIVE)
-            handle = image->keeps_handles ? handle_of_life(load, slot, image->lives.items[slot])
+            handle = image->keeps_handles ? handle_of_use(load, slot, image->use_counts.items[slot])
                                           : load->handles[--next];
         load->handles[slot] = handle;
     }
@@ -68,15 +69,15 @@ static quern_result reserve_rows(const loading *load)
 {
     quern__image *image = load->image;
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < image->sets.count && result == QUERN_OK; i++) {
-        quern__archived_set *set = &image->sets.items[i];
-        if (set->row_count == 0 && !image->keeps_handles) continue;
+    for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
+        quern__archived_archetype *archived = &image->archetypes.items[i];
+        if (archived->row_count == 0 && !image->keeps_handles) continue;
         const uint32_t made_index =
-            image->keeps_handles ? set->made_index : load->storage->archetypes.count;
-        result = quern__storage_archetype_as(load->storage, set->component_indices, set->component_count,
-                                             made_index, &set->archetype);
-        if (result == QUERN_OK && set->row_count > 0)
-            result = quern__rows_reserve(load->storage, set->archetype, set->row_count);
+            image->keeps_handles ? archived->made_index : load->storage->archetypes.count;
+        result = quern__storage_archetype_as(load->storage, archived->component_indices,
+                                             archived->component_count, made_index, &archived->archetype);
+        if (result == QUERN_OK && archived->row_count > 0)
+            result = quern__rows_reserve(load->storage, archived->archetype, archived->row_count);
     }
     return result;
 }
@@ -114,7 +115,7 @@ static quern_result reserve_sources(loading *load)
     const quern__image *image = load->image;
     bool migrates = false;
     for (uint32_t i = 0; i < image->types.count; i++)
-        migrates |= image->types.items[i]->conversion.kind == QUERN__CONVERT_BY_USER;
+        migrates |= image->types.items[i]->conversion.kind == QUERN__CONVERT_MIGRATION;
     if (!migrates) return QUERN_OK;
     load->sources = quern__allocate(&image->allocator, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
     return load->sources != NULL ? QUERN_OK : quern__image_fail_memory();
@@ -134,15 +135,15 @@ static quern_result reserve(loading *load)
 
 static void unreserve(const loading *load)
 {
-    for (uint32_t i = 0; i < load->image->sets.count; i++)
-        if (load->image->sets.items[i].archetype != NULL)
-            quern__rows_unreserve(load->storage, load->image->sets.items[i].archetype);
+    for (uint32_t i = 0; i < load->image->archetypes.count; i++)
+        if (load->image->archetypes.items[i].archetype != NULL)
+            quern__rows_unreserve(load->storage, load->image->archetypes.items[i].archetype);
     quern__entities_trim(&load->storage->entities, &load->image->allocator);
 }
 
 /* ------------------------------------------------------------------------------------------- values */
 
-static void put_slots(const loading *load)
+static void load_slots(const loading *load)
 {
     const quern__image *image = load->image;
     const quern__world_section *head = &image->head;
@@ -155,9 +156,9 @@ static void put_slots(const loading *load)
         }
         return;
     }
-    uint32_t *highs = image->lives.items; /* which are needed no more */
+    uint32_t *highs = image->use_counts.items; /* which are needed no more */
     for (uint32_t slot = 0; slot < head->slot_count; slot++)
-        highs[slot] = (uint32_t)(handle_of_life(load, slot, highs[slot]).bits >> 32);
+        highs[slot] = (uint32_t)(handle_of_use(load, slot, highs[slot]).bits >> 32);
     quern__slots_restore(load->storage, highs, head->slot_count, image->free_slots.items, head->free_count,
                          head->retired_count);
 }
@@ -171,10 +172,10 @@ static void migrate(const loading *load, const quern__archived_type *type, char 
     type->migration->migrate(type->migration->user_data, targets, load->sources, count);
 }
 
-static void put_values(const loading *load, const quern__archived_type *type, char *targets,
-                       const char *sources, uint32_t count)
+static void load_values(const loading *load, const quern__archived_type *type, char *targets,
+                        const char *sources, uint32_t count)
 {
-    if (type->conversion.kind == QUERN__CONVERT_BY_USER)
+    if (type->conversion.kind == QUERN__CONVERT_MIGRATION)
         migrate(load, type, targets, sources, count);
     else
         quern__convert(&type->conversion, targets, sources, count);
@@ -182,82 +183,84 @@ static void put_values(const loading *load, const quern__archived_type *type, ch
 }
 
 /* Some rows of a section that come to one chunk. */
-typedef struct row_piece {
-    const quern__archived_set *set;
+typedef struct row_batch {
+    const quern__archived_archetype *archived;
     const char *handles; /* of all rows of the section */
     uint32_t row_count;  /* of the section */
     uint32_t first, count;
     uintptr_t place; /* of the first one */
-} row_piece;
+} row_batch;
 
-static void put_columns(const loading *load, const row_piece *piece, quern__byte_reader *columns)
+static void load_columns(const loading *load, const row_batch *batch, quern__byte_reader *columns)
 {
-    const quern__archived_set *set = piece->set;
-    for (uint32_t i = 0; i < set->type_count; i++) {
-        const quern__archived_type *type = quern__image_type(load->image, set, i);
+    const quern__archived_archetype *archived = batch->archived;
+    for (uint32_t i = 0; i < archived->type_count; i++) {
+        const quern__archived_type *type = quern__image_type(load->image, archived, i);
         const size_t size_bytes = type->type.size_bytes;
-        const char *column = quern__read_items(columns, piece->row_count, size_bytes);
+        const char *column = quern__read_items(columns, batch->row_count, size_bytes);
         void *targets = type->component_index != QUERN__NO_COMPONENT
-                            ? quern__storage_value(set->archetype, piece->place, type->component_index)
+                            ? quern__storage_value(archived->archetype, batch->place, type->component_index)
                             : NULL;
         if (targets != NULL)
-            put_values(load, type, targets, column + piece->first * size_bytes, piece->count);
+            load_values(load, type, targets, column + batch->first * size_bytes, batch->count);
     }
 }
 
-static void put_plane(const row_piece *piece, quern__plane which, const char *words)
+static void load_row_bits_of(const row_batch *batch, quern__plane which, const char *words)
 {
-    const quern__archetype *archetype = piece->set->archetype;
+    const quern__archetype *archetype = batch->archived->archetype;
     const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
-    for (uint32_t i = 0; i < piece->count; i++)
-        if ((quern__load_u64(words, (piece->first + i) / 64) >> (piece->first + i) % 64 & 1) != 0)
-            quern__row_enable(archetype, piece->place + i, plane, false);
+    for (uint32_t i = 0; i < batch->count; i++)
+        if ((quern__load_u64(words, (batch->first + i) / 64) >> (batch->first + i) % 64 & 1) != 0)
+            quern__row_enable(archetype, batch->place + i, plane, false);
 }
 
-static void put_planes(const loading *load, const row_piece *piece, quern__byte_reader *planes)
+static void load_row_bits(const loading *load, const row_batch *batch, quern__byte_reader *planes)
 {
-    const quern__archived_set *set = piece->set;
+    const quern__archived_archetype *archived = batch->archived;
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
-        for (uint32_t i = 0; i < set->type_count; i++) {
-            const quern__archived_type *type = quern__image_type(load->image, set, i);
+        for (uint32_t i = 0; i < archived->type_count; i++) {
+            const quern__archived_type *type = quern__image_type(load->image, archived, i);
             if ((type->type.flags & 1u << flag) == 0 || quern__read_u64(planes) == 0) continue;
-            const char *words = quern__read_in_place(planes, quern__archived_plane_bytes(piece->row_count));
+            const char *words =
+                quern__read_in_place(planes, quern__archived_row_bits_bytes(batch->row_count));
             if (type->component_index != QUERN__NO_COMPONENT)
-                put_plane(piece, (quern__plane){flag, type->component_index}, words);
+                load_row_bits_of(batch, (quern__plane){flag, type->component_index}, words);
         }
 }
 
-static void put_handles(const loading *load, const row_piece *piece)
+static void load_handles(const loading *load, const row_batch *batch)
 {
     quern_entity handles[QUERN__PLANE_MAX_ROWS];
-    for (uint32_t i = 0; i < piece->count; i++) {
-        const quern_entity entity = {quern__load_u64(piece->handles, piece->first + i)};
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
     }
-    quern__rows_arrive(load->storage, piece->set->archetype, piece->place, handles, piece->count);
+    quern__rows_arrive(load->storage, batch->archived->archetype, batch->place, handles, batch->count);
 }
 
-static void put_rows(const loading *load, const quern__archived_set *set, quern__byte_reader *payload)
+static void load_rows(const loading *load, const quern__archived_archetype *archived,
+                      quern__byte_reader *payload)
 {
     quern__rows_section section;
     quern__read(payload, &section, sizeof section);
-    row_piece piece = {.set = set,
+    row_batch batch = {.archived = archived,
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
                        .row_count = section.row_count};
-    for (; piece.first < section.row_count; piece.first += piece.count) {
-        piece.place = quern__rows_append(load->storage, set->archetype, section.row_count - piece.first,
-                                         &piece.count);
+    for (; batch.first < section.row_count; batch.first += batch.count) {
+        batch.place = quern__rows_append(load->storage, archived->archetype,
+                                         section.row_count - batch.first, &batch.count);
         quern__byte_reader rest = *payload;
-        put_columns(load, &piece, &rest);
-        put_handles(load, &piece);
-        if (set->plane_count > 0) put_planes(load, &piece, &rest);
+        load_columns(load, &batch, &rest);
+        load_handles(load, &batch);
+        if (archived->plane_count > 0) load_row_bits(load, &batch, &rest);
     }
 }
 
 /* ------------------------------------------------------------------------- links, names, resources */
 
-static void put_link(const loading *load, const quern__archived_links *from, uint32_t child,
-                     uint32_t target)
+static void load_link(const loading *load, const quern__archived_links *from, uint32_t child,
+                      uint32_t target)
 {
     quern__relation *relation = from->relation;
     const quern_entity source = load->handles[child], to = load->handles[target];
@@ -271,7 +274,7 @@ static void put_link(const loading *load, const quern__archived_links *from, uin
     memcpy(value, &to, sizeof to);
 }
 
-static void put_links(const loading *load, quern__byte_reader *payload)
+static void load_links(const loading *load, quern__byte_reader *payload)
 {
     quern__links_section section;
     quern__read(payload, &section, sizeof section);
@@ -279,7 +282,7 @@ static void put_links(const loading *load, quern__byte_reader *payload)
     while (links != NULL && quern__bytes_left(payload) > 0) {
         const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
         for (uint32_t i = 0; i < count; i++)
-            put_link(load, links, quern__read_u32(payload), target);
+            load_link(load, links, quern__read_u32(payload), target);
     }
 }
 
@@ -288,7 +291,7 @@ static uint32_t slot_in_world(const loading *load, uint32_t slot)
     return slot != QUERN__SLOT_NONE ? quern_entity_index(load->handles[slot]) : QUERN__SLOT_NONE;
 }
 
-static void put_names(const loading *load)
+static void load_names(const loading *load)
 {
     const quern__names *names = &load->image->names;
     for (uint32_t slot = 0; slot < load->image->head.slot_count && names->count > 0; slot++) {
@@ -300,7 +303,7 @@ static void put_names(const loading *load)
     }
 }
 
-static void put_resources(const loading *load)
+static void load_resources(const loading *load)
 {
     const quern__image *image = load->image;
     for (uint32_t i = 0; i < image->resources.count; i++) {
@@ -312,30 +315,30 @@ static void put_resources(const loading *load)
 }
 
 /* Links come after the rows that they link, though they stand before them. */
-static void put_sections(const loading *load, bool links)
+static void load_sections(const loading *load, bool links)
 {
-    quern__section_walk walk = {.blocks = &load->image->blocks};
+    quern__section_iterator walk = {.blocks = &load->image->blocks};
     quern__archive_section section;
-    uint32_t set_count = 0;
+    uint32_t archetype_count = 0;
     while (quern__section_next(&walk, &section)) {
-        if (section.kind == QUERN__SECTION_ARCHETYPE) set_count++;
+        if (section.kind == QUERN__SECTION_ARCHETYPE) archetype_count++;
         if (section.kind == QUERN__SECTION_ROWS && !links)
-            put_rows(load, &load->image->sets.items[set_count - 1], &section.payload);
-        if (section.kind == QUERN__SECTION_LINKS && links) put_links(load, &section.payload);
+            load_rows(load, &load->image->archetypes.items[archetype_count - 1], &section.payload);
+        if (section.kind == QUERN__SECTION_LINKS && links) load_links(load, &section.payload);
     }
 }
 
-static void put_visits(const loading *load)
+static void load_visits(const loading *load)
 {
     const quern__image *image = load->image;
     if (!image->keeps_handles) return;
     image->world->next_visit = image->head.next_visit;
     image->world->visit_count = image->head.visit_count;
-    for (uint32_t i = 0; i < image->sets.count; i++)
-        image->sets.items[i].archetype->empty_since = image->sets.items[i].empty_since;
+    for (uint32_t i = 0; i < image->archetypes.count; i++)
+        image->archetypes.items[i].archetype->empty_since = image->archetypes.items[i].empty_since;
 }
 
-static void give_handles(const loading *load)
+static void report_handles(const loading *load)
 {
     const quern_load_def *def = load->image->def;
     uint32_t count = 0;
@@ -344,17 +347,17 @@ static void give_handles(const loading *load)
             def->entities[count++] = load->handles[slot];
 }
 
-static void put_all(const loading *load)
+static void load_all(const loading *load)
 {
     quern_world *world = load->image->world;
     quern__world_set_locked(world, true); /* migrations and hooks must not call in */
-    put_resources(load);
-    put_slots(load);
-    put_sections(load, false);
-    put_sections(load, true);
-    put_names(load);
-    put_visits(load);
-    give_handles(load);
+    load_resources(load);
+    load_slots(load);
+    load_sections(load, false);
+    load_sections(load, true);
+    load_names(load);
+    load_visits(load);
+    report_handles(load);
     quern__structure_changed(load->storage);
     quern__world_set_locked(world, false);
 }
@@ -405,7 +408,7 @@ static quern_result load_image(quern__image *image)
     quern_result result = image->keeps_handles ? clear_archetypes(image->world) : QUERN_OK;
     if (result == QUERN_OK) result = reserve(&load);
     if (result == QUERN_OK)
-        put_all(&load);
+        load_all(&load);
     else
         unreserve(&load);
     quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,

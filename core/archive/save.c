@@ -8,16 +8,16 @@
 
 /* -------------------------------------------------------------------------------- opening and closing */
 
-static bool is_end_of_components(const void *list, uint32_t i)
+static bool is_last_component(const void *list, uint32_t i)
 {
     return ((const quern_component *)list)[i].bits == 0;
 }
 
-static quern_result check_left_out(const quern_world *world, const quern_save_def *def)
+static quern_result check_leave_out(const quern_world *world, const quern_save_def *def)
 {
     const quern__components *components = &world->storage.components;
     uint32_t count;
-    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_end_of_components,
+    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_last_component,
                                             "component to leave out", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__components_check(components, def->leave_out[i]);
@@ -41,7 +41,7 @@ quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern
 {
     static const quern_save_def zero;
     *saving = (quern__saving){.world = world, .def = def != NULL ? def : &zero};
-    quern_result result = check_left_out(world, saving->def);
+    quern_result result = check_leave_out(world, saving->def);
     if (result != QUERN_OK) return result;
     if (quern__world_has_commands(world))
         return quern__fail(
@@ -53,7 +53,7 @@ quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern
     if (saving->numbers == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a list of the world's components");
     memset(saving->numbers, 0xFF, numbers_bytes(saving)); /* QUERN__NO_TYPE */
-    result = quern__block_writer_open(&saving->writer, sink, allocator, saving->def->compress);
+    result = quern__archive_writer_open(&saving->writer, sink, allocator, saving->def->compress);
     if (result != QUERN_OK)
         quern__release(allocator, saving->numbers, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
     return result;
@@ -66,9 +66,9 @@ quern_result quern__saving_close(quern__saving *saving, quern_result result)
     if (result == QUERN_OK) {
         quern__section_begin(&saving->writer, QUERN__SECTION_END, 0);
         quern__section_end(&saving->writer);
-        return quern__block_writer_close(&saving->writer);
+        return quern__archive_writer_close(&saving->writer);
     }
-    quern__block_writer_drop(&saving->writer);
+    quern__archive_writer_abort(&saving->writer);
     return result;
 }
 
@@ -82,8 +82,8 @@ bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_in
     return false;
 }
 
-quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uint32_t component_index,
-                               bool has_rows)
+quern_result quern__saving_add_component(quern__saving *saving, quern__saved_components *set,
+                                         uint32_t component_index, bool has_rows)
 {
     const quern__component *component = saving->world->storage.components.list.items[component_index];
     if (has_rows && quern__hooks_own(&component->type.hooks))
@@ -136,7 +136,7 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
     return section;
 }
 
-void quern__saving_begin(quern__saving *saving, const quern__world_section *section)
+void quern__saving_write_types(quern__saving *saving, const quern__world_section *section)
 {
     const quern__components *components = &saving->world->storage.components;
     quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_WORLD, sizeof *section), section,
@@ -192,10 +192,10 @@ static quern_result save_resources(quern__saving *saving)
 /* ------------------------------------------------------------------------------------------- links */
 
 /* In as many sections as it takes: children that come later are appended to those before. */
-void quern__saving_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
+void quern__saving_write_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
 {
     enum { HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), MOST = 2048 };
-    const uint32_t to = quern__saving_slot(saving, target);
+    const uint32_t to = quern__saving_find_slot(saving, target);
     uint32_t child = quern__links_first(&relation->links, target);
     while (child != QUERN__SLOT_NONE && to != QUERN__SLOT_NONE) {
         const size_t most_bytes = HEAD + MOST * sizeof child;
@@ -205,7 +205,7 @@ void quern__saving_children(quern__saving *saving, const quern__relation *relati
         uint32_t count = 0;
         for (; child != QUERN__SLOT_NONE && count < MOST;
              child = quern__links_at(&relation->links, child)->next) {
-            const uint32_t slot = quern__saving_slot(saving, child);
+            const uint32_t slot = quern__saving_find_slot(saving, child);
             if (slot == QUERN__SLOT_NONE) continue;
             memcpy(room + HEAD + count++ * sizeof slot, &slot, sizeof slot);
         }
@@ -215,7 +215,7 @@ void quern__saving_children(quern__saving *saving, const quern__relation *relati
         if (count > 0)
             quern__section_end(&saving->writer);
         else
-            quern__section_drop(&saving->writer);
+            quern__section_cancel(&saving->writer);
     }
 }
 
@@ -228,13 +228,14 @@ static void save_links(quern__saving *saving)
         for (uint32_t page = 0; page < links->pages.count; page++)
             for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++)
                 if (links->pages.items[page][i].count > 0)
-                    quern__saving_children(saving, relation, page * QUERN__LINK_PAGE_SLOTS + i);
+                    quern__saving_write_children(saving, relation, page * QUERN__LINK_PAGE_SLOTS + i);
     }
 }
 
 /* ------------------------------------------------------------------------------------------- rows */
 
-void quern__saving_set(quern__saving *saving, const quern__saved_set *set, quern__archetype_section section)
+void quern__saving_write_archetype(quern__saving *saving, const quern__saved_components *set,
+                                   quern__archetype_section section)
 {
     section.type_count = set->component_count;
     quern__byte_writer *writer =
@@ -246,13 +247,13 @@ void quern__saving_set(quern__saving *saving, const quern__saved_set *set, quern
     quern__section_end(&saving->writer);
 }
 
-static size_t rows_bytes(const quern__saved_set *set, uint32_t row_count)
+static size_t rows_bytes(const quern__saved_components *set, uint32_t row_count)
 {
     return sizeof(quern__rows_section) + (size_t)row_count * set->values_bytes +
-           set->plane_count * (sizeof(uint64_t) + quern__archived_plane_bytes(row_count));
+           set->plane_count * (sizeof(uint64_t) + quern__archived_row_bits_bytes(row_count));
 }
 
-uint32_t quern__saved_rows_most(const quern__saved_set *set)
+uint32_t quern__saving_max_rows(const quern__saved_components *set)
 {
     uint32_t most = QUERN__PLANE_MAX_ROWS;
     while (most > 1 && rows_bytes(set, most) > QUERN__SECTION_BYTES)
@@ -260,8 +261,8 @@ uint32_t quern__saved_rows_most(const quern__saved_set *set)
     return most;
 }
 
-quern__byte_writer *quern__saving_rows(quern__saving *saving, const quern__saved_set *set,
-                                       uint32_t row_count)
+quern__byte_writer *quern__saving_begin_rows(quern__saving *saving, const quern__saved_components *set,
+                                             uint32_t row_count)
 {
     const quern__rows_section section = {.row_count = row_count};
     quern__byte_writer *writer =
@@ -270,9 +271,9 @@ quern__byte_writer *quern__saving_rows(quern__saving *saving, const quern__saved
     return writer;
 }
 
-void quern__saving_plane(quern__byte_writer *writer, const uint64_t *words, uint32_t row_count)
+void quern__saving_write_row_bits(quern__byte_writer *writer, const uint64_t *words, uint32_t row_count)
 {
-    const size_t bytes = quern__archived_plane_bytes(row_count);
+    const size_t bytes = quern__archived_row_bits_bytes(row_count);
     uint64_t count = 0;
     for (size_t i = 0; i < bytes / sizeof *words; i++)
         count += (uint64_t)__builtin_popcountll(words[i]);
@@ -281,8 +282,8 @@ void quern__saving_plane(quern__byte_writer *writer, const uint64_t *words, uint
 }
 
 /* Rows `first` to first + count - 1 of a plane, in words that begin with the first. */
-static void save_plane(quern__byte_writer *writer, const quern__archetype *archetype, quern__plane which,
-                       uint32_t slot, uint32_t first, uint32_t count)
+static void save_row_bits(quern__byte_writer *writer, const quern__archetype *archetype, quern__plane which,
+                          uint32_t slot, uint32_t first, uint32_t count)
 {
     const quern__planes *planes = archetype->planes;
     const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
@@ -290,17 +291,17 @@ static void save_plane(quern__byte_writer *writer, const quern__archetype *arche
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
     for (uint32_t i = 0; i < count && quern__plane_count(planes, plane, slot) > 0; i++)
         words[i / 64] |= (source[(first + i) / 64] >> (first + i) % 64 & 1) << i % 64;
-    quern__saving_plane(writer, words, count);
+    quern__saving_write_row_bits(writer, words, count);
 }
 
 /* Rows of one chunk, column by column. */
-static void save_rows(quern__saving *saving, const quern__saved_set *set, const quern__archetype *archetype,
-                      uint32_t slot, uint32_t first, uint32_t count)
+static void save_rows(quern__saving *saving, const quern__saved_components *set,
+                      const quern__archetype *archetype, uint32_t slot, uint32_t first, uint32_t count)
 {
     const quern__components *components = &saving->world->storage.components;
     const quern__chunk *chunk = archetype->slots[slot].chunk;
     const uintptr_t location = quern__location_make(chunk, first);
-    quern__byte_writer *writer = quern__saving_rows(saving, set, count);
+    quern__byte_writer *writer = quern__saving_begin_rows(saving, set, count);
     quern__write(writer, quern__archetype_entities(archetype, chunk) + first, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < set->component_count; i++) {
         const quern__place place = quern__archetype_place(archetype, set->component_indices[i]);
@@ -310,15 +311,15 @@ static void save_rows(quern__saving *saving, const quern__saved_set *set, const 
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
-                save_plane(writer, archetype, (quern__plane){flag, set->component_indices[i]}, slot, first,
-                           count);
+                save_row_bits(writer, archetype, (quern__plane){flag, set->component_indices[i]}, slot,
+                              first, count);
     quern__section_end(&saving->writer);
 }
 
-static void save_chunks(quern__saving *saving, const quern__saved_set *set,
+static void save_chunks(quern__saving *saving, const quern__saved_components *set,
                         const quern__archetype *archetype)
 {
-    const uint32_t most = quern__saved_rows_most(set);
+    const uint32_t most = quern__saving_max_rows(set);
     for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
         for (uint32_t first = 0, count; first < archetype->slots[slot].row_count; first += count) {
             const uint32_t left = archetype->slots[slot].row_count - first;
@@ -328,14 +329,14 @@ static void save_chunks(quern__saving *saving, const quern__saved_set *set,
 }
 
 static quern_result make_set(quern__saving *saving, const quern__archetype *archetype,
-                             quern__saved_set *out_set)
+                             quern__saved_components *out_set)
 {
     quern_result result = QUERN_OK;
-    *out_set = (quern__saved_set){.values_bytes = sizeof(quern_entity)};
+    *out_set = (quern__saved_components){.values_bytes = sizeof(quern_entity)};
     for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++)
         if (!quern__saving_leaves_out(saving, archetype->component_indices[i]))
-            result = quern__saving_add(saving, out_set, archetype->component_indices[i],
-                                       archetype->chunk_count > 0);
+            result = quern__saving_add_component(saving, out_set, archetype->component_indices[i],
+                                                 archetype->chunk_count > 0);
     return result;
 }
 
@@ -345,11 +346,11 @@ static void save_archetypes(quern__saving *saving)
     const quern__storage *storage = &saving->world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
-        quern__saved_set set;
+        quern__saved_components set;
         const quern_result result = make_set(saving, archetype, &set);
         assert(result == QUERN_OK); /* as when the types were gathered */
         (void)result;
-        quern__saving_set(
+        quern__saving_write_archetype(
             saving, &set,
             (quern__archetype_section){.empty_since = archetype->empty_since,
                                        .made_index = archetype->made_index,
@@ -362,7 +363,7 @@ static void save_archetypes(quern__saving *saving)
 
 /* A section that is filled piece by piece. */
 typedef struct open_section {
-    quern__block_writer *writer;
+    quern__archive_writer *writer;
     quern__section_kind kind;
     bool is_open;
 } open_section;
@@ -370,7 +371,7 @@ typedef struct open_section {
 static void write_piece(open_section *section, const void *piece, size_t bytes)
 {
     enum { PIECES_BYTES = QUERN__SECTION_BYTES / 2 };
-    quern__block_writer *writer = section->writer;
+    quern__archive_writer *writer = section->writer;
     if (section->is_open && quern__section_bytes(writer) + bytes > PIECES_BYTES) {
         quern__section_end(writer);
         section->is_open = false;
@@ -390,7 +391,8 @@ static void save_free_slot(open_section *section, const quern__entities *entitie
 {
     const quern__free_section entry = {
         .slot = slot,
-        .life = quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION)};
+        .use_count =
+            quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION)};
     write_piece(section, &entry, sizeof entry);
 }
 
@@ -436,14 +438,14 @@ static void save_retired_slots(quern__saving *saving)
     end_pieces(&section);
 }
 
-void quern__saving_name(quern__saving *saving, uint32_t slot)
+void quern__saving_write_name(quern__saving *saving, uint32_t slot)
 {
     const quern__name *name = quern__names_of(saving->world->storage.names, slot);
     if (name == NULL) return;
     quern__byte_writer *writer = quern__section_begin(&saving->writer, QUERN__SECTION_NAMES,
                                                       sizeof(uint32_t) + QUERN__ARCHIVE_NAME_LENGTH_BYTES +
                                                           QUERN_MAX_ENTITY_NAME_BYTES);
-    quern__write_u32(writer, quern__saving_slot(saving, slot));
+    quern__write_u32(writer, quern__saving_find_slot(saving, slot));
     quern__write_text(writer, QUERN__ARCHIVE_NAME_LENGTH_BYTES, name->text);
     quern__section_end(&saving->writer);
 }
@@ -468,12 +470,12 @@ static quern_result save_world(quern__saving *saving)
     const quern__storage *storage = &world->storage;
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count && result == QUERN_OK; i++) {
-        quern__saved_set set;
+        quern__saved_components set;
         result = make_set(saving, storage->archetypes.items[i], &set);
     }
     if (result != QUERN_OK) return result;
     const quern__world_section section = describe_world(world);
-    quern__saving_begin(saving, &section);
+    quern__saving_write_types(saving, &section);
     if (!saving->def->skip_resources) result = save_resources(saving);
     if (result != QUERN_OK) return result;
     save_links(saving);
@@ -481,7 +483,7 @@ static quern_result save_world(quern__saving *saving)
     save_free_slots(saving);
     save_retired_slots(saving);
     for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names->count > 0; slot++)
-        quern__saving_name(saving, slot);
+        quern__saving_write_name(saving, slot);
     return QUERN_OK;
 }
 

@@ -15,16 +15,16 @@ struct quern_archive {
 };
 
 /* Entities of the list with the same components, by their places in it. */
-typedef struct selected_group {
-    quern__saved_set set;
+typedef struct entity_group {
+    quern__saved_components set;
     uint64_t next; /* of the same hash, one higher; 0: none */
-    QUERN__ARRAY(uint32_t) places;
-} selected_group;
+    QUERN__ARRAY(uint32_t) list_indices;
+} entity_group;
 
 typedef struct selecting {
     const quern_archive *archive;
     quern__saving saving;
-    QUERN__ARRAY(selected_group) groups;
+    QUERN__ARRAY(entity_group) groups;
     quern__map group_of_hash; /* the first one, one higher */
 } selecting;
 
@@ -72,12 +72,12 @@ static quern_result reserve(quern_archive *archive, uint64_t more)
 }
 
 /* There is room. One whose slot is in the list is the same one, or has taken the place of one that died. */
-static void put(quern_archive *archive, quern_entity entity)
+static void add_entity(quern_archive *archive, quern_entity entity)
 {
     const uint64_t key = (uint64_t)quern_entity_index(entity) + 1;
-    const uint64_t *place = quern__map_find(&archive->slots, key);
-    if (place != NULL) {
-        archive->entities.items[*place] = entity;
+    const uint64_t *list_index = quern__map_find(&archive->slots, key);
+    if (list_index != NULL) {
+        archive->entities.items[*list_index] = entity;
         return;
     }
     quern__map_put(&archive->slots, key, archive->entities.count);
@@ -104,7 +104,7 @@ quern_result quern_archive_append(quern_archive *archive, const quern_entity *en
     }
     if (result == QUERN_OK) result = reserve(archive, count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        put(archive, entities[i]);
+        add_entity(archive, entities[i]);
     return quern__in_call(result, function);
 }
 
@@ -123,7 +123,7 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
     const uint32_t count = archive->entities.count;
     while (quern_query_next(&it))
         for (uint32_t i = 0; i < it.view.count; i++)
-            put(archive, it.view.entities[i]);
+            add_entity(archive, it.view.entities[i]);
     if (it.result != QUERN_OK)
         while (archive->entities.count > count)
             quern__map_remove(
@@ -159,7 +159,8 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
     result = reserve(archive, count);
     for (uint32_t slot = top; slot != QUERN__SLOT_NONE && result == QUERN_OK;
          slot = next_below(links, top, slot))
-        put(archive,
+        add_entity(
+            archive,
             (quern_entity){(uint64_t)quern__entities_record(&storage->entities, slot)->handle_high << 32 |
                            slot});
     return quern__in_call(result, function);
@@ -173,7 +174,8 @@ static uint32_t level_in_list(const selecting *it, const quern__relation *relati
     uint32_t level = 0;
     while (level < QUERN_MAX_RELATION_LEVEL) {
         slot = quern__links_target(&relation->links, slot);
-        if (slot == QUERN__SLOT_NONE || quern__saving_slot(&it->saving, slot) == QUERN__SLOT_NONE) break;
+        if (slot == QUERN__SLOT_NONE || quern__saving_find_slot(&it->saving, slot) == QUERN__SLOT_NONE)
+            break;
         level++;
     }
     return level;
@@ -187,7 +189,8 @@ static bool has_parent_in_list(const selecting *it, uint32_t slot)
 }
 
 /* A component as it is in the list: another level, or none. */
-static quern_result add_component(selecting *it, quern__saved_set *set, uint32_t index, uint32_t slot)
+static quern_result add_component(selecting *it, quern__saved_components *set, uint32_t index,
+                                  uint32_t slot)
 {
     const quern__storage *storage = &it->saving.world->storage;
     const quern__managed *managed = &storage->components.list.items[index]->managed;
@@ -200,31 +203,31 @@ static quern_result add_component(selecting *it, quern__saved_set *set, uint32_t
                 !has_parent_in_list(it, slot))) {
         return QUERN_OK;
     }
-    return quern__saving_add(&it->saving, set, index, true);
+    return quern__saving_add_component(&it->saving, set, index, true);
 }
 
-static quern_result make_set(selecting *it, uint32_t slot, quern__saved_set *out_set)
+static quern_result make_set(selecting *it, uint32_t slot, quern__saved_components *out_set)
 {
     const quern__storage *storage = &it->saving.world->storage;
     const quern__archetype *archetype =
         quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
-    *out_set = (quern__saved_set){.values_bytes = sizeof(quern_entity)};
+    *out_set = (quern__saved_components){.values_bytes = sizeof(quern_entity)};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++)
         result = add_component(it, out_set, archetype->component_indices[i], slot);
     return result;
 }
 
-static size_t set_bytes(const quern__saved_set *set)
+static size_t set_bytes(const quern__saved_components *set)
 {
     return set->component_count * sizeof set->component_indices[0];
 }
 
-static selected_group *find_group(const selecting *it, const quern__saved_set *set, uint64_t hash)
+static entity_group *find_group(const selecting *it, const quern__saved_components *set, uint64_t hash)
 {
     const uint64_t *first = quern__map_find(&it->group_of_hash, hash);
     for (uint64_t number = first != NULL ? *first : 0; number != 0;) {
-        selected_group *group = &it->groups.items[number - 1];
+        entity_group *group = &it->groups.items[number - 1];
         if (group->set.component_count == set->component_count &&
             memcmp(group->set.component_indices, set->component_indices, set_bytes(set)) == 0)
             return group;
@@ -233,14 +236,14 @@ static selected_group *find_group(const selecting *it, const quern__saved_set *s
     return NULL;
 }
 
-static selected_group *add_group(selecting *it, const quern__saved_set *set, uint64_t hash)
+static entity_group *add_group(selecting *it, const quern__saved_components *set, uint64_t hash)
 {
     const quern_allocator *allocator = &it->saving.world->storage.allocator;
     if (!quern__array_reserve(allocator, &it->groups, it->groups.count + 1) ||
         !quern__map_reserve(&it->group_of_hash, allocator, it->group_of_hash.count + 1))
         return NULL;
-    selected_group *group = &it->groups.items[it->groups.count++];
-    *group = (selected_group){.set = *set};
+    entity_group *group = &it->groups.items[it->groups.count++];
+    *group = (entity_group){.set = *set};
     uint64_t *first = quern__map_find(&it->group_of_hash, hash);
     if (first != NULL) {
         group->next = *first;
@@ -251,53 +254,54 @@ static selected_group *add_group(selecting *it, const quern__saved_set *set, uin
     return group;
 }
 
-static quern_result group_one(selecting *it, uint32_t place)
+static quern_result group_one(selecting *it, uint32_t list_index)
 {
     const quern_allocator *allocator = &it->saving.world->storage.allocator;
-    quern__saved_set set;
-    quern_result result = make_set(it, quern_entity_index(it->archive->entities.items[place]), &set);
+    quern__saved_components set;
+    quern_result result = make_set(it, quern_entity_index(it->archive->entities.items[list_index]), &set);
     if (result != QUERN_OK) return result;
     const uint64_t hash =
         quern__hash_bytes(set.component_count, set.component_indices, set_bytes(&set)) | 1;
-    selected_group *group = find_group(it, &set, hash);
+    entity_group *group = find_group(it, &set, hash);
     if (group == NULL) group = add_group(it, &set, hash);
-    if (group == NULL || !quern__array_reserve(allocator, &group->places, group->places.count + 1))
+    if (group == NULL ||
+        !quern__array_reserve(allocator, &group->list_indices, group->list_indices.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to sort the %u entities of a list",
                            it->archive->entities.count);
-    group->places.items[group->places.count++] = place;
+    group->list_indices.items[group->list_indices.count++] = list_index;
     return QUERN_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- the rows */
 
-static quern_entity handle_in_list(uint32_t place)
+static quern_entity handle_in_list(uint32_t list_index)
 {
-    return quern__entity_make(1, 1, place);
+    return quern__entity_make(1, 1, list_index);
 }
 
 static quern_entity map_handle(void *argument, quern_entity entity)
 {
     const selecting *it = argument;
     if (quern__entities_find(&it->saving.world->storage.entities, entity) == NULL) return (quern_entity){0};
-    const uint32_t place = quern__saving_slot(&it->saving, quern_entity_index(entity));
-    return place != QUERN__SLOT_NONE ? handle_in_list(place) : (quern_entity){0};
+    const uint32_t list_index = quern__saving_find_slot(&it->saving, quern_entity_index(entity));
+    return list_index != QUERN__SLOT_NONE ? handle_in_list(list_index) : (quern_entity){0};
 }
 
-static const quern__record *record_of(const selecting *it, uint32_t place)
+static const quern__record *record_of(const selecting *it, uint32_t list_index)
 {
     return quern__entities_record(&it->saving.world->storage.entities,
-                                  quern_entity_index(it->archive->entities.items[place]));
+                                  quern_entity_index(it->archive->entities.items[list_index]));
 }
 
-static void save_column(selecting *it, quern__byte_writer *writer, uint32_t index, const uint32_t *places,
-                        uint32_t count)
+static void save_column(selecting *it, quern__byte_writer *writer, uint32_t index,
+                        const uint32_t *list_indices, uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
     const quern__type *type = quern__components_type(&storage->components, index);
     const size_t size_bytes = type->size_bytes;
     char *values = quern__write_room(writer, count * size_bytes);
     for (uint32_t i = 0; i < count && size_bytes > 0; i++, values += size_bytes) {
-        const quern__record *record = record_of(it, places[i]);
+        const quern__record *record = record_of(it, list_indices[i]);
         const void *value =
             quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
         memcpy(values, value, size_bytes);
@@ -306,47 +310,49 @@ static void save_column(selecting *it, quern__byte_writer *writer, uint32_t inde
 }
 
 static void save_plane(const selecting *it, quern__byte_writer *writer, quern__plane which,
-                       const uint32_t *places, uint32_t count)
+                       const uint32_t *list_indices, uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
     for (uint32_t i = 0; i < count; i++) {
-        const quern__record *record = record_of(it, places[i]);
+        const quern__record *record = record_of(it, list_indices[i]);
         const quern__planes *planes = quern__storage_archetype_of(storage, record)->planes;
         const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
         if (quern__plane_test(planes, plane, record->location)) words[i / 64] |= UINT64_C(1) << i % 64;
     }
-    quern__saving_plane(writer, words, count);
+    quern__saving_write_row_bits(writer, words, count);
 }
 
-static void save_rows(selecting *it, const quern__saved_set *set, const uint32_t *places, uint32_t count)
+static void save_rows(selecting *it, const quern__saved_components *set, const uint32_t *list_indices,
+                      uint32_t count)
 {
     const quern__components *components = &it->saving.world->storage.components;
-    quern__byte_writer *writer = quern__saving_rows(&it->saving, set, count);
+    quern__byte_writer *writer = quern__saving_begin_rows(&it->saving, set, count);
     char *handles = quern__write_room(writer, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < count; i++) {
-        const quern_entity handle = handle_in_list(places[i]);
+        const quern_entity handle = handle_in_list(list_indices[i]);
         memcpy(handles + i * sizeof handle, &handle, sizeof handle);
     }
     for (uint32_t i = 0; i < set->component_count; i++)
-        save_column(it, writer, set->component_indices[i], places, count);
+        save_column(it, writer, set->component_indices[i], list_indices, count);
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
-                save_plane(it, writer, (quern__plane){flag, set->component_indices[i]}, places, count);
+                save_plane(it, writer, (quern__plane){flag, set->component_indices[i]}, list_indices,
+                           count);
     quern__section_end(&it->saving.writer);
 }
 
-static void save_group(selecting *it, const selected_group *group, uint32_t made_index)
+static void save_group(selecting *it, const entity_group *group, uint32_t made_index)
 {
-    const uint32_t most = quern__saved_rows_most(&group->set);
-    quern__saving_set(
+    const uint32_t most = quern__saving_max_rows(&group->set);
+    quern__saving_write_archetype(
         &it->saving, &group->set,
-        (quern__archetype_section){.made_index = made_index, .row_count = group->places.count});
-    for (uint32_t first = 0, count; first < group->places.count; first += count) {
-        const uint32_t left = group->places.count - first;
+        (quern__archetype_section){.made_index = made_index, .row_count = group->list_indices.count});
+    for (uint32_t first = 0, count; first < group->list_indices.count; first += count) {
+        const uint32_t left = group->list_indices.count - first;
         count = left < most ? left : most;
-        save_rows(it, &group->set, group->places.items + first, count);
+        save_rows(it, &group->set, group->list_indices.items + first, count);
     }
 }
 
@@ -385,14 +391,14 @@ static quern_result save_selected(selecting *it)
     const quern__world_section head = {.first_handle_high = (uint32_t)(handle_in_list(0).bits >> 32),
                                        .slot_count = count,
                                        .row_count = count};
-    quern__saving_begin(&it->saving, &head);
+    quern__saving_write_types(&it->saving, &head);
     for (uint32_t r = 0; r < relations->list.count; r++)
         for (uint32_t i = 0; i < count; i++)
-            quern__saving_children(&it->saving, relations->list.items[r],
-                                   quern_entity_index(archive->entities.items[i]));
+            quern__saving_write_children(&it->saving, relations->list.items[r],
+                                         quern_entity_index(archive->entities.items[i]));
     save_groups(it);
     for (uint32_t i = 0; i < count; i++)
-        quern__saving_name(&it->saving, quern_entity_index(archive->entities.items[i]));
+        quern__saving_write_name(&it->saving, quern_entity_index(archive->entities.items[i]));
     return QUERN_OK;
 }
 
@@ -405,7 +411,7 @@ static quern_result open_and_save(const quern_archive *archive, quern_sink sink,
     it.saving.selected = &archive->slots;
     result = quern__saving_close(&it.saving, save_selected(&it));
     for (uint32_t i = 0; i < it.groups.count; i++)
-        quern__array_release(allocator, &it.groups.items[i].places);
+        quern__array_release(allocator, &it.groups.items[i].list_indices);
     quern__array_release(allocator, &it.groups);
     quern__map_release(&it.group_of_hash, allocator);
     return result;

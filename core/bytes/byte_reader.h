@@ -29,7 +29,7 @@ static inline size_t quern__bytes_left(const quern__byte_reader *reader)
 }
 
 /* Whether all bytes were read and none was missing. */
-static inline bool quern__is_read(const quern__byte_reader *reader)
+static inline bool quern__is_fully_read(const quern__byte_reader *reader)
 {
     return !reader->has_failed && reader->at == reader->end;
 }

@@ -4,16 +4,16 @@
 
 enum { FIRST_BATCHES = 64 };
 
-bool quern__delta_tell(quern_delta *delta, const quern_delta_batch *batch)
+bool quern__delta_append(quern_delta *delta, const quern_delta_batch *batch)
 {
     quern__page_store *store = &delta->history->store;
     if (delta->count == delta->capacity) {
         const uint32_t capacity = delta->capacity > 0 ? delta->capacity * 2 : FIRST_BATCHES;
-        const quern__page page = quern__page_take(store, capacity * sizeof *batch);
+        const quern__page page = quern__page_allocate(store, capacity * sizeof *batch);
         if (page == 0) return false;
         quern_delta_batch *batches = (quern_delta_batch *)(void *)quern__page_memory(store, page);
         if (delta->count > 0) memcpy(batches, delta->batches, delta->count * sizeof *batches);
-        quern__page_let_go(store, delta->batches_page);
+        quern__page_release(store, delta->batches_page);
         delta->batches_page = page;
         delta->batches = batches;
         delta->capacity = capacity;
@@ -31,23 +31,25 @@ static const char *resource_in(const quern__history *history, const quern__snaps
     return quern__page_memory(&history->store, quern__pages_in(history, snapshot->resources)[i]);
 }
 
-static bool tell_resources(quern_delta *delta)
+static bool append_resources(quern_delta *delta)
 {
     const quern__resources *resources = &delta->history->world->resources;
     bool has_room = true;
     for (uint32_t i = 0; i < resources->list.count && has_room; i++) {
         const quern__type *type = &resources->list.items[i].type;
-        const char *was = resource_in(delta->history, &delta->from, i);
-        const char *is = resource_in(delta->history, &delta->to, i);
-        if (was == is) continue;
+        const char *old_value = resource_in(delta->history, &delta->from, i);
+        const char *new_value = resource_in(delta->history, &delta->to, i);
+        if (old_value == new_value) continue;
         const bool is_known = type->field_count > 0 || !quern__hooks_any(&type->hooks);
-        if (was != NULL && is != NULL && is_known && quern__type_same_value(type, was, is)) continue;
-        has_room = quern__delta_tell(
+        if (old_value != NULL && new_value != NULL && is_known &&
+            quern__type_same_value(type, old_value, new_value))
+            continue;
+        has_room = quern__delta_append(
             delta, &(quern_delta_batch){.kind = QUERN_DELTA_RESOURCE,
                                         .resource = {quern__handle_bits(resources->world_tag, i)},
                                         .value_bytes = type->size_bytes,
-                                        .values = is,
-                                        .old_values = was});
+                                        .values = new_value,
+                                        .old_values = old_value});
     }
     return has_room;
 }
@@ -55,13 +57,13 @@ static bool tell_resources(quern_delta *delta)
 /* ----------------------------------------------------------------------------------------- life cycle */
 
 /* In the order that delta.h explains. */
-static bool tell_all(quern_delta *delta)
+static bool append_all(quern_delta *delta)
 {
     quern__delta_names names;
     const bool has_room = quern__delta_names_list(delta, &names) && quern__delta_list_rows(delta) &&
-                          quern__delta_names_tell_cleared(delta, &names) &&
-                          quern__delta_tell_removed(delta) && quern__delta_tell_added(delta) &&
-                          quern__delta_names_tell_given(delta, &names) && tell_resources(delta);
+                          quern__delta_names_append_cleared(delta, &names) &&
+                          quern__delta_append_removed(delta) && quern__delta_append_added(delta) &&
+                          quern__delta_names_append_given(delta, &names) && append_resources(delta);
     quern__delta_names_release(delta, &names);
     return has_room;
 }
@@ -69,14 +71,14 @@ static bool tell_all(quern_delta *delta)
 quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
                                const quern__snapshot *to, quern_delta **out_delta)
 {
-    const quern__page page = quern__page_take(&history->store, sizeof(quern_delta));
+    const quern__page page = quern__page_allocate(&history->store, sizeof(quern_delta));
     if (page == 0) return quern__history_fail_memory("a delta");
     quern_delta *delta = (quern_delta *)(void *)quern__page_memory(&history->store, page);
     *delta = (quern_delta){.history = history, .page = page, .from = *from, .to = *to};
-    quern__snapshot_hold(history, from);
-    quern__snapshot_hold(history, to);
+    quern__snapshot_acquire(history, from);
+    quern__snapshot_acquire(history, to);
     history->delta_count++;
-    if (tell_all(delta)) {
+    if (append_all(delta)) {
         *out_delta = delta;
         return QUERN_OK;
     }
@@ -87,10 +89,10 @@ quern_result quern__delta_make(quern__history *history, const quern__snapshot *f
 void quern__delta_release(quern_delta *delta)
 {
     quern__history *history = delta->history;
-    quern__snapshot_let_go(history, &delta->from);
-    quern__snapshot_let_go(history, &delta->to);
-    quern__page_let_go(&history->store, delta->batches_page);
-    quern__page_let_go(&history->store, delta->handles_page);
+    quern__snapshot_release(history, &delta->from);
+    quern__snapshot_release(history, &delta->to);
+    quern__page_release(&history->store, delta->batches_page);
+    quern__page_release(&history->store, delta->handles_page);
     history->delta_count--;
-    quern__page_let_go(&history->store, delta->page);
+    quern__page_release(&history->store, delta->page);
 }

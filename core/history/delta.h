@@ -43,13 +43,13 @@ quern_result quern__delta_make(quern__history *history, const quern__snapshot *f
 void quern__delta_release(quern_delta *delta);
 
 /* Appends a batch. Returns false if out of memory. */
-bool quern__delta_tell(quern_delta *delta, const quern_delta_batch *batch);
+bool quern__delta_append(quern_delta *delta, const quern_delta_batch *batch);
 
 /* Lists the rows that differ; appends the batches of what is removed, DESTROYED last; appends the batches of what
  * is added, CREATED first. Each function returns false if out of memory. */
 bool quern__delta_list_rows(quern_delta *delta);
-bool quern__delta_tell_removed(quern_delta *delta);
-bool quern__delta_tell_added(quern_delta *delta);
+bool quern__delta_append_removed(quern_delta *delta);
+bool quern__delta_append_added(quern_delta *delta);
 
 /* The names of one snapshot, sorted by slot. Each item points to its name in the snapshot's page of names. */
 typedef struct quern__delta_name_list {
@@ -59,16 +59,16 @@ typedef struct quern__delta_name_list {
 } quern__delta_name_list;
 
 typedef struct quern__delta_names {
-    quern__delta_name_list was,
-        is; /* names in `from` and in `to`; empty if both snapshots share their page of names */
+    quern__delta_name_list from,
+        to; /* names in `from` and in `to`; empty if both snapshots share their page of names */
     quern_entity *next_handle; /* next free handle in the delta's handles_page */
 } quern__delta_names;
 
 /* Lists the names of both snapshots; appends the batches that clear names; appends the batches that give names.
  * Each function returns false if out of memory. quern__delta_names_release must be called in any case. */
 bool quern__delta_names_list(quern_delta *delta, quern__delta_names *out_names);
-bool quern__delta_names_tell_cleared(quern_delta *delta, quern__delta_names *names);
-bool quern__delta_names_tell_given(quern_delta *delta, quern__delta_names *names);
+bool quern__delta_names_append_cleared(quern_delta *delta, quern__delta_names *names);
+bool quern__delta_names_append_given(quern_delta *delta, quern__delta_names *names);
 void quern__delta_names_release(quern_delta *delta, const quern__delta_names *names);
 
 #endif

@@ -25,13 +25,13 @@ static bool list_snapshot(quern__history *history, const quern__snapshot *snapsh
 {
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
     const uint32_t count = (uint32_t)quern__read_u64(&reader);
-    out_list->page = quern__page_take(&history->store, (size_t)count * 2 * sizeof(quern__sort_item));
+    out_list->page = quern__page_allocate(&history->store, (size_t)count * 2 * sizeof(quern__sort_item));
     if (out_list->page == 0) return false;
     out_list->items = (quern__sort_item *)(void *)quern__page_memory(&history->store, out_list->page);
     for (; out_list->count < count; out_list->count++) {
-        char *place = (char *)(uintptr_t)reader.at;
+        char *cursor = (char *)(uintptr_t)reader.at;
         out_list->items[out_list->count] =
-            (quern__sort_item){.key = quern__saved_name_take(&reader).slot, .pointer = place};
+            (quern__sort_item){.key = quern__read_saved_name(&reader).slot, .pointer = cursor};
     }
     quern__sort(out_list->items, out_list->items + count, count);
     return true;
@@ -42,7 +42,7 @@ static owned_name name_at(const quern__history *history, const quern__snapshot *
 {
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
     reader.at = item->pointer;
-    const quern__saved_name name = quern__saved_name_take(&reader);
+    const quern__saved_name name = quern__read_saved_name(&reader);
     return (owned_name){.entity = quern__saved_entity(history, snapshot, name.slot),
                         .parent = name.parent != QUERN__SLOT_NONE
                                       ? quern__saved_entity(history, snapshot, name.parent)
@@ -53,13 +53,13 @@ static owned_name name_at(const quern__history *history, const quern__snapshot *
 /* The name that the entity has in the snapshot of the list. Call it with entities of ascending slots; *place is
  * 0 at first. */
 static owned_name name_of(const quern__history *history, const quern__snapshot *snapshot,
-                          const quern__delta_name_list *list, uint32_t *place, quern_entity entity)
+                          const quern__delta_name_list *list, uint32_t *cursor, quern_entity entity)
 {
     const owned_name none = {.text = NULL};
-    while (*place < list->count && list->items[*place].key < quern_entity_index(entity))
-        ++*place;
-    if (*place == list->count || list->items[*place].key != quern_entity_index(entity)) return none;
-    const owned_name found = name_at(history, snapshot, &list->items[*place]);
+    while (*cursor < list->count && list->items[*cursor].key < quern_entity_index(entity))
+        ++*cursor;
+    if (*cursor == list->count || list->items[*cursor].key != quern_entity_index(entity)) return none;
+    const owned_name found = name_at(history, snapshot, &list->items[*cursor]);
     return quern_entity_equal(found.entity, entity) ? found : none;
 }
 
@@ -74,10 +74,10 @@ static uint64_t key_of(const owned_name *name)
     return hash != 0 ? hash : 1;
 }
 
-static bool is_same(const owned_name *was, const owned_name *is)
+static bool is_same(const owned_name *from, const owned_name *to)
 {
-    return was->text != NULL && quern_entity_equal(was->parent, is->parent) &&
-           strcmp(was->text, is->text) == 0;
+    return from->text != NULL && quern_entity_equal(from->parent, to->parent) &&
+           strcmp(from->text, to->text) == 0;
 }
 
 /* Fills the set of the names that entities have in `to` and do not have in `from`. */
@@ -85,34 +85,34 @@ static bool list_taken(const quern_delta *delta, const quern__delta_names *names
 {
     quern__history *history = delta->history;
     quern__map *taken = &history->delta_scratch.taken_names;
-    uint32_t place = 0;
+    uint32_t cursor = 0;
     quern__map_clear(taken);
-    if (!quern__map_reserve(taken, &history->store.allocator, names->is.count)) return false;
-    for (uint32_t i = 0; i < names->is.count; i++) {
-        const owned_name is = name_at(history, &delta->to, &names->is.items[i]);
-        const owned_name was = name_of(history, &delta->from, &names->was, &place, is.entity);
-        if (!is_same(&was, &is) && quern__map_find(taken, key_of(&is)) == NULL)
-            quern__map_put(taken, key_of(&is), 1);
+    if (!quern__map_reserve(taken, &history->store.allocator, names->to.count)) return false;
+    for (uint32_t i = 0; i < names->to.count; i++) {
+        const owned_name to = name_at(history, &delta->to, &names->to.items[i]);
+        const owned_name from = name_of(history, &delta->from, &names->from, &cursor, to.entity);
+        if (!is_same(&from, &to) && quern__map_find(taken, key_of(&to)) == NULL)
+            quern__map_put(taken, key_of(&to), 1);
     }
     return true;
 }
 
 /* was is a name of `from`, and is the name of the same entity in `to`. */
-static bool is_cleared(const quern_delta *delta, const owned_name *was, const owned_name *is)
+static bool is_cleared(const quern_delta *delta, const owned_name *from, const owned_name *to)
 {
-    if (is->text == NULL || !quern_entity_equal(was->parent, is->parent)) return true;
-    return !is_same(was, is) &&
-           quern__map_find(&delta->history->delta_scratch.taken_names, key_of(was)) != NULL;
+    if (to->text == NULL || !quern_entity_equal(from->parent, to->parent)) return true;
+    return !is_same(from, to) &&
+           quern__map_find(&delta->history->delta_scratch.taken_names, key_of(from)) != NULL;
 }
 
 /* ------------------------------------------------------------------------------------------- telling */
 
-static bool tell(quern_delta *delta, quern__delta_names *names, quern_entity entity, const char *old_name,
-                 const char *name)
+static bool append(quern_delta *delta, quern__delta_names *names, quern_entity entity, const char *old_name,
+                   const char *name)
 {
     quern_entity *handle = names->next_handle++;
     *handle = entity;
-    return quern__delta_tell(
+    return quern__delta_append(
         delta,
         &(quern_delta_batch){
             .kind = QUERN_DELTA_NAMED, .count = 1, .entities = handle, .name = name, .old_name = old_name});
@@ -123,46 +123,46 @@ bool quern__delta_names_list(quern_delta *delta, quern__delta_names *out_names)
     quern__history *history = delta->history;
     *out_names = (quern__delta_names){.next_handle = NULL};
     if (delta->from.names == delta->to.names) return true;
-    if (!list_snapshot(history, &delta->from, &out_names->was) ||
-        !list_snapshot(history, &delta->to, &out_names->is) || !list_taken(delta, out_names))
+    if (!list_snapshot(history, &delta->from, &out_names->from) ||
+        !list_snapshot(history, &delta->to, &out_names->to) || !list_taken(delta, out_names))
         return false;
-    delta->handles_page = quern__page_take(
-        &history->store, ((size_t)out_names->was.count + out_names->is.count) * sizeof(quern_entity));
+    delta->handles_page = quern__page_allocate(
+        &history->store, ((size_t)out_names->from.count + out_names->to.count) * sizeof(quern_entity));
     out_names->next_handle =
         (quern_entity *)(void *)quern__page_memory(&history->store, delta->handles_page);
     return delta->handles_page != 0;
 }
 
-bool quern__delta_names_tell_cleared(quern_delta *delta, quern__delta_names *names)
+bool quern__delta_names_append_cleared(quern_delta *delta, quern__delta_names *names)
 {
     const quern__history *history = delta->history;
-    uint32_t place = 0;
+    uint32_t cursor = 0;
     bool has_room = true;
-    for (uint32_t i = 0; i < names->was.count && has_room; i++) {
-        const owned_name was = name_at(history, &delta->from, &names->was.items[i]);
-        const owned_name is = name_of(history, &delta->to, &names->is, &place, was.entity);
-        if (is_cleared(delta, &was, &is)) has_room = tell(delta, names, was.entity, was.text, NULL);
+    for (uint32_t i = 0; i < names->from.count && has_room; i++) {
+        const owned_name from = name_at(history, &delta->from, &names->from.items[i]);
+        const owned_name to = name_of(history, &delta->to, &names->to, &cursor, from.entity);
+        if (is_cleared(delta, &from, &to)) has_room = append(delta, names, from.entity, from.text, NULL);
     }
     return has_room;
 }
 
-bool quern__delta_names_tell_given(quern_delta *delta, quern__delta_names *names)
+bool quern__delta_names_append_given(quern_delta *delta, quern__delta_names *names)
 {
     const quern__history *history = delta->history;
-    uint32_t place = 0;
+    uint32_t cursor = 0;
     bool has_room = true;
-    for (uint32_t i = 0; i < names->is.count && has_room; i++) {
-        const owned_name is = name_at(history, &delta->to, &names->is.items[i]);
-        const owned_name was = name_of(history, &delta->from, &names->was, &place, is.entity);
-        if (is_same(&was, &is)) continue;
-        const bool has_old = was.text != NULL && !is_cleared(delta, &was, &is);
-        has_room = tell(delta, names, is.entity, has_old ? was.text : NULL, is.text);
+    for (uint32_t i = 0; i < names->to.count && has_room; i++) {
+        const owned_name to = name_at(history, &delta->to, &names->to.items[i]);
+        const owned_name from = name_of(history, &delta->from, &names->from, &cursor, to.entity);
+        if (is_same(&from, &to)) continue;
+        const bool has_old = from.text != NULL && !is_cleared(delta, &from, &to);
+        has_room = append(delta, names, to.entity, has_old ? from.text : NULL, to.text);
     }
     return has_room;
 }
 
 void quern__delta_names_release(quern_delta *delta, const quern__delta_names *names)
 {
-    quern__page_let_go(&delta->history->store, names->was.page);
-    quern__page_let_go(&delta->history->store, names->is.page);
+    quern__page_release(&delta->history->store, names->from.page);
+    quern__page_release(&delta->history->store, names->to.page);
 }

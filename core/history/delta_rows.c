@@ -10,8 +10,8 @@
 
 #include "core/history/delta.h"
 
-typedef quern__delta_side side;
-typedef quern__delta_run run;
+typedef quern__saved_row saved_row;
+typedef quern__delta_row_range row_range;
 
 /* A chunk of an archetype, and the one of the same slot in its pair; that archetype is NULL where there is
  * none. */
@@ -40,10 +40,10 @@ static chunk_pair pair_chunks(const quern__history *history, const quern__saved_
     chunk_pair pair = {.archetype = archetype,
                        .other = other,
                        .slot = slot,
-                       .row_count = quern__saved_rows(archetype, slot),
+                       .row_count = quern__saved_row_count(archetype, slot),
                        .handles = handles_at(history, archetype, slot)};
     if (other == NULL || slot >= other->chunk_count) return pair;
-    pair.other_row_count = quern__saved_rows(other, slot);
+    pair.other_row_count = quern__saved_row_count(other, slot);
     pair.other_handles = handles_at(history, other, slot);
     pair.is_shared = handle_page(archetype, slot) == handle_page(other, slot);
     return pair;
@@ -59,10 +59,10 @@ static bool is_paired(const chunk_pair *pair, uint32_t row)
  * is 0 in the beginning. */
 static const quern__saved_archetype *find_pair(const quern__history *history,
                                                const quern__snapshot *snapshot, uint64_t identity,
-                                               uint32_t *place)
+                                               uint32_t *cursor)
 {
-    for (; *place < snapshot->archetype_count; (*place)++) {
-        const quern__saved_archetype *saved = quern__saved_archetype_at(history, snapshot, *place);
+    for (; *cursor < snapshot->archetype_count; (*cursor)++) {
+        const quern__saved_archetype *saved = quern__saved_archetype_at(history, snapshot, *cursor);
         if (saved->identity >= identity) return saved->identity == identity ? saved : NULL;
     }
     return NULL;
@@ -70,55 +70,57 @@ static const quern__saved_archetype *find_pair(const quern__history *history,
 
 /* ------------------------------------------------------------------------------------------ loose rows */
 
-static bool list_loose_chunk(quern__history *history, const chunk_pair *pair)
+static bool list_unpaired_chunk(quern__history *history, const chunk_pair *pair)
 {
     quern__delta_scratch *scratch = &history->delta_scratch;
     for (uint32_t row = pair->is_shared ? pair->other_row_count : 0; row < pair->row_count; row++) {
         if (is_paired(pair, row)) continue;
-        if (!quern__array_reserve(&history->store.allocator, &scratch->loose, scratch->loose.count + 1))
+        if (!quern__array_reserve(&history->store.allocator, &scratch->unpaired,
+                                  scratch->unpaired.count + 1))
             return false;
-        scratch->loose.items[scratch->loose.count++] =
-            (quern__loose_row){.handle = pair->handles[row], .at = {pair->archetype, pair->slot, row}};
+        scratch->unpaired.items[scratch->unpaired.count++] =
+            (quern__unpaired_row){.handle = pair->handles[row], .at = {pair->archetype, pair->slot, row}};
     }
     return true;
 }
 
 /* Those of `from`. */
-static bool list_loose(const quern_delta *delta)
+static bool list_unpaired(const quern_delta *delta)
 {
     quern__history *history = delta->history;
     quern__delta_scratch *scratch = &history->delta_scratch;
-    scratch->loose.count = 0;
-    uint32_t place = 0;
+    scratch->unpaired.count = 0;
+    uint32_t cursor = 0;
     for (uint32_t i = 0; i < delta->from.archetype_count; i++) {
-        const quern__saved_archetype *was = quern__saved_archetype_at(history, &delta->from, i);
-        const quern__saved_archetype *is = find_pair(history, &delta->to, was->identity, &place);
-        for (uint32_t slot = 0; is != was && slot < was->chunk_count; slot++) {
-            const chunk_pair pair = pair_chunks(history, was, is, slot);
-            if (!list_loose_chunk(history, &pair)) return false;
+        const quern__saved_archetype *from = quern__saved_archetype_at(history, &delta->from, i);
+        const quern__saved_archetype *to = find_pair(history, &delta->to, from->identity, &cursor);
+        for (uint32_t slot = 0; to != from && slot < from->chunk_count; slot++) {
+            const chunk_pair pair = pair_chunks(history, from, to, slot);
+            if (!list_unpaired_chunk(history, &pair)) return false;
         }
     }
-    quern__map_clear(&scratch->loose_by_handle);
-    if (!quern__map_reserve(&scratch->loose_by_handle, &history->store.allocator, scratch->loose.count))
+    quern__map_clear(&scratch->unpaired_by_handle);
+    if (!quern__map_reserve(&scratch->unpaired_by_handle, &history->store.allocator,
+                            scratch->unpaired.count))
         return false;
-    for (uint32_t i = 0; i < scratch->loose.count; i++)
-        quern__map_put(&scratch->loose_by_handle, scratch->loose.items[i].handle.bits, i);
+    for (uint32_t i = 0; i < scratch->unpaired.count; i++)
+        quern__map_put(&scratch->unpaired_by_handle, scratch->unpaired.items[i].handle.bits, i);
     return true;
 }
 
 /* Where a loose row of `to` was; it is not loose any more. */
-static side take_loose(quern__delta_scratch *scratch, quern_entity handle)
+static saved_row claim_unpaired(quern__delta_scratch *scratch, quern_entity handle)
 {
-    const uint64_t *number = quern__map_find(&scratch->loose_by_handle, handle.bits);
-    if (number == NULL) return (side){0};
-    quern__loose_row *row = &scratch->loose.items[*number];
-    row->is_taken = true;
+    const uint64_t *number = quern__map_find(&scratch->unpaired_by_handle, handle.bits);
+    if (number == NULL) return (saved_row){0};
+    quern__unpaired_row *row = &scratch->unpaired.items[*number];
+    row->is_in_other = true;
     return row->at;
 }
 
 /* ---------------------------------------------------------------------------------------------- runs */
 
-static bool follows(const side *first, uint32_t count, const side *next)
+static bool is_next(const saved_row *first, uint32_t count, const saved_row *next)
 {
     if (first->archetype != next->archetype || first->archetype == NULL)
         return first->archetype == next->archetype;
@@ -126,19 +128,19 @@ static bool follows(const side *first, uint32_t count, const side *next)
 }
 
 /* One more row, part of the last run if it goes on there. */
-static bool add_row(quern__history *history, side was, side is)
+static bool add_row(quern__history *history, saved_row from, saved_row to)
 {
     quern__delta_scratch *scratch = &history->delta_scratch;
-    if (scratch->runs.count > 0) {
-        run *last = &scratch->runs.items[scratch->runs.count - 1];
-        if (follows(&last->was, last->count, &was) && follows(&last->is, last->count, &is)) {
+    if (scratch->ranges.count > 0) {
+        row_range *last = &scratch->ranges.items[scratch->ranges.count - 1];
+        if (is_next(&last->from, last->count, &from) && is_next(&last->to, last->count, &to)) {
             last->count++;
             return true;
         }
     }
-    if (!quern__array_reserve(&history->store.allocator, &scratch->runs, scratch->runs.count + 1))
+    if (!quern__array_reserve(&history->store.allocator, &scratch->ranges, scratch->ranges.count + 1))
         return false;
-    scratch->runs.items[scratch->runs.count++] = (run){was, is, 1};
+    scratch->ranges.items[scratch->ranges.count++] = (row_range){from, to, 1};
     return true;
 }
 
@@ -168,61 +170,61 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
     }
     for (uint32_t row = pair->is_shared && is_same ? pair->other_row_count : 0; row < pair->row_count;
          row++) {
-        const bool stays = is_paired(pair, row);
-        if (stays && is_same) continue;
-        const side was = stays ? (side){pair->other, pair->slot, row}
-                               : take_loose(&history->delta_scratch, pair->handles[row]);
-        if (!add_row(history, was, (side){pair->archetype, pair->slot, row})) return false;
+        const bool is_paired_row = is_paired(pair, row);
+        if (is_paired_row && is_same) continue;
+        const saved_row from = is_paired_row ? (saved_row){pair->other, pair->slot, row}
+                                             : claim_unpaired(&history->delta_scratch, pair->handles[row]);
+        if (!add_row(history, from, (saved_row){pair->archetype, pair->slot, row})) return false;
     }
     return true;
 }
 
 /* Appends the rows of `from` whose entities do not live in `to`. */
-static bool list_ending(quern__history *history)
+static bool list_destroyed(quern__history *history)
 {
     quern__delta_scratch *scratch = &history->delta_scratch;
     bool has_room = true;
-    scratch->first_ending = scratch->runs.count;
-    for (uint32_t i = 0; i < scratch->loose.count && has_room; i++)
-        if (!scratch->loose.items[i].is_taken)
-            has_room = add_row(history, scratch->loose.items[i].at, (side){0});
+    scratch->first_destroyed = scratch->ranges.count;
+    for (uint32_t i = 0; i < scratch->unpaired.count && has_room; i++)
+        if (!scratch->unpaired.items[i].is_in_other)
+            has_room = add_row(history, scratch->unpaired.items[i].at, (saved_row){0});
     return has_room;
 }
 
 bool quern__delta_list_rows(quern_delta *delta)
 {
     quern__history *history = delta->history;
-    history->delta_scratch.runs.count = 0;
-    if (!list_loose(delta)) return false;
-    uint32_t place = 0;
+    history->delta_scratch.ranges.count = 0;
+    if (!list_unpaired(delta)) return false;
+    uint32_t cursor = 0;
     for (uint32_t i = 0; i < delta->to.archetype_count; i++) {
-        const quern__saved_archetype *is = quern__saved_archetype_at(history, &delta->to, i);
-        const quern__saved_archetype *was = find_pair(history, &delta->from, is->identity, &place);
-        for (uint32_t slot = 0; is != was && slot < is->chunk_count; slot++) {
-            const chunk_pair pair = pair_chunks(history, is, was, slot);
+        const quern__saved_archetype *to = quern__saved_archetype_at(history, &delta->to, i);
+        const quern__saved_archetype *from = find_pair(history, &delta->from, to->identity, &cursor);
+        for (uint32_t slot = 0; to != from && slot < to->chunk_count; slot++) {
+            const chunk_pair pair = pair_chunks(history, to, from, slot);
             if (!list_chunk(delta, &pair)) return false;
         }
     }
-    return list_ending(history);
+    return list_destroyed(history);
 }
 
 /* --------------------------------------------------------------------------------------- components */
 
 /* The components of the rows of a run on one side, one after the other. */
-typedef struct component_walk {
-    side at;
+typedef struct component_iterator {
+    saved_row at;
     uint32_t next, column;
-} component_walk;
+} component_iterator;
 
 /* One of them: absent, a tag, or with values. */
-typedef struct part {
-    bool is_there;
+typedef struct component_values {
+    bool exists;
     const char *values;
     const uint64_t *disabled; /* bits of the chunk's rows; NULL: of none */
     uint32_t row;
-} part;
+} component_values;
 
-static uint32_t next_component(const component_walk *it)
+static uint32_t next_component(const component_iterator *it)
 {
     const quern__saved_archetype *archetype = it->at.archetype;
     return archetype != NULL && it->next < archetype->component_count
@@ -230,7 +232,7 @@ static uint32_t next_component(const component_walk *it)
                : UINT32_MAX;
 }
 
-static const uint64_t *find_disabled(const side *at, uint32_t component_index)
+static const uint64_t *find_disabled(const saved_row *at, uint32_t component_index)
 {
     const quern__saved_archetype *archetype = at->archetype;
     const quern__plane *planes = quern__saved_planes(archetype);
@@ -241,11 +243,13 @@ static const uint64_t *find_disabled(const side *at, uint32_t component_index)
     return NULL;
 }
 
-static part take_part(const quern__history *history, component_walk *it, uint32_t component_index,
-                      uint32_t size_bytes)
+static component_values next_values(const quern__history *history, component_iterator *it,
+                                    uint32_t component_index, uint32_t size_bytes)
 {
-    if (it->at.archetype == NULL || next_component(it) != component_index) return (part){.is_there = false};
-    part found = {.is_there = true, .disabled = find_disabled(&it->at, component_index), .row = it->at.row};
+    if (it->at.archetype == NULL || next_component(it) != component_index)
+        return (component_values){.exists = false};
+    component_values found = {
+        .exists = true, .disabled = find_disabled(&it->at, component_index), .row = it->at.row};
     it->next++;
     if (size_bytes == 0) return found;
     const quern__page page = quern__saved_pages(it->at.archetype, it->at.slot)[it->column++];
@@ -253,130 +257,132 @@ static part take_part(const quern__history *history, component_walk *it, uint32_
     return found;
 }
 
-static bool is_disabled(const part *it, uint32_t i)
+static bool is_disabled(const component_values *it, uint32_t i)
 {
     const uint32_t row = it->row + i;
     return it->disabled != NULL && (it->disabled[row / 64] >> row % 64 & 1) != 0;
 }
 
 /* What is told of all rows of a run, or of some. */
-typedef struct telling {
+typedef struct component_diff {
     quern_delta *delta;
     const quern_entity *handles;
     uint32_t count;
     const quern__type *type;
     quern_component component;
     const quern__relation *relation; /* whose component it is; NULL: of none */
-    part was, is;
-} telling;
+    component_values from, to;
+} component_diff;
 
-static bool tell(const telling *it, quern_delta_kind kind, uint32_t first, uint32_t end)
+static bool append(const component_diff *it, quern_delta_kind kind, uint32_t first, uint32_t end)
 {
     const bool has_value = kind == QUERN_DELTA_ADDED || kind == QUERN_DELTA_CHANGED;
     const bool has_old = kind == QUERN_DELTA_REMOVED || kind == QUERN_DELTA_CHANGED;
     const size_t offset = (size_t)first * it->type->size_bytes;
     const bool is_tag = it->type->size_bytes == 0;
-    return quern__delta_tell(
-        it->delta, &(quern_delta_batch){.kind = kind,
-                                        .count = end - first,
-                                        .entities = it->handles + first,
-                                        .component = it->component,
-                                        .value_bytes = it->type->size_bytes,
-                                        .values = has_value && !is_tag ? it->is.values + offset : NULL,
-                                        .old_values = has_old && !is_tag ? it->was.values + offset : NULL});
+    return quern__delta_append(
+        it->delta,
+        &(quern_delta_batch){.kind = kind,
+                             .count = end - first,
+                             .entities = it->handles + first,
+                             .component = it->component,
+                             .value_bytes = it->type->size_bytes,
+                             .values = has_value && !is_tag ? it->to.values + offset : NULL,
+                             .old_values = has_old && !is_tag ? it->from.values + offset : NULL});
 }
 
-static bool is_changed(const telling *it, uint32_t i)
+static bool is_changed(const component_diff *it, uint32_t i)
 {
     const size_t offset = (size_t)i * it->type->size_bytes;
     if (it->type->field_count == 0 && quern__hooks_any(&it->type->hooks)) return true;
-    return !quern__type_same_value(it->type, it->was.values + offset, it->is.values + offset);
+    return !quern__type_same_value(it->type, it->from.values + offset, it->to.values + offset);
 }
 
 /* Which rows of a telling a batch tells of. */
-typedef bool row_test(const telling *it, uint32_t i);
+typedef bool row_test(const component_diff *it, uint32_t i);
 
 /* One batch for each stretch of neighbouring rows that pass the test. */
-static bool tell_rows(const telling *it, quern_delta_kind kind, row_test *test)
+static bool append_rows(const component_diff *it, quern_delta_kind kind, row_test *test)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i <= it->count; i++) {
         if (i < it->count && test(it, i)) continue;
-        if (first < i && !tell(it, kind, first, i)) return false;
+        if (first < i && !append(it, kind, first, i)) return false;
         first = i + 1;
     }
     return true;
 }
 
 /* Whether relating the source to its new target is possible while it has the old one; see delta.h. */
-static bool may_be_retargeted(const telling *it, uint32_t i)
+static bool may_be_retargeted(const component_diff *it, uint32_t i)
 {
     const quern_delta *delta = it->delta;
     quern_entity target;
-    memcpy(&target, it->was.values + (size_t)i * sizeof target, sizeof target);
+    memcpy(&target, it->from.values + (size_t)i * sizeof target, sizeof target);
     return quern__saved_is_alive(delta->history, &delta->to, target) &&
            !(it->relation->has_levels &&
              quern__saved_has_children(delta->history, &delta->to, it->relation->index,
                                        quern_entity_index(it->handles[i])));
 }
 
-static bool is_changed_at_once(const telling *it, uint32_t i)
+static bool is_changed_in_one_step(const component_diff *it, uint32_t i)
 {
     return is_changed(it, i) && (it->relation == NULL || may_be_retargeted(it, i));
 }
 
-static bool is_changed_in_two_steps(const telling *it, uint32_t i)
+static bool is_changed_in_two_steps(const component_diff *it, uint32_t i)
 {
     return is_changed(it, i) && !may_be_retargeted(it, i);
 }
 
-static bool is_enabled_again(const telling *it, uint32_t i)
+static bool is_enabled_again(const component_diff *it, uint32_t i)
 {
-    return !is_disabled(&it->is, i) && is_disabled(&it->was, i);
+    return !is_disabled(&it->to, i) && is_disabled(&it->from, i);
 }
 
-static bool is_disabled_now(const telling *it, uint32_t i)
+static bool is_disabled_now(const component_diff *it, uint32_t i)
 {
-    return is_disabled(&it->is, i) && !is_disabled(&it->was, i);
+    return is_disabled(&it->to, i) && !is_disabled(&it->from, i);
 }
 
 /* Most rows have no bits to look at. */
-static bool tell_bits(const telling *it, quern_delta_kind kind, row_test *test)
+static bool append_bits(const component_diff *it, quern_delta_kind kind, row_test *test)
 {
-    return (it->was.disabled == NULL && it->is.disabled == NULL) || tell_rows(it, kind, test);
+    return (it->from.disabled == NULL && it->to.disabled == NULL) || append_rows(it, kind, test);
 }
 
 /* Whether all rows have the value that they had: the component is a tag, or both frames share the page. */
-static bool has_same_page(const telling *it)
+static bool has_same_page(const component_diff *it)
 {
-    return it->is.values == it->was.values;
+    return it->to.values == it->from.values;
 }
 
-static bool tell_removed(const telling *it)
+static bool append_removed(const component_diff *it)
 {
-    if (!it->was.is_there) return true;
-    if (!it->is.is_there)
-        return tell_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
-               tell(it, QUERN_DELTA_REMOVED, 0, it->count);
+    if (!it->from.exists) return true;
+    if (!it->to.exists)
+        return append_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
+               append(it, QUERN_DELTA_REMOVED, 0, it->count);
     return it->relation == NULL || has_same_page(it) ||
-           tell_rows(it, QUERN_DELTA_REMOVED, is_changed_in_two_steps);
+           append_rows(it, QUERN_DELTA_REMOVED, is_changed_in_two_steps);
 }
 
-static bool tell_changed(const telling *it)
+static bool append_changed(const component_diff *it)
 {
     if (has_same_page(it)) return true;
     it->delta->stats.compared_count++;
     it->delta->stats.compared_bytes += (uint64_t)it->count * it->type->size_bytes;
-    return tell_rows(it, QUERN_DELTA_CHANGED, is_changed_at_once) &&
-           (it->relation == NULL || tell_rows(it, QUERN_DELTA_ADDED, is_changed_in_two_steps));
+    return append_rows(it, QUERN_DELTA_CHANGED, is_changed_in_one_step) &&
+           (it->relation == NULL || append_rows(it, QUERN_DELTA_ADDED, is_changed_in_two_steps));
 }
 
-static bool tell_added(const telling *it)
+static bool append_added(const component_diff *it)
 {
-    if (!it->is.is_there) return true;
-    const bool has_room = it->was.is_there ? tell_changed(it) : tell(it, QUERN_DELTA_ADDED, 0, it->count);
-    return has_room && tell_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
-           tell_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
+    if (!it->to.exists) return true;
+    const bool has_room =
+        it->from.exists ? append_changed(it) : append(it, QUERN_DELTA_ADDED, 0, it->count);
+    return has_room && append_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
+           append_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
 }
 
 /* Whether the component is one that the world keeps for itself, such as the tag of a level: programs can
@@ -386,65 +392,66 @@ static bool is_internal(const quern__component *component)
     return component->is_managed && (component->managed.relation == NULL || component->managed.level > 0);
 }
 
-static const quern_entity *handles_of(const quern__history *history, const side *at)
+static const quern_entity *handles_of(const quern__history *history, const saved_row *at)
 {
     return handles_at(history, at->archetype, at->slot) + at->row;
 }
 
 /* Tells of each component of the rows, on either side, by index. */
-static bool tell_components(quern_delta *delta, const run *rows, bool (*tell_one)(const telling *it))
+static bool append_components(quern_delta *delta, const row_range *rows,
+                              bool (*append_one)(const component_diff *it))
 {
     const quern__history *history = delta->history;
     const quern__components *components = &history->world->storage.components;
-    component_walk was = {.at = rows->was}, is = {.at = rows->is};
-    telling it = {.delta = delta,
-                  .handles = handles_of(history, is.at.archetype != NULL ? &is.at : &was.at),
-                  .count = rows->count};
+    component_iterator from = {.at = rows->from}, to = {.at = rows->to};
+    component_diff it = {.delta = delta,
+                         .handles = handles_of(history, to.at.archetype != NULL ? &to.at : &from.at),
+                         .count = rows->count};
     for (;;) {
-        const uint32_t a = next_component(&was), b = next_component(&is), index = a < b ? a : b;
+        const uint32_t a = next_component(&from), b = next_component(&to), index = a < b ? a : b;
         if (index == UINT32_MAX) return true;
         const quern__component *component = components->list.items[index];
         it.type = &component->type;
         it.component = quern__component_handle(components, index);
         it.relation = component->managed.relation;
-        it.was = take_part(history, &was, index, it.type->size_bytes);
-        it.is = take_part(history, &is, index, it.type->size_bytes);
-        if (!is_internal(component) && !tell_one(&it)) return false;
+        it.from = next_values(history, &from, index, it.type->size_bytes);
+        it.to = next_values(history, &to, index, it.type->size_bytes);
+        if (!is_internal(component) && !append_one(&it)) return false;
     }
 }
 
 /* ------------------------------------------------------------------------------------------ all of it */
 
-static bool tell_entities(quern_delta *delta, const side *at, uint32_t count, quern_delta_kind kind)
+static bool append_entities(quern_delta *delta, const saved_row *at, uint32_t count, quern_delta_kind kind)
 {
-    return quern__delta_tell(
+    return quern__delta_append(
         delta,
         &(quern_delta_batch){.kind = kind, .count = count, .entities = handles_of(delta->history, at)});
 }
 
-bool quern__delta_tell_removed(quern_delta *delta)
+bool quern__delta_append_removed(quern_delta *delta)
 {
     const quern__delta_scratch *scratch = &delta->history->delta_scratch;
     bool has_room = true;
-    for (uint32_t i = 0; i < scratch->runs.count && has_room; i++)
-        has_room = tell_components(delta, &scratch->runs.items[i], tell_removed);
-    for (uint32_t i = scratch->first_ending; i < scratch->runs.count && has_room; i++) {
-        const run *rows = &scratch->runs.items[i];
-        has_room = tell_entities(delta, &rows->was, rows->count, QUERN_DELTA_DESTROYED);
+    for (uint32_t i = 0; i < scratch->ranges.count && has_room; i++)
+        has_room = append_components(delta, &scratch->ranges.items[i], append_removed);
+    for (uint32_t i = scratch->first_destroyed; i < scratch->ranges.count && has_room; i++) {
+        const row_range *rows = &scratch->ranges.items[i];
+        has_room = append_entities(delta, &rows->from, rows->count, QUERN_DELTA_DESTROYED);
     }
     return has_room;
 }
 
-bool quern__delta_tell_added(quern_delta *delta)
+bool quern__delta_append_added(quern_delta *delta)
 {
     const quern__delta_scratch *scratch = &delta->history->delta_scratch;
     bool has_room = true;
-    for (uint32_t i = 0; i < scratch->first_ending && has_room; i++) {
-        const run *rows = &scratch->runs.items[i];
-        if (rows->was.archetype == NULL)
-            has_room = tell_entities(delta, &rows->is, rows->count, QUERN_DELTA_CREATED);
+    for (uint32_t i = 0; i < scratch->first_destroyed && has_room; i++) {
+        const row_range *rows = &scratch->ranges.items[i];
+        if (rows->from.archetype == NULL)
+            has_room = append_entities(delta, &rows->to, rows->count, QUERN_DELTA_CREATED);
     }
-    for (uint32_t i = 0; i < scratch->first_ending && has_room; i++)
-        has_room = tell_components(delta, &scratch->runs.items[i], tell_added);
+    for (uint32_t i = 0; i < scratch->first_destroyed && has_room; i++)
+        has_room = append_components(delta, &scratch->ranges.items[i], append_added);
     return has_room;
 }

@@ -14,7 +14,7 @@ quern_result quern__history_fail_memory(const char *what)
 /* ------------------------------------------------------------------------------------------- noting */
 
 /* All writing notes versions from now on, and slots and links are marked. */
-static quern_result start_noting(quern_world *world)
+static quern_result start_tracking(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     quern_result result = QUERN_OK;
@@ -43,7 +43,7 @@ static quern_result start_noting(quern_world *world)
     return result != QUERN_OK ? result : quern__history_fail_memory("marks of slots and links");
 }
 
-static void stop_touching(quern__storage *storage)
+static void stop_marking(quern__storage *storage)
 {
     storage->relations->touches = false;
     quern__entities_stop_touching(&storage->entities, &storage->allocator);
@@ -51,16 +51,16 @@ static void stop_touching(quern__storage *storage)
         quern__links_stop_touching(&storage->relations->list.items[i]->links, &storage->allocator);
 }
 
-static void stop_noting(quern_world *world)
+static void stop_tracking(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     storage->components.first_filter_count = 0;
     for (uint32_t i = 0; i < storage->components.list.count; i++)
         quern__storage_unfilter(storage, i);
-    stop_touching(storage);
+    stop_marking(storage);
 }
 
-static void clear_touched(const quern__storage *storage)
+static void clear_marks(const quern__storage *storage)
 {
     for (uint32_t i = 0; i < storage->entities.touched.count; i++)
         storage->entities.touched.items[i] = 0;
@@ -78,84 +78,80 @@ enum { SNAPSHOT_PAGES = 11 };
 
 static void list_pages(const quern__snapshot *snapshot, quern__page *pages)
 {
-    const quern__page list[SNAPSHOT_PAGES] = {snapshot->archetypes,
-                                              snapshot->relations,
-                                              snapshot->resources,
-                                              snapshot->names,
-                                              snapshot->rest,
-                                              snapshot->outside,
-                                              snapshot->slots.absent_highs,
-                                              snapshot->slots.groups,
-                                              snapshot->kept,
-                                              snapshot->kept_values.list,
+    const quern__page list[SNAPSHOT_PAGES] = {snapshot->archetypes,         snapshot->relations,
+                                              snapshot->resources,          snapshot->names,
+                                              snapshot->world_state,        snapshot->caller_state,
+                                              snapshot->slots.absent_highs, snapshot->slots.groups,
+                                              snapshot->commands,           snapshot->command_values.list,
                                               snapshot->event_values.list};
     memcpy(pages, list, sizeof list);
 }
 
-void quern__snapshot_hold(const quern__history *history, const quern__snapshot *snapshot)
+void quern__snapshot_acquire(const quern__history *history, const quern__snapshot *snapshot)
 {
     quern__page pages[SNAPSHOT_PAGES];
     list_pages(snapshot, pages);
     for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
-        quern__page_hold(&history->store, pages[i]);
+        quern__page_acquire(&history->store, pages[i]);
 }
 
-static bool is_last_holder(const quern__history *history, quern__page page)
+static bool has_single_holder(const quern__history *history, quern__page page)
 {
     return page != 0 && history->store.holders.items[page] == 1;
 }
 
-bool quern__value_pages_take(quern__history *history, uint32_t count, quern__value_pages *out_pages)
+bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages)
 {
-    const quern__page list = quern__page_take(&history->store, count * sizeof(quern__page));
+    const quern__page list = quern__page_allocate(&history->store, count * sizeof(quern__page));
     if (list == 0) return false;
     memset(quern__pages_in(history, list), 0, count * sizeof(quern__page));
     *out_pages = (quern__value_pages){list, count};
     return true;
 }
 
-void quern__value_pages_let_go(quern__history *history, const quern__value_pages *pages)
+void quern__value_pages_release(quern__history *history, const quern__value_pages *pages)
 {
-    if (!is_last_holder(history, pages->list)) return;
+    if (!has_single_holder(history, pages->list)) return;
     for (uint32_t i = 0; i < pages->count; i++)
-        quern__page_let_go(&history->store, quern__pages_in(history, pages->list)[i]);
+        quern__page_release(&history->store, quern__pages_in(history, pages->list)[i]);
 }
 
-void quern__snapshot_let_go(quern__history *history, const quern__snapshot *snapshot)
+void quern__snapshot_release(quern__history *history, const quern__snapshot *snapshot)
 {
-    if (is_last_holder(history, snapshot->archetypes)) quern__let_go_archetypes(history, snapshot);
-    if (is_last_holder(history, snapshot->relations)) quern__let_go_links(history, snapshot);
-    if (is_last_holder(history, snapshot->resources)) quern__let_go_resources(history, snapshot);
-    if (is_last_holder(history, snapshot->slots.groups)) quern__let_go_slots(history, snapshot);
-    quern__value_pages_let_go(history, &snapshot->kept_values);
-    quern__value_pages_let_go(history, &snapshot->event_values);
+    if (has_single_holder(history, snapshot->archetypes))
+        quern__release_saved_archetypes(history, snapshot);
+    if (has_single_holder(history, snapshot->relations)) quern__release_saved_links(history, snapshot);
+    if (has_single_holder(history, snapshot->resources)) quern__release_saved_resources(history, snapshot);
+    if (has_single_holder(history, snapshot->slots.groups)) quern__release_saved_slots(history, snapshot);
+    quern__value_pages_release(history, &snapshot->command_values);
+    quern__value_pages_release(history, &snapshot->event_values);
     quern__page pages[SNAPSHOT_PAGES];
     list_pages(snapshot, pages);
     for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
-        quern__page_let_go(&history->store, pages[i]);
+        quern__page_release(&history->store, pages[i]);
 }
 
-void quern__history_follow(quern__history *history, const quern__snapshot *snapshot)
+void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot)
 {
-    const quern__snapshot live = *snapshot; /* snapshot may be live itself */
-    quern__snapshot_hold(history, &live);
-    quern__snapshot_let_go(history, &history->live);
-    history->live = live;
-    history->live.names_version = history->world->storage.names->version;
+    const quern__snapshot base = *snapshot; /* snapshot may be live itself */
+    quern__snapshot_acquire(history, &base);
+    quern__snapshot_release(history, &history->base);
+    history->base = base;
+    history->base.names_version = history->world->storage.names->version;
     history->base_version = history->world->storage.clock++;
-    clear_touched(&history->world->storage);
+    clear_marks(&history->world->storage);
 }
 
 static void drop_oldest(quern__history *history)
 {
-    quern__snapshot_let_go(history, quern__history_frame(history, 0));
+    quern__snapshot_release(history, quern__history_frame(history, 0));
     if (++history->first_frame == history->frame_capacity) history->first_frame = 0;
     history->frame_count--;
 }
 
 static void drop_newest(quern__history *history)
 {
-    quern__snapshot_let_go(history, quern__history_frame(history, --history->frame_count));
+    quern__snapshot_release(history, quern__history_frame(history, --history->frame_count));
 }
 
 /* ----------------------------------------------------------------------------------------- life cycle */
@@ -171,15 +167,15 @@ quern_result quern__history_init(quern__history *history, quern_world *world,
     *history = (quern__history){.world = world, .frame_capacity = frame_count};
     if (world->has_history)
         return quern__fail(QUERN_ERROR_LIMIT, "the world has a history already: one saves all of it");
-    const bool has_store = quern__store_init(&history->store, allocator);
+    const bool has_store = quern__page_store_init(&history->store, allocator);
     history->frames = quern__allocate(allocator, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     quern_result result =
         has_store && history->frames != NULL ? QUERN_OK : quern__history_fail_memory("a history");
-    if (result == QUERN_OK) result = start_noting(world);
+    if (result == QUERN_OK) result = start_tracking(world);
     if (result != QUERN_OK) {
-        stop_touching(&world->storage);
+        stop_marking(&world->storage);
         quern__release(allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
-        quern__store_release(&history->store);
+        quern__page_store_release(&history->store);
         return result;
     }
     world->has_history = true;
@@ -192,25 +188,25 @@ void quern__history_release(quern__history *history)
     const quern_allocator allocator = history->store.allocator;
     while (history->frame_count > 0)
         drop_newest(history);
-    quern__snapshot_let_go(history, &history->live);
-    stop_noting(history->world);
+    quern__snapshot_release(history, &history->base);
+    stop_tracking(history->world);
     quern__array_release(&allocator, &history->transfers);
     quern__array_release(&allocator, &history->column_restores);
-    quern__array_release(&allocator, &history->delta_scratch.runs);
-    quern__array_release(&allocator, &history->delta_scratch.loose);
-    quern__map_release(&history->delta_scratch.loose_by_handle, &allocator);
+    quern__array_release(&allocator, &history->delta_scratch.ranges);
+    quern__array_release(&allocator, &history->delta_scratch.unpaired);
+    quern__map_release(&history->delta_scratch.unpaired_by_handle, &allocator);
     quern__map_release(&history->delta_scratch.taken_names, &allocator);
     quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
-    quern__store_release(&history->store);
+    quern__page_store_release(&history->store);
     history->world->has_history = false;
     history->world->user_count--;
 }
 
 /* --------------------------------------------------------------------------------------------- saving */
 
-static quern_result build_parts(quern__history *history, quern__snapshot *snapshot)
+static quern_result build_all(quern__history *history, quern__snapshot *snapshot)
 {
-    quern_result result = quern__build_rest(history, snapshot);
+    quern_result result = quern__build_world_state(history, snapshot);
     if (result == QUERN_OK) result = quern__build_archetypes(history, snapshot);
     if (result == QUERN_OK) result = quern__build_slots(history, snapshot);
     if (result == QUERN_OK) result = quern__build_links(history, snapshot);
@@ -218,26 +214,26 @@ static quern_result build_parts(quern__history *history, quern__snapshot *snapsh
     return result == QUERN_OK ? quern__build_resources(history, snapshot) : result;
 }
 
-quern_result quern__history_build(quern__history *history, uint64_t frame, size_t outside_bytes,
+quern_result quern__history_build(quern__history *history, uint64_t frame, size_t caller_state_bytes,
                                   quern__snapshot *out_snapshot)
 {
     *out_snapshot = (quern__snapshot){.frame = frame};
     history->transfers.count = 0;
     history->copied_bytes = history->copied_count = 0;
     quern_result result = QUERN_OK;
-    out_snapshot->outside = quern__page_take(&history->store, outside_bytes);
-    if (out_snapshot->outside == 0) result = quern__history_fail_memory("the state of schedules");
-    if (result == QUERN_OK) result = build_parts(history, out_snapshot);
+    out_snapshot->caller_state = quern__page_allocate(&history->store, caller_state_bytes);
+    if (out_snapshot->caller_state == 0) result = quern__history_fail_memory("the state of schedules");
+    if (result == QUERN_OK) result = build_all(history, out_snapshot);
     if (result != QUERN_OK)
-        quern__snapshot_let_go(history, out_snapshot);
+        quern__snapshot_release(history, out_snapshot);
     else
         quern__history_run_transfers(history, true);
     return result;
 }
 
-void quern__history_keep(quern__history *history, const quern__snapshot *snapshot)
+void quern__history_add_frame(quern__history *history, const quern__snapshot *snapshot)
 {
-    quern__history_follow(history, snapshot);
+    quern__history_set_base(history, snapshot);
     while (history->frame_count > 0 &&
            quern__history_frame(history, history->frame_count - 1)->frame >= snapshot->frame)
         drop_newest(history);

@@ -29,7 +29,7 @@
  * Archetypes are known by their identity, which restoring gives back with them. */
 
 #include "core/base/executor.h"
-#include "core/history/store.h"
+#include "core/history/page_store.h"
 #include "core/record/record.h"
 #include "core/world/world_internal.h"
 
@@ -41,8 +41,8 @@ typedef struct quern__saved_archetype {
     uint64_t row_count;
     uint32_t made_index, row_capacity;
     uint32_t chunk_count, column_count, component_count, plane_count, plane_words;
-    uint32_t version_count; /* of a chunk */
-    uint32_t part_count;    /* pages of a slot */
+    uint32_t version_count;   /* of a chunk */
+    uint32_t slot_page_count; /* pages of a slot */
     uint32_t versions_offset, planes_offset, words_offset, pages_offset;
     uint16_t component_indices[];
 } quern__saved_archetype;
@@ -58,10 +58,10 @@ typedef struct quern__transfer {
 typedef struct quern__column_restore {
     uint32_t archetype; /* in the snapshot */
     uint32_t slot;
-    uint32_t column; /* or QUERN__RESTORE_ROWS */
+    uint32_t column; /* or QUERN__RESTORE_HANDLES */
 } quern__column_restore;
 
-#define QUERN__RESTORE_ROWS UINT32_MAX
+#define QUERN__RESTORE_HANDLES UINT32_MAX
 
 /* What the records of a world come to. A group that lies in absent pages has no page. */
 typedef struct quern__saved_slots {
@@ -88,14 +88,14 @@ typedef struct quern__snapshot {
     uint64_t frame;
     uint32_t archetype_count;
     uint32_t relation_count, resource_count;
-    quern__page archetypes; /* pages with quern__saved_archetype, in order */
-    quern__page relations;  /* with quern__saved_links */
-    quern__page resources;  /* pages, one for each */
-    quern__page names;      /* see attachments.c */
-    quern__page rest;       /* see rest.c */
-    quern__page outside;    /* what sched/history keeps */
-    quern__page kept;       /* waiting commands, 0: none; see kept.h */
-    quern__value_pages kept_values, event_values;
+    quern__page archetypes;   /* pages with quern__saved_archetype, in order */
+    quern__page relations;    /* with quern__saved_links */
+    quern__page resources;    /* pages, one for each */
+    quern__page names;        /* see attachments.c */
+    quern__page world_state;  /* see rest.c */
+    quern__page caller_state; /* what sched/history keeps */
+    quern__page commands;     /* waiting commands, 0: none; see kept.h */
+    quern__value_pages command_values, event_values;
     uint64_t names_version; /* of the world, when that was so */
     quern__saved_slots slots;
 } quern__snapshot;
@@ -103,32 +103,32 @@ typedef struct quern__snapshot {
 enum { QUERN__MAX_RECORDER_LISTS = 8 };
 
 /* Rows of an archetype in a snapshot, from one on. */
-typedef struct quern__delta_side {
+typedef struct quern__saved_row {
     const quern__saved_archetype *archetype; /* NULL: nowhere */
     uint32_t slot, row;
-} quern__delta_side;
+} quern__saved_row;
 
 /* Neighbours in both of two snapshots, or in the one that has them. */
-typedef struct quern__delta_run {
-    quern__delta_side was, is;
+typedef struct quern__delta_row_range {
+    quern__saved_row from, to;
     uint32_t count;
-} quern__delta_run;
+} quern__delta_row_range;
 
 /* A row of one snapshot that stands elsewhere in the other, or that this does not have. */
-typedef struct quern__loose_row {
+typedef struct quern__unpaired_row {
     quern_entity handle;
-    quern__delta_side at;
-    bool is_taken; /* the other snapshot has it */
-} quern__loose_row;
+    quern__saved_row at;
+    bool is_in_other; /* the other snapshot has it */
+} quern__unpaired_row;
 
 /* Memory of delta_rows.c and delta_names.c, kept from one delta to the next. */
 typedef struct quern__delta_scratch {
-    QUERN__ARRAY(quern__delta_run)
-    runs;                  /* by place in `to`; behind them those that end, by place in `from` */
-    uint32_t first_ending; /* index of the first run of entities that end */
-    QUERN__ARRAY(quern__loose_row) loose;
-    quern__map loose_by_handle; /* to places in that list */
-    quern__map taken_names;     /* a set: see delta_names.c */
+    QUERN__ARRAY(quern__delta_row_range)
+    ranges;                   /* by place in `to`; behind them those that end, by place in `from` */
+    uint32_t first_destroyed; /* index of the first run of entities that end */
+    QUERN__ARRAY(quern__unpaired_row) unpaired;
+    quern__map unpaired_by_handle; /* to places in that list */
+    quern__map taken_names;        /* a set: see delta_names.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {
@@ -137,7 +137,7 @@ typedef struct quern__history {
     quern__snapshot *frames; /* ring: see quern__history_frame */
     uint32_t first_frame;    /* index of the oldest frame in the ring */
     uint32_t frame_count, frame_capacity;
-    quern__snapshot live; /* holds pages of its own; archetypes 0: there was none yet */
+    quern__snapshot base; /* holds pages of its own; archetypes 0: there was none yet */
     uint64_t base_version;
     const quern__executor *executor; /* of the call that runs */
 
@@ -146,10 +146,10 @@ typedef struct quern__history {
     struct quern__event_block *event_blocks; /* for events that are put back */
     uint64_t copied_bytes, copied_count;     /* by the last call */
     quern__recorders
-        outside[QUERN__MAX_RECORDER_LISTS]; /* of the call that runs: lists that sched keeps, */
-    uint32_t outside_count;                 /* always in one order */
-    struct quern__kept_recorder *kept;      /* of a restore that runs */
-    uint32_t kept_count;
+        caller_recorders[QUERN__MAX_RECORDER_LISTS]; /* of the call that runs: lists that sched keeps, */
+    uint32_t caller_recorder_count;                  /* always in one order */
+    struct quern__rebuilt_recorder *rebuilt;         /* of a restore that runs */
+    uint32_t rebuilt_count;
     uint32_t delta_count; /* deltas that hold snapshots */
     quern__delta_scratch delta_scratch;
 } quern__history;
@@ -166,9 +166,9 @@ void quern__history_release(quern__history *history);
 /* Builds a snapshot of the world as it is, with a page of so many bytes outside, which the caller fills;
  * and keeps it under its number, or lets it go. Errors of the first: INVALID_ARGUMENT, OUT_OF_MEMORY, with
  * nothing left. */
-quern_result quern__history_build(quern__history *history, uint64_t frame, size_t outside_bytes,
+quern_result quern__history_build(quern__history *history, uint64_t frame, size_t caller_state_bytes,
                                   quern__snapshot *out_snapshot);
-void quern__history_keep(quern__history *history, const quern__snapshot *snapshot);
+void quern__history_add_frame(quern__history *history, const quern__snapshot *snapshot);
 
 /* The i-th kept frame, from the oldest on; numbers of frames ascend. */
 static inline quern__snapshot *quern__history_frame(const quern__history *history, uint32_t i)
@@ -183,12 +183,12 @@ const quern__snapshot *quern__history_find(const quern__history *history, uint64
 /* Holds the pages of a snapshot once more, and lets them go, also those of one that was not built to its
  * end.
  */
-void quern__snapshot_hold(const quern__history *history, const quern__snapshot *snapshot);
-void quern__snapshot_let_go(quern__history *history, const quern__snapshot *snapshot);
+void quern__snapshot_acquire(const quern__history *history, const quern__snapshot *snapshot);
+void quern__snapshot_release(quern__history *history, const quern__snapshot *snapshot);
 
 /* Takes the world to a frame that is kept. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, with everything as it
  * was. */
-quern_result quern__history_take_back(quern__history *history, const quern__snapshot *snapshot);
+quern_result quern__history_restore(quern__history *history, const quern__snapshot *snapshot);
 
 /* ------------------------------------------------------------------------------------- parts */
 
@@ -223,10 +223,10 @@ static inline uint64_t *quern__saved_words(const quern__saved_archetype *saved)
 static inline quern__page *quern__saved_pages(const quern__saved_archetype *saved, uint32_t slot)
 {
     quern__page *pages = (quern__page *)(void *)((char *)(uintptr_t)saved + saved->pages_offset);
-    return pages + (size_t)slot * saved->part_count;
+    return pages + (size_t)slot * saved->slot_page_count;
 }
 
-static inline uint32_t quern__saved_rows(const quern__saved_archetype *saved, uint32_t slot)
+static inline uint32_t quern__saved_row_count(const quern__saved_archetype *saved, uint32_t slot)
 {
     if (slot >= saved->chunk_count) return 0;
     if (slot + 1 < saved->chunk_count) return saved->row_capacity;
@@ -252,15 +252,16 @@ typedef struct quern__saved_name {
     const char *text;
 } quern__saved_name;
 
-quern__saved_name quern__saved_name_take(quern__byte_reader *reader);
+quern__saved_name quern__read_saved_name(quern__byte_reader *reader);
 
 /* The archetypes of a world beside those of live: for each of them, in their order, its place there, or
  * UINT32_MAX. Those of live that are gone are passed by. *place is 0 in the beginning. */
-static inline quern__saved_archetype *
-quern__live_archetype(const quern__history *history, const quern__archetype *archetype, uint32_t *place)
+static inline quern__saved_archetype *quern__find_base_archetype(const quern__history *history,
+                                                                 const quern__archetype *archetype,
+                                                                 uint32_t *place)
 {
-    for (uint32_t i = *place; history->live.archetypes != 0 && i < history->live.archetype_count; i++) {
-        quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->live, i);
+    for (uint32_t i = *place; history->base.archetypes != 0 && i < history->base.archetype_count; i++) {
+        quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->base, i);
         if (saved->identity != archetype->identity) continue;
         *place = i + 1;
         return saved;
@@ -271,8 +272,8 @@ quern__live_archetype(const quern__history *history, const quern__archetype *arc
 /* Notes a transfer; true when it was. One that goes on where the last one ends, but for what fills up a
  * line on either side, becomes part of that: chunks are then copied as a whole, which is faster than by
  * columns. */
-static inline bool quern__history_transfer(quern__history *history, char *target, const char *source,
-                                           size_t bytes)
+static inline bool quern__history_add_transfer(quern__history *history, char *target, const char *source,
+                                               size_t bytes)
 {
     if (history->transfers.count > 0) {
         quern__transfer *last = &history->transfers.items[history->transfers.count - 1];
@@ -290,8 +291,7 @@ static inline bool quern__history_transfer(quern__history *history, char *target
     return true;
 }
 
-static inline bool quern__history_note_column_restore(quern__history *history,
-                                                      quern__column_restore restore)
+static inline bool quern__history_add_column_restore(quern__history *history, quern__column_restore restore)
 {
     if (!quern__array_reserve(&history->store.allocator, &history->column_restores,
                               history->column_restores.count + 1))
@@ -301,7 +301,7 @@ static inline bool quern__history_note_column_restore(quern__history *history,
 }
 
 /* From now on the world is as in the snapshot: that is live, and nothing is touched. */
-void quern__history_follow(quern__history *history, const quern__snapshot *snapshot);
+void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot);
 
 /* Makes the transfers that were noted, on several threads where there is an executor. into_pages: what they
  * write is pages, which nobody reads soon. */
@@ -311,8 +311,8 @@ quern_result quern__history_fail_memory(const char *what);
 
 /* A list of so many, without pages so far. False when there is no memory. And lets go what the last holder
  * of a list lets go with it, before that goes itself. */
-bool quern__value_pages_take(quern__history *history, uint32_t count, quern__value_pages *out_pages);
-void quern__value_pages_let_go(quern__history *history, const quern__value_pages *pages);
+bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages);
+void quern__value_pages_release(quern__history *history, const quern__value_pages *pages);
 
 /* Each part of a snapshot: builds it from the world, beside live (errors as quern__history_build; what was
  * built is in the snapshot, which the caller lets go); */
@@ -321,25 +321,25 @@ quern_result quern__build_slots(quern__history *history, quern__snapshot *snapsh
 quern_result quern__build_links(quern__history *history, quern__snapshot *snapshot);
 quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot);
 quern_result quern__build_resources(quern__history *history, quern__snapshot *snapshot);
-quern_result quern__build_rest(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_world_state(quern__history *history, quern__snapshot *snapshot);
 
 /* lets the pages go that the part's page holds, before that goes itself; */
-void quern__let_go_archetypes(quern__history *history, const quern__snapshot *snapshot);
-void quern__let_go_slots(quern__history *history, const quern__snapshot *snapshot);
-void quern__let_go_links(quern__history *history, const quern__snapshot *snapshot);
-void quern__let_go_resources(quern__history *history, const quern__snapshot *snapshot);
+void quern__release_saved_archetypes(quern__history *history, const quern__snapshot *snapshot);
+void quern__release_saved_slots(quern__history *history, const quern__snapshot *snapshot);
+void quern__release_saved_links(quern__history *history, const quern__snapshot *snapshot);
+void quern__release_saved_resources(quern__history *history, const quern__snapshot *snapshot);
 
 /* makes room to put it back; and does, with links after slots, and rest last. */
 quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot);
-void quern__put_back_slots(quern__history *history, const quern__snapshot *snapshot);
+void quern__restore_slots(quern__history *history, const quern__snapshot *snapshot);
 quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot);
-void quern__put_back_links(quern__history *history, const quern__snapshot *snapshot);
+void quern__restore_links(quern__history *history, const quern__snapshot *snapshot);
 quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot);
-void quern__put_back_names(quern__history *history, const quern__snapshot *snapshot);
-void quern__put_back_resources(quern__history *history, const quern__snapshot *snapshot);
-quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot,
-                                 quern__archetype *const *archetypes);
-void quern__undo_rest(quern__history *history);
-void quern__put_back_rest(quern__history *history, const quern__snapshot *snapshot);
+void quern__restore_names(quern__history *history, const quern__snapshot *snapshot);
+void quern__restore_resources(quern__history *history, const quern__snapshot *snapshot);
+quern_result quern__prepare_world_state(quern__history *history, const quern__snapshot *snapshot,
+                                        quern__archetype *const *archetypes);
+void quern__undo_world_state(quern__history *history);
+void quern__restore_world_state(quern__history *history, const quern__snapshot *snapshot);
 
 #endif

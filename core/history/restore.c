@@ -15,52 +15,53 @@
 /* ---------------------------------------------------------------------------------- finding archetypes */
 
 /* Of the i-th archetype of the snapshot. */
-typedef struct goal {
+typedef struct restore_target {
     quern__archetype *archetype;
     const quern__saved_archetype *saved;
-    const quern__saved_archetype *live; /* what live knows of the archetype; NULL: nothing */
+    const quern__saved_archetype *base; /* what live knows of the archetype; NULL: nothing */
     bool is_made;                       /* for this call */
-} goal;
+} restore_target;
 
 typedef struct restore {
     quern__history *history;
     quern__storage *storage;
     const quern__snapshot *snapshot;
-    quern__page targets_page, live_page, list_page; /* scratch */
-    goal *targets;
+    quern__page targets_page, base_page, list_page; /* scratch */
+    restore_target *targets;
     uint32_t count;      /* of targets that were found or made */
     bool is_other_order; /* archetypes are to be made, to go, or to change places */
 } restore;
 
-static bool take_scratch(restore *it)
+static bool allocate_scratch(restore *it)
 {
     quern__page_store *store = &it->history->store;
     const uint32_t count = it->snapshot->archetype_count;
-    it->targets_page = quern__page_take(store, count * sizeof(goal));
-    it->live_page = quern__page_take(store, it->storage->archetypes.count * sizeof(void *));
-    it->list_page = quern__page_take(store, count * sizeof(quern__archetype *));
-    it->targets = (goal *)(void *)quern__page_memory(store, it->targets_page);
-    return it->targets_page != 0 && it->live_page != 0 && it->list_page != 0;
+    it->targets_page = quern__page_allocate(store, count * sizeof(restore_target));
+    it->base_page = quern__page_allocate(store, it->storage->archetypes.count * sizeof(void *));
+    it->list_page = quern__page_allocate(store, count * sizeof(quern__archetype *));
+    it->targets = (restore_target *)(void *)quern__page_memory(store, it->targets_page);
+    return it->targets_page != 0 && it->base_page != 0 && it->list_page != 0;
 }
 
-static void give_scratch(const restore *it)
+static void release_scratch(const restore *it)
 {
-    quern__page_let_go(&it->history->store, it->targets_page);
-    quern__page_let_go(&it->history->store, it->live_page);
-    quern__page_let_go(&it->history->store, it->list_page);
+    quern__page_release(&it->history->store, it->targets_page);
+    quern__page_release(&it->history->store, it->base_page);
+    quern__page_release(&it->history->store, it->list_page);
 }
 
 /* What live knows, by the archetype's index now. */
-static const quern__saved_archetype **live_list(const restore *it)
+static const quern__saved_archetype **base_list(const restore *it)
 {
-    return (const quern__saved_archetype **)(void *)quern__page_memory(&it->history->store, it->live_page);
+    return (const quern__saved_archetype **)(void *)quern__page_memory(&it->history->store, it->base_page);
 }
 
-static void list_live(const restore *it)
+static void list_base(const restore *it)
 {
     uint32_t place = 0;
     for (uint32_t i = 0; i < it->storage->archetypes.count; i++)
-        live_list(it)[i] = quern__live_archetype(it->history, it->storage->archetypes.items[i], &place);
+        base_list(it)[i] =
+            quern__find_base_archetype(it->history, it->storage->archetypes.items[i], &place);
 }
 
 /* The archetype of the world with these components and this layout, or NULL. */
@@ -85,10 +86,10 @@ static quern_result find_target(restore *it, uint32_t i)
         if (result != QUERN_OK) return result;
     }
     it->is_other_order |= is_made || archetype->index != i;
-    it->targets[it->count++] = (goal){.archetype = archetype,
-                                      .saved = saved,
-                                      .live = is_made ? NULL : live_list(it)[archetype->index],
-                                      .is_made = is_made};
+    it->targets[it->count++] = (restore_target){.archetype = archetype,
+                                                .saved = saved,
+                                                .base = is_made ? NULL : base_list(it)[archetype->index],
+                                                .is_made = is_made};
     assert(archetype->row_capacity == saved->row_capacity);
     return QUERN_OK;
 }
@@ -97,7 +98,7 @@ static quern_result find_targets(restore *it)
 {
     const uint32_t count = it->snapshot->archetype_count;
     it->is_other_order = it->storage->archetypes.count != count;
-    list_live(it);
+    list_base(it);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         result = find_target(it, i);
@@ -115,45 +116,45 @@ static uint32_t rows_in(const quern__archetype *archetype, uint32_t slot)
 
 /* Whether a chunk has the handles of the snapshot, in the rows that these have; where it has, its columns
  * may be the same, too. */
-static bool has_rows(const restore *it, const goal *target, uint32_t slot)
+static bool has_rows(const restore *it, const restore_target *target, uint32_t slot)
 {
     const quern__archetype *archetype = target->archetype;
     const uint32_t last = target->saved->column_count, rows = rows_in(archetype, slot);
-    return target->live != NULL && slot < target->live->chunk_count && slot < target->saved->chunk_count &&
-           rows == quern__saved_rows(target->saved, slot) &&
-           rows == quern__saved_rows(target->live, slot) &&
+    return target->base != NULL && slot < target->base->chunk_count && slot < target->saved->chunk_count &&
+           rows == quern__saved_row_count(target->saved, slot) &&
+           rows == quern__saved_row_count(target->base, slot) &&
            quern__versions_of(&archetype->versions, slot)[0] <= it->history->base_version &&
-           quern__saved_pages(target->live, slot)[last] == quern__saved_pages(target->saved, slot)[last];
+           quern__saved_pages(target->base, slot)[last] == quern__saved_pages(target->saved, slot)[last];
 }
 
-static bool has_column(const restore *it, const goal *target, uint32_t slot, uint32_t column)
+static bool has_column(const restore *it, const restore_target *target, uint32_t slot, uint32_t column)
 {
     return quern__versions_of(&target->archetype->versions, slot)[1 + column] <=
                it->history->base_version &&
-           quern__saved_pages(target->live, slot)[column] ==
+           quern__saved_pages(target->base, slot)[column] ==
                quern__saved_pages(target->saved, slot)[column];
 }
 
-static bool has_lane(const restore *it, const goal *target, uint32_t slot, uint32_t lane)
+static bool has_lane(const restore *it, const restore_target *target, uint32_t slot, uint32_t lane)
 {
     const quern__archetype *archetype = target->archetype;
     const uint32_t part = target->saved->column_count + 1 + lane;
     const uint32_t version_index = archetype->row_versions->lanes[lane].version_index;
     return quern__versions_of(&archetype->versions, slot)[version_index] <= it->history->base_version &&
-           quern__saved_pages(target->live, slot)[part] == quern__saved_pages(target->saved, slot)[part];
+           quern__saved_pages(target->base, slot)[part] == quern__saved_pages(target->saved, slot)[part];
 }
 
 /* The versions of rows for one component, to be put back. */
 static bool note_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lane)
 {
     quern__history *history = it->history;
-    const goal *target = &it->targets[i];
-    const size_t bytes = quern__saved_rows(target->saved, slot) * sizeof(uint64_t);
+    const restore_target *target = &it->targets[i];
+    const size_t bytes = quern__saved_row_count(target->saved, slot) * sizeof(uint64_t);
     history->copied_bytes += bytes;
     history->copied_count++;
     const quern__page page =
         quern__saved_pages(target->saved, slot)[target->saved->column_count + 1 + lane];
-    return quern__history_transfer(
+    return quern__history_add_transfer(
         history, (char *)quern__row_versions_lane(target->archetype->row_versions, lane, slot),
         quern__page_memory(&history->store, page), bytes);
 }
@@ -162,56 +163,56 @@ static bool note_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lan
 static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
 {
     quern__history *history = it->history;
-    const goal *target = &it->targets[i];
+    const restore_target *target = &it->targets[i];
     const quern__column *place = &target->archetype->columns[column];
-    const uint32_t rows = quern__saved_rows(target->saved, slot);
+    const uint32_t rows = quern__saved_row_count(target->saved, slot);
     history->copied_bytes += (uint64_t)rows * place->size_bytes;
     history->copied_count++;
     if (quern__hooks_any(&place->type->hooks))
-        return quern__history_note_column_restore(history, (quern__column_restore){i, slot, column});
+        return quern__history_add_column_restore(history, (quern__column_restore){i, slot, column});
     const quern__page page = quern__saved_pages(target->saved, slot)[column];
-    return quern__history_transfer(
+    return quern__history_add_transfer(
         history, quern__column_value(place, target->archetype->slots[slot].chunk, 0),
         quern__page_memory(&history->store, page), (size_t)rows * place->size_bytes);
 }
 
 static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
 {
-    const goal *target = &it->targets[i];
+    const restore_target *target = &it->targets[i];
     const bool is_known = has_rows(it, target, slot);
-    if (!is_known && !quern__history_note_column_restore(
-                         it->history, (quern__column_restore){i, slot, QUERN__RESTORE_ROWS}))
+    if (!is_known && !quern__history_add_column_restore(
+                         it->history, (quern__column_restore){i, slot, QUERN__RESTORE_HANDLES}))
         return false;
     for (uint32_t column = 0; column < target->saved->column_count; column++)
         if (!(is_known && has_column(it, target, slot, column)) && !note_column(it, i, slot, column))
             return false;
-    for (uint32_t lane = 0; target->saved->column_count + 1 + lane < target->saved->part_count; lane++)
+    for (uint32_t lane = 0; target->saved->column_count + 1 + lane < target->saved->slot_page_count; lane++)
         if (!(is_known && has_lane(it, target, slot, lane)) && !note_lane(it, i, slot, lane)) return false;
     return true;
 }
 
 /* How many slots have all their rows, in the world, in live and in the snapshot. */
-static uint32_t full_count(const goal *target)
+static uint32_t full_count(const restore_target *target)
 {
-    if (target->live == NULL) return 0;
+    if (target->base == NULL) return 0;
     uint32_t count = target->archetype->chunk_count;
-    if (count > target->live->chunk_count) count = target->live->chunk_count;
+    if (count > target->base->chunk_count) count = target->base->chunk_count;
     if (count > target->saved->chunk_count) count = target->saved->chunk_count;
     return count > 0 ? count - 1 : 0;
 }
 
-static bool has_pages(const goal *target, uint32_t slot)
+static bool has_pages(const restore_target *target, uint32_t slot)
 {
-    return target->live == target->saved ||
-           memcmp(quern__saved_pages(target->live, slot), quern__saved_pages(target->saved, slot),
-                  target->saved->part_count * sizeof(quern__page)) == 0;
+    return target->base == target->saved ||
+           memcmp(quern__saved_pages(target->base, slot), quern__saved_pages(target->saved, slot),
+                  target->saved->slot_page_count * sizeof(quern__page)) == 0;
 }
 
 /* Most slots have all their rows, and all that the snapshot has of them: nothing was noted of those, and
  * live has the same pages. */
 static bool note_chunks(const restore *it, uint32_t i)
 {
-    const goal *target = &it->targets[i];
+    const restore_target *target = &it->targets[i];
     const quern__versions *versions = &target->archetype->versions;
     const uint32_t count = full_count(target);
     size_t later = 0; /* the first version that was noted, from the slot on */
@@ -229,7 +230,7 @@ static bool note_chunks(const restore *it, uint32_t i)
 /* Room for the rows of an archetype, and a list of what is to be put back there. */
 static quern_result prepare_target(const restore *it, uint32_t i)
 {
-    const goal *target = &it->targets[i];
+    const restore_target *target = &it->targets[i];
     const uint64_t rows = quern__archetype_row_count(target->archetype);
     if (target->saved->row_count > rows) {
         const quern_result result = quern__rows_reserve(it->storage, target->archetype,
@@ -251,14 +252,15 @@ static quern__archetype **list_archetypes(const restore *it)
 
 static quern_result prepare(restore *it)
 {
-    if (!take_scratch(it)) return quern__history_fail_memory("a list of archetypes");
+    if (!allocate_scratch(it)) return quern__history_fail_memory("a list of archetypes");
     quern_result result = find_targets(it);
     for (uint32_t i = 0; i < it->count && result == QUERN_OK; i++)
         result = prepare_target(it, i);
     if (result == QUERN_OK) result = quern__prepare_slots(it->history, it->snapshot);
     if (result == QUERN_OK) result = quern__prepare_links(it->history, it->snapshot);
     if (result == QUERN_OK) result = quern__prepare_names(it->history, it->snapshot);
-    if (result == QUERN_OK) result = quern__prepare_rest(it->history, it->snapshot, list_archetypes(it));
+    if (result == QUERN_OK)
+        result = quern__prepare_world_state(it->history, it->snapshot, list_archetypes(it));
     return result;
 }
 
@@ -279,7 +281,7 @@ static void undo(const restore *it)
         quern__archetype_release(archetype, allocator);
     }
     quern__entities_let_go_pages(&it->storage->entities, allocator);
-    quern__undo_rest(it->history);
+    quern__undo_world_state(it->history);
 }
 
 /* ----------------------------------------------------------------------------------------- putting back */
@@ -303,7 +305,7 @@ static void empty_others(const restore *it)
 }
 
 /* Values with hooks that the snapshot has not, or has others of. */
-static void destroy_values(const restore *it, const goal *target)
+static void destroy_values(const restore *it, const restore_target *target)
 {
     const quern__archetype *archetype = target->archetype;
     if (!archetype->has_destroy) return;
@@ -319,7 +321,7 @@ static void destroy_values(const restore *it, const goal *target)
     }
 }
 
-static void set_row_count(const restore *it, const goal *target)
+static void set_row_count(const restore *it, const restore_target *target)
 {
     quern__archetype *archetype = target->archetype;
     const uint64_t rows = quern__archetype_row_count(archetype), wanted = target->saved->row_count;
@@ -330,13 +332,13 @@ static void set_row_count(const restore *it, const goal *target)
     quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
 }
 
-static void put_back_column(const restore *it, const quern__column_restore *place)
+static void restore_column(const restore *it, const quern__column_restore *place)
 {
-    const goal *target = &it->targets[place->archetype];
+    const restore_target *target = &it->targets[place->archetype];
     const quern__archetype *archetype = target->archetype;
-    const bool is_rows = place->column == QUERN__RESTORE_ROWS;
+    const bool is_rows = place->column == QUERN__RESTORE_HANDLES;
     const uint32_t column = is_rows ? target->saved->column_count : place->column;
-    const uint32_t rows = quern__saved_rows(target->saved, place->slot);
+    const uint32_t rows = quern__saved_row_count(target->saved, place->slot);
     const quern__page page = quern__saved_pages(target->saved, place->slot)[column];
     const char *memory = quern__page_memory(&it->history->store, page);
     quern__chunk *chunk = archetype->slots[place->slot].chunk;
@@ -367,7 +369,7 @@ static void put_back_plane(const quern__planes *planes, uint32_t i, const quern_
     }
 }
 
-static void put_back_notes(const goal *target)
+static void restore_versions(const restore_target *target)
 {
     quern__archetype *archetype = target->archetype;
     const quern__saved_archetype *saved = target->saved;
@@ -380,7 +382,7 @@ static void put_back_notes(const goal *target)
         put_back_plane(archetype->planes, i, saved);
 }
 
-static void put_back_rows(const restore *it)
+static void restore_rows(const restore *it)
 {
     quern__history *history = it->history;
     for (uint32_t i = 0; i < it->count; i++)
@@ -389,35 +391,35 @@ static void put_back_rows(const restore *it)
         set_row_count(it, &it->targets[i]);
     quern__history_run_transfers(history, false);
     for (uint32_t i = 0; i < history->column_restores.count; i++)
-        put_back_column(it, &history->column_restores.items[i]);
+        restore_column(it, &history->column_restores.items[i]);
     for (uint32_t i = 0; i < it->count; i++)
-        put_back_notes(&it->targets[i]);
+        restore_versions(&it->targets[i]);
     if (history->column_restores.count > 0) quern__structure_changed(it->storage);
 }
 
-static void put_back(const restore *it)
+static void restore_all(const restore *it)
 {
     if (it->is_other_order) empty_others(it);
-    quern__put_back_slots(it->history, it->snapshot);
+    quern__restore_slots(it->history, it->snapshot);
     if (it->is_other_order) quern__world_set_archetypes(it->history->world, list_archetypes(it), it->count);
-    put_back_rows(it);
-    quern__put_back_links(it->history, it->snapshot);
-    quern__put_back_names(it->history, it->snapshot);
-    quern__put_back_resources(it->history, it->snapshot);
-    quern__put_back_rest(it->history, it->snapshot);
+    restore_rows(it);
+    quern__restore_links(it->history, it->snapshot);
+    quern__restore_names(it->history, it->snapshot);
+    quern__restore_resources(it->history, it->snapshot);
+    quern__restore_world_state(it->history, it->snapshot);
 }
 
-quern_result quern__history_take_back(quern__history *history, const quern__snapshot *snapshot)
+quern_result quern__history_restore(quern__history *history, const quern__snapshot *snapshot)
 {
     restore it = {.history = history, .storage = &history->world->storage, .snapshot = snapshot};
     history->transfers.count = history->column_restores.count = 0;
     history->copied_bytes = history->copied_count = 0;
     const quern_result result = prepare(&it);
     if (result == QUERN_OK)
-        put_back(&it);
+        restore_all(&it);
     else
         undo(&it);
-    give_scratch(&it);
-    if (result == QUERN_OK) quern__history_follow(history, snapshot);
+    release_scratch(&it);
+    if (result == QUERN_OK) quern__history_set_base(history, snapshot);
     return result;
 }

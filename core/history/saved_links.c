@@ -48,16 +48,16 @@ static inline bool is_group(const quern__history *history, const quern__links *l
 }
 
 static quern_result build_group(quern__history *history, const quern__links *links,
-                                const quern__saved_links *live, uint32_t group, quern__page *out_page)
+                                const quern__saved_links *base, uint32_t group, quern__page *out_page)
 {
     if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
-    const quern__page known = group_of(history, live, group);
+    const quern__page known = group_of(history, base, group);
     if (known != 0 && !is_touched(links, group)) {
         assert(is_group(history, links, group, known));
-        *out_page = quern__page_hold(&history->store, known);
+        *out_page = quern__page_acquire(&history->store, known);
         return QUERN_OK;
     }
-    *out_page = quern__page_take(&history->store, GROUP_BYTES);
+    *out_page = quern__page_allocate(&history->store, GROUP_BYTES);
     if (*out_page == 0) return quern__history_fail_memory("links of entities");
     memcpy(quern__page_memory(&history->store, *out_page), group_at(links, group), GROUP_BYTES);
     return QUERN_OK;
@@ -66,16 +66,16 @@ static quern_result build_group(quern__history *history, const quern__links *lin
 static quern_result build_relation(quern__history *history, uint32_t i, quern__snapshot *snapshot)
 {
     const quern__links *links = &history->world->storage.relations->list.items[i]->links;
-    const quern__saved_links live = links_of(history, &history->live, i);
+    const quern__saved_links base = links_of(history, &history->base, i);
     const uint32_t count = links->pages.count * GROUPS_IN_PAGE;
-    const quern__page groups = quern__page_take(&history->store, count * sizeof(quern__page));
+    const quern__page groups = quern__page_allocate(&history->store, count * sizeof(quern__page));
     if (groups == 0) return quern__history_fail_memory("a list of links");
     memset(quern__pages_in(history, groups), 0, count * sizeof(quern__page));
     saved_links(history, snapshot)[i] = (quern__saved_links){links->pages.count, groups};
     quern_result result = QUERN_OK;
     for (uint32_t group = 0; group < count && result == QUERN_OK; group++) {
         quern__page page = 0;
-        result = build_group(history, links, &live, group, &page);
+        result = build_group(history, links, &base, group, &page);
         quern__pages_in(history, groups)[group] = page;
     }
     return result;
@@ -85,7 +85,7 @@ quern_result quern__build_links(quern__history *history, quern__snapshot *snapsh
 {
     const uint32_t count = history->world->storage.relations->list.count;
     if (count == 0) return QUERN_OK;
-    snapshot->relations = quern__page_take(&history->store, count * sizeof(quern__saved_links));
+    snapshot->relations = quern__page_allocate(&history->store, count * sizeof(quern__saved_links));
     if (snapshot->relations == 0) return quern__history_fail_memory("a list of relations");
     memset(saved_links(history, snapshot), 0, count * sizeof(quern__saved_links));
     snapshot->relation_count = count;
@@ -95,13 +95,13 @@ quern_result quern__build_links(quern__history *history, quern__snapshot *snapsh
     return result;
 }
 
-void quern__let_go_links(quern__history *history, const quern__snapshot *snapshot)
+void quern__release_saved_links(quern__history *history, const quern__snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->relation_count; i++) {
         const quern__saved_links saved = saved_links(history, snapshot)[i];
         for (uint32_t group = 0; group < saved.page_count * GROUPS_IN_PAGE; group++)
-            quern__page_let_go(&history->store, quern__pages_in(history, saved.groups)[group]);
-        quern__page_let_go(&history->store, saved.groups);
+            quern__page_release(&history->store, quern__pages_in(history, saved.groups)[group]);
+        quern__page_release(&history->store, saved.groups);
     }
 }
 
@@ -131,8 +131,8 @@ quern_result quern__prepare_links(quern__history *history, const quern__snapshot
     return QUERN_OK;
 }
 
-static void put_back_group(const quern__history *history, const quern__links *links, uint32_t group,
-                           quern__page page)
+static void restore_group(const quern__history *history, const quern__links *links, uint32_t group,
+                          quern__page page)
 {
     quern__kin *kin = group_at(links, group);
     if (page != 0) memcpy(kin, quern__page_memory(&history->store, page), GROUP_BYTES);
@@ -140,27 +140,27 @@ static void put_back_group(const quern__history *history, const quern__links *li
         kin[i] = quern__no_kin;
 }
 
-static bool put_back_relation(const quern__history *history, const quern__links *links,
-                              const quern__saved_links *saved, const quern__saved_links *live)
+static bool restore_relation(const quern__history *history, const quern__links *links,
+                             const quern__saved_links *saved, const quern__saved_links *base)
 {
     bool is_other = false;
     for (uint32_t group = 0; group < links->pages.count * GROUPS_IN_PAGE; group++) {
         if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) continue;
         const quern__page page = group_of(history, saved, group);
-        if (page == group_of(history, live, group) && !is_touched(links, group)) continue;
-        put_back_group(history, links, group, page);
+        if (page == group_of(history, base, group) && !is_touched(links, group)) continue;
+        restore_group(history, links, group, page);
         is_other = true;
     }
     return is_other;
 }
 
-void quern__put_back_links(quern__history *history, const quern__snapshot *snapshot)
+void quern__restore_links(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__relations *relations = history->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
         quern__links *links = &relations->list.items[i]->links;
         const quern__saved_links saved = links_of(history, snapshot, i);
-        const quern__saved_links live = links_of(history, &history->live, i);
-        if (put_back_relation(history, links, &saved, &live)) links->version++;
+        const quern__saved_links base = links_of(history, &history->base, i);
+        if (restore_relation(history, links, &saved, &base)) links->version++;
     }
 }

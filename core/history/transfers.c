@@ -17,7 +17,7 @@
 #endif
 
 enum {
-    PART_BYTES = 64 * 1024,   /* what a thread takes at once */
+    TRANSFER_BATCH_BYTES = 64 * 1024, /* what a thread takes at once */
     STREAM_BYTES = 512 * 1024 /* that a save copies at least to go past the caches: as large as an L2 */
 };
 
@@ -70,8 +70,8 @@ void quern__history_run_transfers(quern__history *history, bool into_pages)
 {
     const uint32_t count = history->transfers.count;
     const uint64_t bytes = history->copied_bytes;
-    const uint64_t parts = bytes / PART_BYTES + 1;
-    const uint32_t at_once = (uint32_t)((count + parts - 1) / parts);
+    const uint64_t batches = bytes / TRANSFER_BATCH_BYTES + 1;
+    const uint32_t at_once = (uint32_t)((count + batches - 1) / batches);
     quern__executor_run(history->executor, count, at_once,
                         into_pages && bytes >= STREAM_BYTES ? stream_some : copy_some,
                         history->transfers.items);

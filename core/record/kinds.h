@@ -45,7 +45,7 @@ typedef struct quern__command_kind {
     bool gives_value;     /* single kinds: a value follows the head of each item */
     bool replaces_itself; /* a repetition with another value makes the earlier command ineffective */
     /* what pending commands of the kind do, if a history cannot save them; NULL: it can */
-    const char *not_kept;
+    const char *unsavable_action;
 } quern__command_kind;
 
 /* The columns of a row:
@@ -93,7 +93,7 @@ typedef struct quern__command_kind {
     KIND(NAME, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_names,         \
          .fold = QUERN__FOLD_NONE)                                                                       \
     KIND(SPAWN, QUERN__TRAIT_TURNOVER | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS, NULL, NULL,   \
-         NULL, .fold = QUERN__FOLD_SPAWN, .not_kept = "spawn a prefab")
+         NULL, .fold = QUERN__FOLD_SPAWN, .unsavable_action = "spawn a prefab")
 
 #define QUERN__KIND_NUMBER(name, ...) QUERN__OPERATION_##name,
 typedef enum quern__operation_kind {

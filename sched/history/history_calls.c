@@ -162,9 +162,9 @@ static quern_result save(quern_history *history, uint64_t frame)
     quern__snapshot snapshot;
     result = quern__history_build(&history->core, frame, measure.count, &snapshot);
     if (result != QUERN_OK) return result;
-    quern__byte_writer writer = quern__page_writer(&history->core.store, snapshot.outside);
+    quern__byte_writer writer = quern__page_writer(&history->core.store, snapshot.caller_state);
     put_schedules(history, &writer);
-    quern__history_keep(&history->core, &snapshot);
+    quern__history_add_frame(&history->core, &snapshot);
     return QUERN_OK;
 }
 
@@ -182,7 +182,7 @@ quern_result quern__history_fail_frame(const quern_history *history, uint64_t fr
 
 static quern_result check_schedules_saved(const quern_history *history, const quern__snapshot *snapshot)
 {
-    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->outside);
+    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < history->schedule_count && result == QUERN_OK; i++)
         result = quern__schedule_check_saved(history->schedules[i], &reader);
@@ -201,7 +201,7 @@ static void discard_left(const quern_history *history, quern_schedule *schedule)
 
 static void take_schedules(const quern_history *history, const quern__snapshot *snapshot)
 {
-    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->outside);
+    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
     for (uint32_t i = 0; i < history->schedule_count; i++)
         quern__schedule_take(history->schedules[i], &reader);
     for (quern_schedule *schedule = history->core.world->first_schedule; schedule != NULL;
@@ -214,7 +214,7 @@ static quern_result take_back(quern_history *history, uint64_t frame)
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
     if (snapshot == NULL) return quern__history_fail_frame(history, frame);
     quern_result result = check_schedules_saved(history, snapshot);
-    if (result == QUERN_OK) result = quern__history_take_back(&history->core, snapshot);
+    if (result == QUERN_OK) result = quern__history_restore(&history->core, snapshot);
     if (result == QUERN_OK) take_schedules(history, snapshot);
     return result;
 }
@@ -222,9 +222,9 @@ static quern_result take_back(quern_history *history, uint64_t frame)
 /* They may have become more since the last call. */
 static void list_recorders(quern_history *history)
 {
-    history->core.outside_count = history->schedule_count;
+    history->core.caller_recorder_count = history->schedule_count;
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        history->core.outside[i] = quern__schedule_recorders(history->schedules[i]);
+        history->core.caller_recorders[i] = quern__schedule_recorders(history->schedules[i]);
 }
 
 _Static_assert(QUERN_MAX_HISTORY_SCHEDULES <= QUERN__MAX_RECORDER_LISTS, "each schedule has a list");

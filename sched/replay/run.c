@@ -44,7 +44,7 @@ static quern_result add_inputs(replay *run, const quern__byte_writer *block)
     quern__byte_reader reader = quern__replay_payload(block);
     const uint32_t count = quern__read_u32(&reader);
     const char *indices = quern__read_items(&reader, count, sizeof(uint32_t));
-    if (!quern__is_read(&reader) || count > QUERN_MAX_REPLAY_INPUTS)
+    if (!quern__is_fully_read(&reader) || count > QUERN_MAX_REPLAY_INPUTS)
         return quern__replay_fail_made_up(0, "its inputs");
     run->inputs.world = run->world;
     for (uint32_t i = 0; i < count; i++) {
@@ -189,7 +189,7 @@ static quern_result replay_all(replay *run)
     if (result != QUERN_OK) return result;
     quern__byte_reader reader = quern__replay_payload(&run->next);
     if (kind != QUERN__REPLAY_END || quern__read_u64(&reader) != run->report->frame_count ||
-        !quern__is_read(&reader))
+        !quern__is_fully_read(&reader))
         return fail_made_up(run, "it is neither a frame nor the end");
     return QUERN_OK;
 }

@@ -259,7 +259,8 @@ quern_result quern__state_read(const quern_world *world, const quern__byte_write
     if (result != QUERN_OK) return result;
     const bool is_sane = state->flags == 0 || state->flags == QUERN__STATE_HAS_PARTS ||
                          state->flags == (QUERN__STATE_HAS_PARTS | QUERN__STATE_HAS_ENTITIES);
-    if (!is_sane || (state->flags != 0 && !read_parts(&reader, told, state)) || !quern__is_read(&reader))
+    if (!is_sane || (state->flags != 0 && !read_parts(&reader, told, state)) ||
+        !quern__is_fully_read(&reader))
         return quern__replay_fail_made_up(number, "its parts");
     return QUERN_OK;
 }

@@ -16,12 +16,12 @@ static inline void reseal(char *bytes, size_t size)
     memcpy(&head, bytes, sizeof head);
     head.checksum = quern__checksum(0, &head, offsetof(quern__archive_head, checksum));
     memcpy(bytes, &head, sizeof head);
-    quern__block_head block;
+    quern__archive_block_head block;
     for (size_t at = sizeof head; size - at >= sizeof block; at += block.stored_bytes) {
         memcpy(&block, bytes + at, sizeof block);
         char *stored = bytes + at + sizeof block;
         if (block.stored_bytes > size - at - sizeof block) return;
-        block.checksum = quern__checksum(0, &block, offsetof(quern__block_head, checksum));
+        block.checksum = quern__checksum(0, &block, offsetof(quern__archive_block_head, checksum));
         block.checksum = quern__checksum(block.checksum, stored, block.stored_bytes);
         memcpy(bytes + at, &block, sizeof block);
         at += sizeof block;

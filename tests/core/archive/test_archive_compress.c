@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Built twice: as the library was, and, where there is zstd, with blocks that can be compressed. */
 
-#include "core/archive/block.h"
+#include "core/archive/archive_block.h"
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"
 
@@ -12,7 +12,7 @@ static const quern_save_def compressed = {.compress = true};
 
 Test(archive_compress, a_compressed_archive_is_smaller_and_the_same_world)
 {
-    if (!quern__blocks_can_compress()) return;
+    if (!quern__archive_can_compress()) return;
     scene from, to;
     scene_open(&from, NULL);
     scene_open(&to, NULL);
@@ -31,7 +31,7 @@ Test(archive_compress, a_compressed_archive_is_smaller_and_the_same_world)
 
 Test(archive_compress, damage_is_refused)
 {
-    if (!quern__blocks_can_compress()) return;
+    if (!quern__archive_can_compress()) return;
     scene from, to;
     scene_open(&from, NULL);
     scene_open(&to, NULL);
@@ -51,7 +51,7 @@ Test(archive_compress, damage_is_refused)
 
 Test(archive_compress, without_zstd_it_is_refused_clearly)
 {
-    if (quern__blocks_can_compress()) return;
+    if (quern__archive_can_compress()) return;
     scene from;
     scene_open(&from, NULL);
     quern_byte_buffer memory = {0};

@@ -67,7 +67,7 @@ TestSuite(archive_forged, .init = open_scenes, .fini = close_scenes);
 /* The payload of the n-th section of a kind, from 0; the archive has one block. */
 static char *find_section(quern__section_kind kind, uint32_t n)
 {
-    char *at = bytes + sizeof(quern__archive_head) + sizeof(quern__block_head);
+    char *at = bytes + sizeof(quern__archive_head) + sizeof(quern__archive_block_head);
     while (at < bytes + memory.size_bytes) {
         quern__section_head head;
         memcpy(&head, at, sizeof head);

@@ -27,7 +27,7 @@ Test(bytes, truncated_numbers_read_as_zero_and_the_reader_fails)
         const bool is_whole = count == sizeof number;
         cr_assert_eq(quern__read_u64(&reader), is_whole ? UINT64_MAX : 0, "%zu bytes", count);
         cr_assert_eq(reader.has_failed, !is_whole);
-        cr_assert_eq(quern__is_read(&reader), is_whole);
+        cr_assert_eq(quern__is_fully_read(&reader), is_whole);
         cr_assert_eq(quern__bytes_left(&reader), 0u, "a failed reader is at its end");
         free(copy);
     }
@@ -42,17 +42,17 @@ Test(bytes, a_failed_reader_stays_failed)
     cr_assert_null(quern__read_in_place(&reader, 1));
     cr_assert_not_null(quern__read_in_place(&reader, 0));
     cr_assert(reader.has_failed);
-    cr_assert_not(quern__is_read(&reader));
+    cr_assert_not(quern__is_fully_read(&reader));
 }
 
 Test(bytes, no_bytes_at_all)
 {
     quern__byte_reader reader = quern__byte_reader_open(NULL, 0);
-    cr_assert(quern__is_read(&reader));
+    cr_assert(quern__is_fully_read(&reader));
     quern__read(&reader, NULL, 0);
     cr_assert_not_null(quern__read_items(&reader, 0, 8));
     cr_assert_not_null(quern__read_items(&reader, UINT64_MAX, 0), "any number of nothing");
-    cr_assert(quern__is_read(&reader));
+    cr_assert(quern__is_fully_read(&reader));
     cr_assert_null(quern__read_items(&reader, 1, 1));
 }
 
@@ -78,7 +78,7 @@ Test(bytes, counts_whose_product_overflows_are_refused)
     }
     quern__byte_reader reader = quern__byte_reader_open(bytes, sizeof bytes);
     cr_assert_eq((const void *)quern__read_items(&reader, 8, 8), (const void *)bytes);
-    cr_assert(quern__is_read(&reader));
+    cr_assert(quern__is_fully_read(&reader));
     reader = quern__byte_reader_open(bytes, sizeof bytes);
     cr_assert_null(quern__read_in_place(&reader, SIZE_MAX));
 }
@@ -97,7 +97,7 @@ Test(bytes, numbers_need_no_alignment)
         cr_assert_eq(quern__load_u64(reader.at + sizeof half, 0), whole);
         cr_assert_eq(quern__read_u32(&reader), half);
         cr_assert_eq(quern__read_u64(&reader), whole);
-        cr_assert(quern__is_read(&reader));
+        cr_assert(quern__is_fully_read(&reader));
     }
 }
 
@@ -268,7 +268,7 @@ Test(bytes, a_schema_truncated_at_any_byte_is_refused)
             quern__byte_reader reader = quern__byte_reader_open(copy, count);
             quern__schema schema;
             quern__read_schema(&reader, forms[form], 2, &schema);
-            cr_assert_eq(quern__is_read(&reader), count == writer.count, "%zu bytes", count);
+            cr_assert_eq(quern__is_fully_read(&reader), count == writer.count, "%zu bytes", count);
             free(copy);
         }
     }

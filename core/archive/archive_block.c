@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/archive/block.h"
+#include "core/archive/archive_block.h"
 
 #include "core/archive/checksum.h"
 
@@ -16,8 +16,8 @@
 
 enum {
     ARCHIVE_ALIGNMENT_BYTES = 64,
-    HEAD_BYTES = sizeof(quern__block_head),
-    BLOCK_MEMORY_BYTES = HEAD_BYTES + QUERN__BLOCK_BYTES,
+    HEAD_BYTES = sizeof(quern__archive_block_head),
+    BLOCK_MEMORY_BYTES = HEAD_BYTES + QUERN__ARCHIVE_BLOCK_BYTES,
     ZSTD_LEVEL = 1
 };
 
@@ -27,7 +27,7 @@ _Static_assert(HEAD_BYTES % QUERN__SECTION_ALIGNMENT_BYTES == 0 &&
 
 /* ----------------------------------------------------------------------------------------- compressing */
 
-bool quern__blocks_can_compress(void)
+bool quern__archive_can_compress(void)
 {
 #if QUERN_WITH_ZSTD
     return true;
@@ -69,7 +69,7 @@ static bool decompress_block(char *sections, uint32_t bytes, const char *stored,
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static void write_head(quern__block_writer *writer)
+static void write_head(quern__archive_writer *writer)
 {
     quern__archive_head head = {.version = QUERN__ARCHIVE_VERSION};
     memcpy(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic);
@@ -77,55 +77,56 @@ static void write_head(quern__block_writer *writer)
     quern__sink_write(&writer->sink, &head, sizeof head);
 }
 
-quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink sink,
-                                      const quern_allocator *allocator, bool compresses)
+quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sink sink,
+                                        const quern_allocator *allocator, bool compresses)
 {
-    *writer = (quern__block_writer){.sink = {.sink = sink}, .allocator = *allocator};
+    *writer = (quern__archive_writer){.sink = {.sink = sink}, .allocator = *allocator};
     if (!QUERN__ARCHIVE_IS_NATIVE)
         return quern__fail(QUERN_ERROR_UNAVAILABLE,
                            "archives are little-endian, and this machine is not: save on another one");
-    if (compresses && !quern__blocks_can_compress())
+    if (compresses && !quern__archive_can_compress())
         return fail_without_zstd("the archive is to be compressed");
     writer->block = (quern__byte_writer){
         .bytes = quern__allocate(allocator, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES),
         .count = HEAD_BYTES,
         .capacity = BLOCK_MEMORY_BYTES};
     if (compresses)
-        writer->compressed = quern__allocate(allocator, QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
+        writer->compressed =
+            quern__allocate(allocator, QUERN__ARCHIVE_BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
     if (writer->block.bytes == NULL || (compresses && writer->compressed == NULL)) {
-        quern__block_writer_drop(writer);
+        quern__archive_writer_abort(writer);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of an archive");
     }
     write_head(writer);
     return QUERN_OK;
 }
 
-static void flush(quern__block_writer *writer, bool is_last)
+static void flush(quern__archive_writer *writer, bool is_last)
 {
     quern__byte_writer *block = &writer->block;
     const uint32_t bytes = (uint32_t)(block->count - HEAD_BYTES);
     const char *sections = block->bytes + HEAD_BYTES;
-    quern__block_head head = {.mark = QUERN__BLOCK_MARK,
-                              .number = writer->number++,
-                              .stored_bytes = bytes,
-                              .sections_bytes = bytes,
-                              .flags = is_last ? QUERN__BLOCK_IS_LAST : 0};
-    const uint32_t fewer =
+    quern__archive_block_head head = {.mark = QUERN__ARCHIVE_BLOCK_MARK,
+                                      .number = writer->number++,
+                                      .stored_bytes = bytes,
+                                      .sections_bytes = bytes,
+                                      .flags = is_last ? QUERN__ARCHIVE_BLOCK_IS_LAST : 0};
+    const uint32_t compressed_bytes =
         writer->compressed != NULL ? compress_block(writer->compressed, sections, bytes) : 0;
-    if (fewer > 0) {
-        head.stored_bytes = fewer;
-        head.flags |= QUERN__BLOCK_IS_COMPRESSED;
+    if (compressed_bytes > 0) {
+        head.stored_bytes = compressed_bytes;
+        head.flags |= QUERN__ARCHIVE_BLOCK_IS_COMPRESSED;
         sections = writer->compressed;
     }
-    head.checksum = quern__checksum(0, &head, offsetof(quern__block_head, checksum));
+    head.checksum = quern__checksum(0, &head, offsetof(quern__archive_block_head, checksum));
     head.checksum = quern__checksum(head.checksum, sections, head.stored_bytes);
     quern__write_back(block, 0, &head, sizeof head);
-    quern__sink_write(&writer->sink, block->bytes, fewer > 0 ? HEAD_BYTES : block->count);
-    if (fewer > 0) quern__sink_write(&writer->sink, sections, fewer);
+    quern__sink_write(&writer->sink, block->bytes, compressed_bytes > 0 ? HEAD_BYTES : block->count);
+    if (compressed_bytes > 0) quern__sink_write(&writer->sink, sections, compressed_bytes);
     block->count = HEAD_BYTES;
 }
 
-quern__byte_writer *quern__section_begin(quern__block_writer *writer, quern__section_kind kind,
+quern__byte_writer *quern__section_begin(quern__archive_writer *writer, quern__section_kind kind,
                                          size_t max_bytes)
 {
     const quern__section_head head = {.kind = kind};
@@ -139,7 +140,7 @@ quern__byte_writer *quern__section_begin(quern__block_writer *writer, quern__sec
     return block;
 }
 
-void quern__section_end(quern__block_writer *writer)
+void quern__section_end(quern__archive_writer *writer)
 {
     quern__byte_writer *block = &writer->block;
     const uint32_t bytes = (uint32_t)quern__section_bytes(writer);
@@ -150,35 +151,36 @@ void quern__section_end(quern__block_writer *writer)
     block->count += zeros;
 }
 
-void quern__section_drop(quern__block_writer *writer)
+void quern__section_cancel(quern__archive_writer *writer)
 {
     writer->block.count = writer->section_at;
 }
 
-void quern__block_writer_drop(quern__block_writer *writer)
+void quern__archive_writer_abort(quern__archive_writer *writer)
 {
     quern__release(&writer->allocator, writer->block.bytes, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES);
-    quern__release(&writer->allocator, writer->compressed, QUERN__BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
+    quern__release(&writer->allocator, writer->compressed, QUERN__ARCHIVE_BLOCK_BYTES,
+                   ARCHIVE_ALIGNMENT_BYTES);
     writer->block.bytes = writer->compressed = NULL;
 }
 
-quern_result quern__block_writer_close(quern__block_writer *writer)
+quern_result quern__archive_writer_close(quern__archive_writer *writer)
 {
     flush(writer, true);
     quern__sink_write(&writer->sink, "", 0);
-    quern__block_writer_drop(writer);
+    quern__archive_writer_abort(writer);
     return quern__sink_check(&writer->sink, "the archive");
 }
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocator)
+void quern__archive_blocks_release(quern__archive_blocks *blocks, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < blocks->list.count; i++)
         quern__release(allocator, blocks->list.items[i].owned, blocks->list.items[i].bytes,
                        ARCHIVE_ALIGNMENT_BYTES);
     quern__array_release(allocator, &blocks->list);
-    *blocks = (quern__blocks){0};
+    *blocks = (quern__archive_blocks){0};
 }
 
 static quern_result fail_short(const quern__source_reader *reader, const char *what)
@@ -189,7 +191,7 @@ static quern_result fail_short(const quern__source_reader *reader, const char *w
                        reader->error != 0 ? strerror(reader->error) : "the source has no more");
 }
 
-static quern_result read_head(quern__source_reader *reader)
+static quern_result read_archive_head(quern__source_reader *reader)
 {
     quern__archive_head head;
     if (!QUERN__ARCHIVE_IS_NATIVE)
@@ -217,22 +219,23 @@ static quern_result fail_block(uint32_t number, uint64_t offset_bytes, const cha
                        number, (unsigned long long)offset_bytes, why);
 }
 
-static quern_result check_block_head(const quern__block_head *head, uint32_t number, uint64_t offset_bytes)
+static quern_result check_block_head(const quern__archive_block_head *head, uint32_t number,
+                                     uint64_t offset_bytes)
 {
-    const uint32_t flags = QUERN__BLOCK_IS_LAST | QUERN__BLOCK_IS_COMPRESSED;
-    const bool is_compressed = (head->flags & QUERN__BLOCK_IS_COMPRESSED) != 0;
-    if (head->mark != QUERN__BLOCK_MARK || head->number != number || head->zero != 0 ||
+    const uint32_t flags = QUERN__ARCHIVE_BLOCK_IS_LAST | QUERN__ARCHIVE_BLOCK_IS_COMPRESSED;
+    const bool is_compressed = (head->flags & QUERN__ARCHIVE_BLOCK_IS_COMPRESSED) != 0;
+    if (head->mark != QUERN__ARCHIVE_BLOCK_MARK || head->number != number || head->zero != 0 ||
         (head->flags & ~flags) != 0)
         return fail_block(number, offset_bytes, "does not begin as that block does");
-    if (head->sections_bytes > QUERN__BLOCK_BYTES || head->stored_bytes > head->sections_bytes ||
+    if (head->sections_bytes > QUERN__ARCHIVE_BLOCK_BYTES || head->stored_bytes > head->sections_bytes ||
         (is_compressed ? head->stored_bytes == 0 : head->stored_bytes != head->sections_bytes))
         return fail_block(number, offset_bytes, "has a size that no block has");
     return QUERN_OK;
 }
 
 /* The stored bytes: lent by the source, or in memory of the block's. */
-static quern_result fetch(quern__read_block *block, quern__source_reader *reader, uint32_t bytes,
-                          const quern_allocator *allocator, const char **out_stored)
+static quern_result read_stored(quern__archive_block *block, quern__source_reader *reader, uint32_t bytes,
+                                const quern_allocator *allocator, const char **out_stored)
 {
     if (bytes == 0) {
         *out_stored = "";
@@ -251,24 +254,25 @@ static quern_result fetch(quern__read_block *block, quern__source_reader *reader
 }
 
 /* What was compressed gives way to what it was before. */
-static quern_result expand(quern__read_block *block, const quern__block_head *head, const char *stored,
-                           const quern_allocator *allocator, uint64_t offset_bytes)
+static quern_result decompress(quern__archive_block *block, const quern__archive_block_head *head,
+                               const char *stored, const quern_allocator *allocator, uint64_t offset_bytes)
 {
-    if (!quern__blocks_can_compress()) return fail_without_zstd("the archive is compressed");
+    if (!quern__archive_can_compress()) return fail_without_zstd("the archive is compressed");
     char *sections = quern__allocate(allocator, head->sections_bytes, ARCHIVE_ALIGNMENT_BYTES);
     if (sections == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes",
                            head->sections_bytes);
-    const bool is_good = decompress_block(sections, head->sections_bytes, stored, head->stored_bytes);
+    const bool is_decompressed =
+        decompress_block(sections, head->sections_bytes, stored, head->stored_bytes);
     quern__release(allocator, block->owned, block->bytes, ARCHIVE_ALIGNMENT_BYTES);
     block->owned = sections;
     block->bytes = head->sections_bytes;
     block->sections = sections;
-    return is_good ? QUERN_OK : fail_block(head->number, offset_bytes, "cannot be decompressed");
+    return is_decompressed ? QUERN_OK : fail_block(head->number, offset_bytes, "cannot be decompressed");
 }
 
 /* Whether sections fill the block. */
-static bool has_whole_sections(const quern__read_block *block)
+static bool has_whole_sections(const quern__archive_block *block)
 {
     quern__byte_reader reader = quern__byte_reader_open(block->sections, block->bytes);
     while (quern__bytes_left(&reader) > 0) {
@@ -282,53 +286,53 @@ static bool has_whole_sections(const quern__read_block *block)
     return !reader.has_failed;
 }
 
-static quern_result read_block(quern__blocks *blocks, quern__source_reader *reader,
+static quern_result read_block(quern__archive_blocks *blocks, quern__source_reader *reader,
                                const quern_allocator *allocator, bool *out_is_last)
 {
     const uint64_t offset_bytes = reader->offset_bytes;
     const uint32_t number = blocks->list.count;
-    quern__block_head head;
+    quern__archive_block_head head;
     if (!quern__source_read(reader, &head, sizeof head)) return fail_short(reader, "the head of a block");
     quern_result result = check_block_head(&head, number, offset_bytes);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(allocator, &blocks->list, number + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u blocks", number + 1);
-    quern__read_block *block = &blocks->list.items[blocks->list.count++];
-    *block = (quern__read_block){0};
+    quern__archive_block *block = &blocks->list.items[blocks->list.count++];
+    *block = (quern__archive_block){0};
     const char *stored;
-    result = fetch(block, reader, head.stored_bytes, allocator, &stored);
+    result = read_stored(block, reader, head.stored_bytes, allocator, &stored);
     if (result != QUERN_OK) return result;
-    const uint64_t seed = quern__checksum(0, &head, offsetof(quern__block_head, checksum));
+    const uint64_t seed = quern__checksum(0, &head, offsetof(quern__archive_block_head, checksum));
     if (head.checksum != quern__checksum(seed, stored, head.stored_bytes))
         return fail_block(number, offset_bytes, "does not have its checksum");
     block->sections = stored;
     block->bytes = head.stored_bytes;
-    if ((head.flags & QUERN__BLOCK_IS_COMPRESSED) != 0)
-        result = expand(block, &head, stored, allocator, offset_bytes);
+    if ((head.flags & QUERN__ARCHIVE_BLOCK_IS_COMPRESSED) != 0)
+        result = decompress(block, &head, stored, allocator, offset_bytes);
     if (result == QUERN_OK && !has_whole_sections(block))
         result = fail_block(number, offset_bytes, "is not made of sections");
-    *out_is_last = (head.flags & QUERN__BLOCK_IS_LAST) != 0;
+    *out_is_last = (head.flags & QUERN__ARCHIVE_BLOCK_IS_LAST) != 0;
     return result;
 }
 
-quern_result quern__blocks_read(quern__blocks *blocks, quern_source source,
-                                const quern_allocator *allocator)
+quern_result quern__archive_blocks_read(quern__archive_blocks *blocks, quern_source source,
+                                        const quern_allocator *allocator)
 {
     quern__source_reader reader;
     quern__source_reader_open(&reader, source);
-    *blocks = (quern__blocks){0};
-    quern_result result = read_head(&reader);
+    *blocks = (quern__archive_blocks){0};
+    quern_result result = read_archive_head(&reader);
     for (bool is_last = false; result == QUERN_OK && !is_last;)
         result = read_block(blocks, &reader, allocator, &is_last);
-    if (result != QUERN_OK) quern__blocks_release(blocks, allocator);
+    if (result != QUERN_OK) quern__archive_blocks_release(blocks, allocator);
     return result;
 }
 
-bool quern__section_next(quern__section_walk *walk, quern__archive_section *out_section)
+bool quern__section_next(quern__section_iterator *walk, quern__archive_section *out_section)
 {
     while (quern__bytes_left(&walk->block) == 0) {
         if (walk->next_block == walk->blocks->list.count) return false;
-        const quern__read_block *block = &walk->blocks->list.items[walk->next_block++];
+        const quern__archive_block *block = &walk->blocks->list.items[walk->next_block++];
         walk->block = quern__byte_reader_open(block->sections, block->bytes);
     }
     quern__section_head head;

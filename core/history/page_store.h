@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_HISTORY_STORE_H
-#define QUERN_CORE_HISTORY_STORE_H
+#ifndef QUERN_CORE_HISTORY_PAGE_STORE_H
+#define QUERN_CORE_HISTORY_PAGE_STORE_H
 
 /* The memory of a history: pages in fixed size classes, which frames share by counting their holders. Pages are
  * cut from blocks. A page without holders is reused by the next request of its size class; blocks are released
@@ -41,29 +41,29 @@ typedef struct quern__page_store {
     holders; /* by page: count of holders; for a free page, the next free page of its size class */
     QUERN__ARRAY(quern__page_block) blocks;
     quern__page first_free[QUERN__PAGE_CLASSES];
-    char *rest; /* unused rest of the last block */
-    size_t rest_bytes;
+    char *unused; /* unused rest of the last block */
+    size_t unused_bytes;
     uint64_t held_bytes; /* sum of the sizes of all blocks */
     uint64_t used_bytes; /* sum of the sizes of all pages with a holder */
     uint32_t used_count;
 } quern__page_store;
 
 /* Releases all memory. Precondition: no page has a holder, or none of the held pages has values with hooks. */
-void quern__store_release(quern__page_store *store);
+void quern__page_store_release(quern__page_store *store);
 
-/* Slow path of quern__page_take: reuses or adds a page when the fast path finds none or the size exceeds a chunk. */
-quern__page quern__page_add(quern__page_store *store, size_t bytes);
+/* Slow path of quern__page_allocate: reuses or adds a page when the fast path finds none or the size exceeds a chunk. */
+quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes);
 
 /* Frees a page whose last holder let go: destroys its values with hooks and puts the page into the free list. */
 void quern__page_free(quern__page_store *store, quern__page page);
 
 /* Returns a page of at least `bytes` bytes with one holder, or 0 if out of memory. */
-static inline quern__page quern__page_take(quern__page_store *store, size_t bytes)
+static inline quern__page quern__page_allocate(quern__page_store *store, size_t bytes)
 {
     const size_t last =
         bytes > 0 ? (bytes - 1) / QUERN__CACHE_LINE_BYTES : 0; /* index of the last cache line */
     const quern__page page = last < QUERN__PAGE_LINES ? store->first_free[last] : 0;
-    if (QUERN__UNLIKELY(page == 0)) return quern__page_add(store, bytes);
+    if (QUERN__UNLIKELY(page == 0)) return quern__page_allocate_slow(store, bytes);
     store->first_free[last] = store->holders.items[page];
     store->holders.items[page] = 1;
     store->used_count++;
@@ -81,18 +81,18 @@ quern__byte_reader quern__page_reader(const quern__page_store *store, quern__pag
 quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
 
 /* Add and remove a holder. For page 0, which stands for no page, both calls have no effect that matters. */
-static inline quern__page quern__page_hold(const quern__page_store *store, quern__page page)
+static inline quern__page quern__page_acquire(const quern__page_store *store, quern__page page)
 {
     store->holders.items[page]++;
     return page;
 }
 
-static inline void quern__page_let_go(quern__page_store *store, quern__page page)
+static inline void quern__page_release(quern__page_store *store, quern__page page)
 {
     if (--store->holders.items[page] == 0 && page != 0) quern__page_free(store, page);
 }
 
 /* Initialises an empty store and its page 0. Returns false if out of memory. */
-bool quern__store_init(quern__page_store *store, const quern_allocator *allocator);
+bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/history/kept.h"
+#include "core/history/saved_commands.h"
 
 #include "core/calls/world_commands.h"
 #include "core/playback/accumulate.h"
@@ -23,13 +23,13 @@ typedef struct saved_stream {
 } saved_stream;
 
 /* Its items follow. */
-typedef struct saved_run {
+typedef struct saved_batch {
     const quern__operation *operation;
     uint64_t item_count;
-} saved_run;
+} saved_batch;
 
 /* Streams that a recorder is to have again. */
-struct quern__kept_recorder {
+struct quern__rebuilt_recorder {
     quern_commands commands; /* has them until they change places */
     quern_commands *target;
 };
@@ -38,13 +38,13 @@ enum { RECORDER_LISTS = 2 }; /* of the world; behind them are those from outside
 
 static uint32_t list_count(const quern__history *history)
 {
-    return RECORDER_LISTS + history->outside_count;
+    return RECORDER_LISTS + history->caller_recorder_count;
 }
 
 static quern__recorders list_at(const quern__history *history, uint32_t i)
 {
     quern__world_commands *commands = history->world->commands;
-    if (i >= RECORDER_LISTS) return history->outside[i - RECORDER_LISTS];
+    if (i >= RECORDER_LISTS) return history->caller_recorders[i - RECORDER_LISTS];
     if (commands == NULL) return (quern__recorders){0};
     return i == 0 ? quern__world_recorder_list(commands) : quern__world_worker_recorders(commands);
 }
@@ -52,9 +52,9 @@ static quern__recorders list_at(const quern__history *history, uint32_t i)
 /* ------------------------------------------------------------------------------------------ looking */
 
 /* Calls visit for each run of a stream, in order, until one fails. */
-typedef quern_result run_visit(void *argument, quern__run *run);
+typedef quern_result batch_visit(void *argument, quern__run *run);
 
-static quern_result visit_stream(const quern__stream *stream, run_visit *visit, void *argument)
+static quern_result visit_stream(const quern__stream *stream, batch_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
     quern__run *run = stream->first;
@@ -66,7 +66,7 @@ static quern_result visit_stream(const quern__stream *stream, run_visit *visit, 
 }
 
 /* The same for all streams of a recorder. */
-static quern_result visit_runs(const quern_commands *commands, run_visit *visit, void *argument)
+static quern_result visit_batches(const quern_commands *commands, batch_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < commands->streams.count && result == QUERN_OK; i++)
@@ -75,16 +75,16 @@ static quern_result visit_runs(const quern_commands *commands, run_visit *visit,
 }
 
 /* The same for all recorders of the history. */
-static quern_result visit_all_runs(const quern__history *history, run_visit *visit, void *argument)
+static quern_result visit_all_batches(const quern__history *history, batch_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
         for (uint32_t k = 0; k < list.count && result == QUERN_OK; k++) {
             const quern_commands *commands = list.items[k];
-            result = visit_runs(commands, visit, argument);
+            result = visit_batches(commands, visit, argument);
             if (result == QUERN_OK && commands->accumulator != NULL)
-                result = visit_runs(&commands->accumulator->recorder, visit, argument);
+                result = visit_batches(&commands->accumulator->recorder, visit, argument);
         }
     }
     return result;
@@ -99,15 +99,15 @@ static bool is_owned(const quern__operand *operand)
 }
 
 /* Counts pages for values with hooks. */
-static quern_result look_at_run(void *argument, quern__run *run)
+static quern_result check_batch(void *argument, quern__run *run)
 {
     uint32_t *page_count = argument;
-    const char *not_kept = quern__command_kinds[run->operation->kind].not_kept;
-    if (not_kept != NULL)
+    const char *unsavable_action = quern__command_kinds[run->operation->kind].unsavable_action;
+    if (unsavable_action != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "commands that wait %s, which cannot be kept: flush them first "
                            "(quern_world_flush), or run a frame",
-                           not_kept);
+                           unsavable_action);
     for (uint32_t i = 0; i < run->operation->operand_count; i++) {
         const quern__operand *operand = &run->operation->operands[i];
         if (!is_owned(operand)) continue;
@@ -125,16 +125,16 @@ static quern_result look_at_run(void *argument, quern__run *run)
 
 /* ------------------------------------------------------------------------------------------ putting */
 
-static quern_result put_run(void *argument, quern__run *run)
+static quern_result write_batch(void *argument, quern__run *run)
 {
     quern__byte_writer *writer = argument;
-    const saved_run saved = {run->operation, run->item_count};
+    const saved_batch saved = {run->operation, run->item_count};
     quern__write(writer, &saved, sizeof saved);
     quern__write(writer, quern__run_items(run), (size_t)run->item_count * run->operation->item_bytes);
     return QUERN_OK;
 }
 
-static void put_recorder(const quern_commands *commands, saved_recorder saved, quern__byte_writer *writer)
+static void write_recorder(const quern_commands *commands, saved_recorder saved, quern__byte_writer *writer)
 {
     saved.stream_count = commands->streams.count;
     saved.failed = (uint16_t)commands->failed;
@@ -145,17 +145,17 @@ static void put_recorder(const quern_commands *commands, saved_recorder saved, q
         const quern__stream *stream = &commands->streams.items[i];
         const saved_stream head = {stream->origin, stream->run_count, stream->create_count};
         quern__write(writer, &head, sizeof head);
-        (void)visit_stream(stream, put_run, writer); /* cannot fail */
+        (void)visit_stream(stream, write_batch, writer); /* cannot fail */
     }
 }
 
-static bool has_kept(const quern_commands *commands)
+static bool has_content(const quern_commands *commands)
 {
     return commands->streams.count > 0 || commands->failed != QUERN_OK;
 }
 
 /* Those that have something. Returns how many. */
-static uint32_t put_recorders(const quern__history *history, quern__byte_writer *writer)
+static uint32_t write_recorders(const quern__history *history, quern__byte_writer *writer)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list_count(history); i++) {
@@ -164,11 +164,11 @@ static uint32_t put_recorders(const quern__history *history, quern__byte_writer 
             const quern_commands *commands = list.items[k];
             const quern__accumulator *accumulator = commands->accumulator;
             saved_recorder saved = {.list = i, .index = k};
-            if (has_kept(commands)) put_recorder(commands, saved, writer);
-            count += has_kept(commands);
-            if (accumulator == NULL || !has_kept(&accumulator->recorder)) continue;
+            if (has_content(commands)) write_recorder(commands, saved, writer);
+            count += has_content(commands);
+            if (accumulator == NULL || !has_content(&accumulator->recorder)) continue;
             saved.is_accumulator = true;
-            put_recorder(&accumulator->recorder, saved, writer);
+            write_recorder(&accumulator->recorder, saved, writer);
             count++;
         }
     }
@@ -189,7 +189,7 @@ static quern_result copy_values(void *argument, quern__run *run)
         if (!is_owned(operand)) continue;
         const uint32_t size_bytes = operand->size_bytes;
         const quern__page page =
-            quern__page_take(&it->history->store, (size_t)run->item_count * size_bytes);
+            quern__page_allocate(&it->history->store, (size_t)run->item_count * size_bytes);
         if (page == 0) return quern__history_fail_memory("values of commands that wait");
         *it->next++ = page;
         quern__page_entry *entry = &it->history->store.pages.items[page];
@@ -202,35 +202,36 @@ static quern_result copy_values(void *argument, quern__run *run)
     return QUERN_OK;
 }
 
-quern_result quern__build_kept(quern__history *history, quern__snapshot *snapshot)
+quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot)
 {
     uint32_t page_count = 0;
     quern__byte_writer measure = {.capacity = SIZE_MAX};
-    const uint32_t recorder_count = put_recorders(history, &measure);
+    const uint32_t recorder_count = write_recorders(history, &measure);
     if (recorder_count == 0) return QUERN_OK;
-    quern_result result = visit_all_runs(history, look_at_run, &page_count);
+    quern_result result = visit_all_batches(history, check_batch, &page_count);
     if (result != QUERN_OK) return result;
-    snapshot->kept = quern__page_take(&history->store, sizeof(uint64_t) + measure.count);
-    if (snapshot->kept == 0 || !quern__value_pages_take(history, page_count, &snapshot->kept_values))
+    snapshot->commands = quern__page_allocate(&history->store, sizeof(uint64_t) + measure.count);
+    if (snapshot->commands == 0 ||
+        !quern__value_pages_allocate(history, page_count, &snapshot->command_values))
         return quern__history_fail_memory("commands that wait");
-    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->kept);
+    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->commands);
     quern__write_u64(&writer, recorder_count);
-    put_recorders(history, &writer);
+    write_recorders(history, &writer);
     assert(!writer.has_failed);
-    value_copies copies = {history, quern__pages_in(history, snapshot->kept_values.list)};
-    return visit_all_runs(history, copy_values, &copies);
+    value_copies copies = {history, quern__pages_in(history, snapshot->command_values.list)};
+    return visit_all_batches(history, copy_values, &copies);
 }
 
 /* ------------------------------------------------------------------------------------- building anew */
 
-typedef struct kept_reader {
+typedef struct commands_reader {
     const quern__history *history;
     quern__byte_reader bytes;
     const quern__page *next_values;
-} kept_reader;
+} commands_reader;
 
 /* A structure of this version was never there: where entities of items are has to be found anew. */
-static void forget_locations(quern_commands *commands)
+static void invalidate_locations(quern_commands *commands)
 {
     commands->open->structure_version = UINT64_MAX;
 }
@@ -247,9 +248,9 @@ static void fill_item(const quern__history *history, const quern__operation *ope
     }
 }
 
-static quern_result take_run(kept_reader *reader, quern_commands *commands)
+static quern_result rebuild_batch(commands_reader *reader, quern_commands *commands)
 {
-    saved_run saved;
+    saved_batch saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
     assert(operation != NULL); /* the page is whole */
@@ -268,17 +269,17 @@ static quern_result take_run(kept_reader *reader, quern_commands *commands)
     return QUERN_OK;
 }
 
-static quern_result take_stream(kept_reader *reader, quern_commands *commands)
+static quern_result rebuild_stream(commands_reader *reader, quern_commands *commands)
 {
     saved_stream saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     quern__commands_begin(commands, &saved.origin);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < saved.run_count && result == QUERN_OK; i++)
-        result = take_run(reader, commands);
+        result = rebuild_batch(reader, commands);
     if (result != QUERN_OK) return result;
     commands->open->create_count = saved.create_count;
-    forget_locations(commands);
+    invalidate_locations(commands);
     return QUERN_OK;
 }
 
@@ -290,15 +291,15 @@ static quern_commands *target_of(const quern__history *history, const saved_reco
     return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
 }
 
-static quern_result take_recorder(kept_reader *reader, struct quern__kept_recorder *out_kept)
+static quern_result rebuild_recorder(commands_reader *reader, struct quern__rebuilt_recorder *out_rebuilt)
 {
     saved_recorder saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
-    quern_commands *commands = &out_kept->commands;
+    quern_commands *commands = &out_rebuilt->commands;
     quern_result result = QUERN_OK;
-    out_kept->target = target_of(reader->history, &saved);
+    out_rebuilt->target = target_of(reader->history, &saved);
     for (uint32_t i = 0; i < saved.stream_count && result == QUERN_OK; i++)
-        result = take_stream(reader, commands);
+        result = rebuild_stream(reader, commands);
     if (result != QUERN_OK) return result;
     if (saved.is_open == 0) quern__commands_close(commands);
     commands->holder = saved.is_held != 0 ? quern__this_thread() : NULL;
@@ -308,44 +309,44 @@ static quern_result take_recorder(kept_reader *reader, struct quern__kept_record
 
 /* ------------------------------------------------------------------------------------- putting back */
 
-static size_t kept_bytes(uint32_t count)
+static size_t rebuilt_bytes(uint32_t count)
 {
-    return count * sizeof(struct quern__kept_recorder);
+    return count * sizeof(struct quern__rebuilt_recorder);
 }
 
-quern_result quern__prepare_kept(quern__history *history, const quern__snapshot *snapshot)
+quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot)
 {
-    if (snapshot->kept == 0) return QUERN_OK;
+    if (snapshot->commands == 0) return QUERN_OK;
     quern__storage *storage = &history->world->storage;
-    kept_reader reader = {.history = history,
-                          .bytes = quern__page_reader(&history->store, snapshot->kept),
-                          .next_values = quern__pages_in(history, snapshot->kept_values.list)};
+    commands_reader reader = {.history = history,
+                              .bytes = quern__page_reader(&history->store, snapshot->commands),
+                              .next_values = quern__pages_in(history, snapshot->command_values.list)};
     const uint32_t count = (uint32_t)quern__read_u64(&reader.bytes);
-    history->kept =
-        quern__allocate(&storage->allocator, kept_bytes(count), QUERN__RECORDER_ALIGNMENT_BYTES);
-    if (history->kept == NULL) return quern__history_fail_memory("commands that wait");
-    history->kept_count = count;
+    history->rebuilt =
+        quern__allocate(&storage->allocator, rebuilt_bytes(count), QUERN__RECORDER_ALIGNMENT_BYTES);
+    if (history->rebuilt == NULL) return quern__history_fail_memory("commands that wait");
+    history->rebuilt_count = count;
     for (uint32_t i = 0; i < count; i++)
-        quern__commands_init(&history->kept[i].commands, storage);
+        quern__commands_init(&history->rebuilt[i].commands, storage);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = take_recorder(&reader, &history->kept[i]);
+        result = rebuild_recorder(&reader, &history->rebuilt[i]);
     return result;
 }
 
-void quern__undo_kept(quern__history *history)
+void quern__undo_commands(quern__history *history)
 {
     const quern_allocator *allocator = &history->world->storage.allocator;
-    for (uint32_t i = 0; i < history->kept_count; i++)
-        quern__commands_release(&history->kept[i].commands);
-    quern__release(allocator, history->kept, kept_bytes(history->kept_count),
+    for (uint32_t i = 0; i < history->rebuilt_count; i++)
+        quern__commands_release(&history->rebuilt[i].commands);
+    quern__release(allocator, history->rebuilt, rebuilt_bytes(history->rebuilt_count),
                    QUERN__RECORDER_ALIGNMENT_BYTES);
-    history->kept = NULL;
-    history->kept_count = 0;
+    history->rebuilt = NULL;
+    history->rebuilt_count = 0;
 }
 
 /* Streams and their memory change places; what a recorder knows of operations and prefabs stays with it. */
-static void exchange(quern_commands *target, quern_commands *made)
+static void swap_streams(quern_commands *target, quern_commands *made)
 {
     const quern_commands old = *target;
     *target = *made;
@@ -358,7 +359,7 @@ static void exchange(quern_commands *target, quern_commands *made)
     memcpy(&made->streams, &old.streams, sizeof old.streams);
 }
 
-void quern__put_back_kept(quern__history *history)
+void quern__restore_commands(quern__history *history)
 {
     for (uint32_t i = 0; i < list_count(history); i++) {
         const quern__recorders list = list_at(history, i);
@@ -367,7 +368,7 @@ void quern__put_back_kept(quern__history *history)
             quern__commands_reset(list.items[k]);
         }
     }
-    for (uint32_t i = 0; i < history->kept_count; i++)
-        exchange(history->kept[i].target, &history->kept[i].commands);
-    quern__undo_kept(history);
+    for (uint32_t i = 0; i < history->rebuilt_count; i++)
+        swap_streams(history->rebuilt[i].target, &history->rebuilt[i].commands);
+    quern__undo_commands(history);
 }

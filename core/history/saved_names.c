@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------------------------------- names */
 
 /* Writes how many names there are, and of each its slot, its parent, its length, and its text with the 0. */
-static void put_names(const quern__names *names, quern__byte_writer *writer)
+static void write_names(const quern__names *names, quern__byte_writer *writer)
 {
     quern__write_u64(writer, names->count);
     for (uint32_t block = 0; block < names->blocks.count; block++)
@@ -22,7 +22,7 @@ static void put_names(const quern__names *names, quern__byte_writer *writer)
         }
 }
 
-quern__saved_name quern__saved_name_take(quern__byte_reader *reader)
+quern__saved_name quern__read_saved_name(quern__byte_reader *reader)
 {
     const uint64_t slots = quern__read_u64(reader);
     const uint32_t length = (uint32_t)quern__read_u64(reader);
@@ -35,23 +35,23 @@ quern_result quern__build_names(quern__history *history, quern__snapshot *snapsh
 {
     const quern__names *names = history->world->storage.names;
     snapshot->names_version = names->version;
-    if (history->live.names != 0 && history->live.names_version == names->version) {
-        snapshot->names = quern__page_hold(&history->store, history->live.names);
+    if (history->base.names != 0 && history->base.names_version == names->version) {
+        snapshot->names = quern__page_acquire(&history->store, history->base.names);
         return QUERN_OK;
     }
     quern__byte_writer measure = {.capacity = SIZE_MAX};
-    put_names(names, &measure);
-    snapshot->names = quern__page_take(&history->store, measure.count);
+    write_names(names, &measure);
+    snapshot->names = quern__page_allocate(&history->store, measure.count);
     if (snapshot->names == 0) return quern__history_fail_memory("the names of entities");
     quern__byte_writer writer = quern__page_writer(&history->store, snapshot->names);
-    put_names(names, &writer);
+    write_names(names, &writer);
     return QUERN_OK;
 }
 
 static bool has_names(const quern__history *history, const quern__snapshot *snapshot)
 {
-    return snapshot->names == history->live.names &&
-           history->world->storage.names->version == history->live.names_version;
+    return snapshot->names == history->base.names &&
+           history->world->storage.names->version == history->base.names_version;
 }
 
 quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot)
@@ -63,11 +63,11 @@ quern_result quern__prepare_names(quern__history *history, const quern__snapshot
     bool has_room = quern__names_reserve_count(storage->names, &storage->allocator, count);
     for (uint32_t i = 0; i < count && has_room; i++)
         has_room = quern__names_reserve_page(storage->names, &storage->allocator,
-                                             quern__saved_name_take(&reader).slot);
+                                             quern__read_saved_name(&reader).slot);
     return has_room ? QUERN_OK : quern__history_fail_memory("the names of entities");
 }
 
-static void drop_names(quern__names *names)
+static void remove_names(quern__names *names)
 {
     for (uint32_t block = 0; block < names->blocks.count; block++)
         for (uint32_t i = 0; names->blocks.items[block] != NULL && i < QUERN__NAME_BLOCK_NAMES; i++)
@@ -75,14 +75,14 @@ static void drop_names(quern__names *names)
                 quern__names_drop(names, names->blocks.items[block][i].slot);
 }
 
-void quern__put_back_names(quern__history *history, const quern__snapshot *snapshot)
+void quern__restore_names(quern__history *history, const quern__snapshot *snapshot)
 {
     if (has_names(history, snapshot)) return;
     quern__names *names = history->world->storage.names;
-    drop_names(names);
+    remove_names(names);
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
     for (uint64_t left = quern__read_u64(&reader); left > 0; left--) {
-        const quern__saved_name name = quern__saved_name_take(&reader);
+        const quern__saved_name name = quern__read_saved_name(&reader);
         quern__names_put(names, name.slot, name.parent, name.text, name.length);
     }
 }
@@ -98,7 +98,7 @@ static quern_result build_resource(quern__history *history, const quern__resourc
                            "resource '%s' has a move or destroy hook and no copy hook, so that its value "
                            "cannot be kept twice: give it one, or keep the value outside of the world",
                            type->name);
-    *out_page = quern__page_take(&history->store, type->size_bytes);
+    *out_page = quern__page_allocate(&history->store, type->size_bytes);
     if (*out_page == 0) return quern__history_fail_memory("a resource");
     quern__page_entry *entry = &history->store.pages.items[*out_page];
     quern__type_copy(type, entry->memory, resource->value, 1);
@@ -113,7 +113,7 @@ quern_result quern__build_resources(quern__history *history, quern__snapshot *sn
 {
     const quern__resources *resources = &history->world->resources;
     const uint32_t count = resources->list.count;
-    snapshot->resources = quern__page_take(&history->store, count * sizeof(quern__page));
+    snapshot->resources = quern__page_allocate(&history->store, count * sizeof(quern__page));
     if (snapshot->resources == 0) return quern__history_fail_memory("a list of resources");
     memset(quern__pages_in(history, snapshot->resources), 0, count * sizeof(quern__page));
     snapshot->resource_count = count;
@@ -126,13 +126,13 @@ quern_result quern__build_resources(quern__history *history, quern__snapshot *sn
     return result;
 }
 
-void quern__let_go_resources(quern__history *history, const quern__snapshot *snapshot)
+void quern__release_saved_resources(quern__history *history, const quern__snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->resource_count; i++)
-        quern__page_let_go(&history->store, quern__pages_in(history, snapshot->resources)[i]);
+        quern__page_release(&history->store, quern__pages_in(history, snapshot->resources)[i]);
 }
 
-void quern__put_back_resources(quern__history *history, const quern__snapshot *snapshot)
+void quern__restore_resources(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__resources *resources = &history->world->resources;
     for (uint32_t i = 0; i < snapshot->resource_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/history/store.h"
+#include "core/history/page_store.h"
 
 #include "core/base/pages.h"
 
@@ -11,7 +11,7 @@ enum {
 };
 
 /* Page 0 starts with many holders, so that it is never free. */
-bool quern__store_init(quern__page_store *store, const quern_allocator *allocator)
+bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator)
 {
     *store = (quern__page_store){.allocator = *allocator};
     if (!quern__array_reserve(allocator, &store->pages, 1) ||
@@ -22,7 +22,7 @@ bool quern__store_init(quern__page_store *store, const quern_allocator *allocato
     return true;
 }
 
-void quern__store_release(quern__page_store *store)
+void quern__page_store_release(quern__page_store *store)
 {
     for (uint32_t i = 0; i < store->blocks.count; i++) {
         const quern__page_block *block = &store->blocks.items[i];
@@ -36,7 +36,7 @@ void quern__store_release(quern__page_store *store)
 /* ----------------------------------------------------------------------------------------- sizes */
 
 /* The number of a size, and the size: of those beyond a chunk's, three binary digits count. */
-static uint32_t class_of(size_t bytes, size_t *out_bytes)
+static uint32_t find_size_class(size_t bytes, size_t *out_bytes)
 {
     const size_t last = bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* number of the last line */
     uint32_t shift = 0;
@@ -80,22 +80,22 @@ static char *add_block(quern__page_store *store, size_t size_bytes, size_t align
 
 /* A block of its own for what is large; others are cut from one, which is as large as all before it, or
  * larger. */
-static char *cut(quern__page_store *store, size_t bytes)
+static char *cut_from_block(quern__page_store *store, size_t bytes)
 {
     if (bytes > LAST_BLOCK_BYTES / 8) return add_block(store, bytes, LINE_BYTES);
-    if (store->rest_bytes < bytes) {
+    if (store->unused_bytes < bytes) {
         size_t block_bytes = FIRST_BLOCK_BYTES;
         while (block_bytes < LAST_BLOCK_BYTES && (block_bytes < store->held_bytes || block_bytes < bytes))
             block_bytes = block_bytes * 8 < LAST_BLOCK_BYTES ? block_bytes * 8 : LAST_BLOCK_BYTES;
         char *memory =
             add_block(store, block_bytes, block_bytes == LAST_BLOCK_BYTES ? block_bytes : LINE_BYTES);
         if (memory == NULL) return NULL;
-        store->rest = memory;
-        store->rest_bytes = block_bytes;
+        store->unused = memory;
+        store->unused_bytes = block_bytes;
     }
-    char *memory = store->rest;
-    store->rest += bytes;
-    store->rest_bytes -= bytes;
+    char *memory = store->unused;
+    store->unused += bytes;
+    store->unused_bytes -= bytes;
     return memory;
 }
 
@@ -106,7 +106,7 @@ static quern__page add_page(quern__page_store *store, uint32_t size_class, size_
     if (!quern__array_reserve(&store->allocator, &store->pages, store->pages.count + 1) ||
         !quern__array_reserve(&store->allocator, &store->holders, store->holders.count + 1))
         return 0;
-    char *memory = cut(store, bytes);
+    char *memory = cut_from_block(store, bytes);
     if (memory == NULL) return 0;
     store->pages.items[store->pages.count++] =
         (quern__page_entry){.memory = memory, .size_class = (uint16_t)size_class};
@@ -114,10 +114,10 @@ static quern__page add_page(quern__page_store *store, uint32_t size_class, size_
     return store->pages.count - 1;
 }
 
-quern__page quern__page_add(quern__page_store *store, size_t bytes)
+quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes)
 {
     size_t size_bytes;
-    const uint32_t size_class = class_of(bytes, &size_bytes);
+    const uint32_t size_class = find_size_class(bytes, &size_bytes);
     quern__page page = store->first_free[size_class];
     if (page != 0)
         store->first_free[size_class] = store->holders.items[page];

@@ -7,15 +7,15 @@
 /* ----------------------------------------------------------------------------------- one archetype */
 
 /* An archetype beside what live knows of it. */
-typedef struct beside {
+typedef struct archetype_save {
     quern__history *history;
     const quern__archetype *archetype;
-    const quern__saved_archetype *live; /* NULL: nothing */
+    const quern__saved_archetype *base; /* NULL: nothing */
     quern__saved_archetype *saved;
-} beside;
+} archetype_save;
 
 /* Where the parts of the page are. Returns its bytes. */
-static size_t lay_out(quern__saved_archetype *saved, const quern__archetype *archetype)
+static size_t set_offsets(quern__saved_archetype *saved, const quern__archetype *archetype)
 {
     size_t offset = quern__align_up(
         sizeof *saved + archetype->component_count * sizeof saved->component_indices[0], sizeof(uint64_t));
@@ -26,7 +26,7 @@ static size_t lay_out(quern__saved_archetype *saved, const quern__archetype *arc
     saved->planes_offset = (uint32_t)offset;
     offset += saved->plane_count * sizeof(quern__plane);
     saved->pages_offset = (uint32_t)offset;
-    return offset + (size_t)saved->chunk_count * saved->part_count * sizeof(quern__page);
+    return offset + (size_t)saved->chunk_count * saved->slot_page_count * sizeof(quern__page);
 }
 
 static quern__saved_archetype describe(const quern__archetype *archetype)
@@ -41,8 +41,8 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
         .column_count = archetype->column_count,
         .component_count = archetype->component_count,
         .version_count = archetype->versions.stride,
-        .part_count = archetype->column_count + 1 +
-                      (archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0),
+        .slot_page_count = archetype->column_count + 1 +
+                           (archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0),
         .plane_count = archetype->planes != NULL ? archetype->planes->count : 0,
         .plane_words = archetype->planes != NULL ? archetype->planes->plane_words : 0,
     };
@@ -50,45 +50,46 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
 
 /* Whether nothing is noted of the archetype since live. Planes of reactions note nothing, so archetypes
  * with planes are never the same; their columns may be. */
-static bool is_same(const quern__history *history, const quern__archetype *archetype,
-                    const quern__saved_archetype *live)
+static bool is_unchanged(const quern__history *history, const quern__archetype *archetype,
+                         const quern__saved_archetype *base)
 {
-    if (live == NULL || archetype->planes != NULL || live->plane_count > 0 ||
-        live->chunk_count != archetype->chunk_count || live->empty_since != archetype->empty_since ||
-        live->row_count != quern__archetype_row_count(archetype))
+    if (base == NULL || archetype->planes != NULL || base->plane_count > 0 ||
+        base->chunk_count != archetype->chunk_count || base->empty_since != archetype->empty_since ||
+        base->row_count != quern__archetype_row_count(archetype))
         return false;
     const size_t count = (size_t)archetype->chunk_count * archetype->versions.stride;
     return quern__versions_find_later(archetype->versions.items, 0, count, history->base_version) == count;
 }
 
 /* The bytes of the page of a column, of the handles, or of a lane. */
-static size_t part_bytes(const quern__archetype *archetype, uint32_t part)
+static size_t page_bytes(const quern__archetype *archetype, uint32_t page_index)
 {
     const size_t value_bytes =
-        part < archetype->column_count ? archetype->columns[part].size_bytes : sizeof(uint64_t);
+        page_index < archetype->column_count ? archetype->columns[page_index].size_bytes : sizeof(uint64_t);
     return value_bytes * archetype->row_capacity;
 }
 
 /* Of a column, or of a lane: where its version is among those of the chunk. */
-static uint32_t version_of(const quern__archetype *archetype, uint32_t part)
+static uint32_t version_of(const quern__archetype *archetype, uint32_t page_index)
 {
-    if (part < archetype->column_count) return 1 + part;
-    return archetype->row_versions->lanes[part - archetype->column_count - 1].version_index;
+    if (page_index < archetype->column_count) return 1 + page_index;
+    return archetype->row_versions->lanes[page_index - archetype->column_count - 1].version_index;
 }
 
 /* Where the part is, how much of it the rows take, and its type if that has hooks. */
-static const char *find_part(const quern__archetype *archetype, uint32_t slot, uint32_t part,
-                             size_t *out_bytes, const quern__type **out_type)
+static const char *find_source(const quern__archetype *archetype, uint32_t slot, uint32_t page_index,
+                               size_t *out_bytes, const quern__type **out_type)
 {
     const quern__chunk *chunk = archetype->slots[slot].chunk;
     const uint32_t rows = archetype->slots[slot].row_count;
     *out_type = NULL;
     *out_bytes = rows * sizeof(uint64_t);
-    if (part == archetype->column_count) return (const char *)quern__archetype_entities(archetype, chunk);
-    if (part > archetype->column_count)
+    if (page_index == archetype->column_count)
+        return (const char *)quern__archetype_entities(archetype, chunk);
+    if (page_index > archetype->column_count)
         return (const char *)quern__row_versions_lane(archetype->row_versions,
-                                                      part - archetype->column_count - 1, slot);
-    const quern__column *it = &archetype->columns[part];
+                                                      page_index - archetype->column_count - 1, slot);
+    const quern__column *it = &archetype->columns[page_index];
     *out_bytes = (size_t)rows * it->size_bytes;
     if (quern__hooks_any(&it->type->hooks)) *out_type = it->type;
     return quern__column_value(it, chunk, 0);
@@ -104,22 +105,22 @@ static quern_result fail_hooks(const quern__type *type)
 }
 
 /* Values with hooks are copied at once, on the caller. */
-static quern_result copy_part(beside *it, uint32_t slot, uint32_t column, quern__page *out_page)
+static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column, quern__page *out_page)
 {
     quern__history *history = it->history;
     size_t bytes;
     const quern__type *type;
-    const char *source = find_part(it->archetype, slot, column, &bytes, &type);
+    const char *source = find_source(it->archetype, slot, column, &bytes, &type);
     if (type != NULL && type->hooks.copy == NULL &&
         (type->hooks.move != NULL || type->hooks.destroy != NULL))
         return fail_hooks(type);
-    *out_page = quern__page_take(&history->store, part_bytes(it->archetype, column));
+    *out_page = quern__page_allocate(&history->store, page_bytes(it->archetype, column));
     if (*out_page == 0) return quern__history_fail_memory("a column of a chunk");
     history->copied_bytes += bytes;
     history->copied_count++;
     char *target = quern__page_memory(&history->store, *out_page);
     if (type == NULL)
-        return quern__history_transfer(history, target, source, bytes)
+        return quern__history_add_transfer(history, target, source, bytes)
                    ? QUERN_OK
                    : quern__history_fail_memory("a list of columns");
     quern__page_entry *entry = &history->store.pages.items[*out_page];
@@ -130,11 +131,11 @@ static quern_result copy_part(beside *it, uint32_t slot, uint32_t column, quern_
 }
 
 /* For builds with checks: finds values that nobody noted. */
-static quern_result check_shared(const beside *it, uint32_t slot, uint32_t column, quern__page page)
+static quern_result check_shared(const archetype_save *it, uint32_t slot, uint32_t column, quern__page page)
 {
     size_t bytes;
     const quern__type *type;
-    const char *source = find_part(it->archetype, slot, column, &bytes, &type);
+    const char *source = find_source(it->archetype, slot, column, &bytes, &type);
     if (type != NULL || memcmp(quern__page_memory(&it->history->store, page), source, bytes) == 0)
         return QUERN_OK;
     const char *name = column < it->archetype->column_count ? it->archetype->columns[column].type->name
@@ -145,39 +146,39 @@ static quern_result check_shared(const beside *it, uint32_t slot, uint32_t colum
                        name);
 }
 
-static quern_result copy_slot(beside *it, uint32_t slot)
+static quern_result save_slot(archetype_save *it, uint32_t slot)
 {
     const quern__archetype *archetype = it->archetype;
     const uint64_t *versions = quern__versions_of(&archetype->versions, slot);
     const uint64_t base = it->history->base_version;
-    const bool is_known = it->live != NULL && slot < it->live->chunk_count && versions[0] <= base;
+    const bool is_known = it->base != NULL && slot < it->base->chunk_count && versions[0] <= base;
     quern__page *pages = quern__saved_pages(it->saved, slot);
-    const quern__page *known = is_known ? quern__saved_pages(it->live, slot) : NULL;
+    const quern__page *known = is_known ? quern__saved_pages(it->base, slot) : NULL;
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < it->saved->part_count && result == QUERN_OK; i++) {
+    for (uint32_t i = 0; i < it->saved->slot_page_count && result == QUERN_OK; i++) {
         const bool is_shared =
             is_known && (i == archetype->column_count || versions[version_of(archetype, i)] <= base);
         if (is_shared)
-            pages[i] = quern__page_hold(&it->history->store, known[i]);
+            pages[i] = quern__page_acquire(&it->history->store, known[i]);
         else
-            result = copy_part(it, slot, i, &pages[i]);
+            result = save_page(it, slot, i, &pages[i]);
         if (QUERN_CHECKS && is_shared) result = check_shared(it, slot, i, pages[i]);
     }
     return result;
 }
 
 /* Nothing was noted of the slots from begin to end - 1: all their pages are live's. */
-static void share_slots(const beside *it, uint32_t begin, uint32_t end)
+static void share_slots(const archetype_save *it, uint32_t begin, uint32_t end)
 {
     quern__page *pages = quern__saved_pages(it->saved, begin);
-    const quern__page *known = quern__saved_pages(it->live, begin);
-    const size_t count = (size_t)(end - begin) * it->saved->part_count;
+    const quern__page *known = quern__saved_pages(it->base, begin);
+    const size_t count = (size_t)(end - begin) * it->saved->slot_page_count;
     for (size_t i = 0; i < count; i++)
-        pages[i] = quern__page_hold(&it->history->store, known[i]);
+        pages[i] = quern__page_acquire(&it->history->store, known[i]);
 }
 
 /* The first slot from this one on, before end, of which something was noted; or end. */
-static uint32_t find_noted(const beside *it, uint32_t slot, uint32_t end)
+static uint32_t find_noted(const archetype_save *it, uint32_t slot, uint32_t end)
 {
     const quern__versions *versions = &it->archetype->versions;
     return (uint32_t)(quern__versions_find_later(versions->items, (size_t)slot * versions->stride,
@@ -187,10 +188,10 @@ static uint32_t find_noted(const beside *it, uint32_t slot, uint32_t end)
 }
 
 /* Builds with checks look at each part. */
-static quern_result copy_slots(beside *it)
+static quern_result save_slots(archetype_save *it)
 {
     const uint32_t count = it->archetype->chunk_count;
-    uint32_t known_count = QUERN_CHECKS || it->live == NULL ? 0 : it->live->chunk_count;
+    uint32_t known_count = QUERN_CHECKS || it->base == NULL ? 0 : it->base->chunk_count;
     if (known_count > count) known_count = count;
     quern_result result = QUERN_OK;
     for (uint32_t slot = 0; slot < count && result == QUERN_OK; slot++) {
@@ -199,12 +200,12 @@ static quern_result copy_slots(beside *it)
             share_slots(it, slot, noted);
             slot = noted;
         }
-        if (slot < count) result = copy_slot(it, slot);
+        if (slot < count) result = save_slot(it, slot);
     }
     return result;
 }
 
-static void copy_planes(const beside *it)
+static void copy_planes(const archetype_save *it)
 {
     const quern__planes *planes = it->archetype->planes;
     if (planes == NULL) return;
@@ -214,14 +215,14 @@ static void copy_planes(const beside *it)
 }
 
 static quern_result build_one(quern__history *history, const quern__archetype *archetype,
-                              const quern__saved_archetype *live, quern__page *out_page)
+                              const quern__saved_archetype *base, quern__page *out_page)
 {
     quern__saved_archetype described = describe(archetype);
-    const size_t bytes = lay_out(&described, archetype);
+    const size_t bytes = set_offsets(&described, archetype);
     if (bytes > UINT32_MAX) return quern__history_fail_memory("an archetype of so many chunks");
-    *out_page = quern__page_take(&history->store, bytes);
+    *out_page = quern__page_allocate(&history->store, bytes);
     if (*out_page == 0) return quern__history_fail_memory("an archetype");
-    beside it = {history, archetype, live, (void *)quern__page_memory(&history->store, *out_page)};
+    archetype_save it = {history, archetype, base, (void *)quern__page_memory(&history->store, *out_page)};
     *it.saved = described;
     memcpy(it.saved->component_indices, archetype->component_indices,
            archetype->component_count * sizeof archetype->component_indices[0]);
@@ -229,10 +230,10 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
         memcpy(quern__saved_versions(it.saved), archetype->versions.items,
                (size_t)archetype->chunk_count * it.saved->version_count * sizeof(uint64_t));
         memset(quern__saved_pages(it.saved, 0), 0,
-               (size_t)archetype->chunk_count * it.saved->part_count * sizeof(quern__page));
+               (size_t)archetype->chunk_count * it.saved->slot_page_count * sizeof(quern__page));
     }
     copy_planes(&it);
-    return copy_slots(&it);
+    return save_slots(&it);
 }
 
 /* ------------------------------------------------------------------------------------- all of them */
@@ -241,41 +242,41 @@ quern_result quern__build_archetypes(quern__history *history, quern__snapshot *s
 {
     const quern__storage *storage = &history->world->storage;
     const uint32_t count = storage->archetypes.count;
-    snapshot->archetypes = quern__page_take(&history->store, count * sizeof(quern__page));
+    snapshot->archetypes = quern__page_allocate(&history->store, count * sizeof(quern__page));
     if (snapshot->archetypes == 0) return quern__history_fail_memory("a list of archetypes");
     snapshot->archetype_count = count;
     memset(quern__pages_in(history, snapshot->archetypes), 0, count * sizeof(quern__page));
     quern_result result = QUERN_OK;
-    uint32_t place = 0;
+    uint32_t cursor = 0;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
-        const quern__saved_archetype *live = quern__live_archetype(history, archetype, &place);
+        const quern__saved_archetype *base = quern__find_base_archetype(history, archetype, &cursor);
         quern__page page = 0;
-        if (!QUERN_CHECKS && is_same(history, archetype, live))
-            page = quern__page_hold(&history->store,
-                                    quern__pages_in(history, history->live.archetypes)[place - 1]);
+        if (!QUERN_CHECKS && is_unchanged(history, archetype, base))
+            page = quern__page_acquire(&history->store,
+                                       quern__pages_in(history, history->base.archetypes)[cursor - 1]);
         else
-            result = build_one(history, archetype, live, &page);
+            result = build_one(history, archetype, base, &page);
         quern__pages_in(history, snapshot->archetypes)[i] = page;
     }
     return result;
 }
 
-static void let_go_one(quern__history *history, quern__page page)
+static void release_one(quern__history *history, quern__page page)
 {
     const quern__saved_archetype *saved = (void *)quern__page_memory(&history->store, page);
     if (history->store.holders.items[page] == 1) {
-        const size_t count = (size_t)saved->chunk_count * saved->part_count;
+        const size_t count = (size_t)saved->chunk_count * saved->slot_page_count;
         const quern__page *pages = quern__saved_pages(saved, 0);
         for (size_t i = count; i-- > 0;) /* from behind: see store.h */
-            quern__page_let_go(&history->store, pages[i]);
+            quern__page_release(&history->store, pages[i]);
     }
-    quern__page_let_go(&history->store, page);
+    quern__page_release(&history->store, page);
 }
 
-void quern__let_go_archetypes(quern__history *history, const quern__snapshot *snapshot)
+void quern__release_saved_archetypes(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__page *pages = quern__pages_in(history, snapshot->archetypes);
     for (uint32_t i = snapshot->archetype_count; i-- > 0;)
-        if (pages[i] != 0) let_go_one(history, pages[i]);
+        if (pages[i] != 0) release_one(history, pages[i]);
 }

@@ -55,15 +55,15 @@ static inline bool is_group(const quern__history *history, uint32_t group, quern
 static quern_result build_group(quern__history *history, uint32_t group, quern__page *out_page)
 {
     const quern__entities *entities = &history->world->storage.entities;
-    const quern__saved_slots *live = &history->live.slots;
+    const quern__saved_slots *base = &history->base.slots;
     const uint32_t page = group >> (QUERN__PAGE_RECORDS_LOG2 - QUERN__SLOT_GROUP_LOG2);
     if (quern__entities_is_absent(entities, page)) return QUERN_OK;
-    if (live->groups != 0 && group < live->group_count && !is_touched(entities, group)) {
-        assert(is_group(history, group, quern__pages_in(history, live->groups)[group]));
-        *out_page = quern__page_hold(&history->store, quern__pages_in(history, live->groups)[group]);
+    if (base->groups != 0 && group < base->group_count && !is_touched(entities, group)) {
+        assert(is_group(history, group, quern__pages_in(history, base->groups)[group]));
+        *out_page = quern__page_acquire(&history->store, quern__pages_in(history, base->groups)[group]);
         return QUERN_OK;
     }
-    *out_page = quern__page_take(&history->store, QUERN__SLOT_GROUP * sizeof(saved_slot));
+    *out_page = quern__page_allocate(&history->store, QUERN__SLOT_GROUP * sizeof(saved_slot));
     if (*out_page == 0) return quern__history_fail_memory("slots of entities");
     copy_group(entities, group, (saved_slot *)(void *)quern__page_memory(&history->store, *out_page));
     return QUERN_OK;
@@ -80,8 +80,8 @@ quern_result quern__build_slots(quern__history *history, quern__snapshot *snapsh
                                   .retired_count = entities->retired_count,
                                   .page_count = entities->pages.count,
                                   .group_count = group_count(entities->slot_count)};
-    slots->absent_highs = quern__page_take(&history->store, slots->page_count * sizeof(uint32_t));
-    slots->groups = quern__page_take(&history->store, slots->group_count * sizeof(quern__page));
+    slots->absent_highs = quern__page_allocate(&history->store, slots->page_count * sizeof(uint32_t));
+    slots->groups = quern__page_allocate(&history->store, slots->group_count * sizeof(quern__page));
     if (slots->groups != 0)
         memset(quern__pages_in(history, slots->groups), 0, slots->group_count * sizeof(quern__page));
     if (slots->absent_highs == 0 || slots->groups == 0)
@@ -98,11 +98,11 @@ quern_result quern__build_slots(quern__history *history, quern__snapshot *snapsh
     return result;
 }
 
-void quern__let_go_slots(quern__history *history, const quern__snapshot *snapshot)
+void quern__release_saved_slots(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__page *groups = quern__pages_in(history, snapshot->slots.groups);
     for (uint32_t i = 0; i < snapshot->slots.group_count; i++)
-        quern__page_let_go(&history->store, groups[i]);
+        quern__page_release(&history->store, groups[i]);
 }
 
 quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
@@ -139,8 +139,8 @@ quern_result quern__prepare_slots(quern__history *history, const quern__snapshot
 }
 
 /* Records of the living get their places when rows are put back, unless they have them. */
-static void put_back_group(quern__entities *entities, uint32_t group, uint32_t slot_count,
-                           const saved_slot *slots)
+static void restore_group(quern__entities *entities, uint32_t group, uint32_t slot_count,
+                          const saved_slot *slots)
 {
     quern__record *records = quern__entities_record(entities, group * QUERN__SLOT_GROUP);
     const uint32_t count = slots_in(slot_count, group);
@@ -152,19 +152,19 @@ static void put_back_group(quern__entities *entities, uint32_t group, uint32_t s
                 (quern__record){.handle_high = slots[i].handle_high, .archetype_number = slots[i].next};
 }
 
-void quern__put_back_slots(quern__history *history, const quern__snapshot *snapshot)
+void quern__restore_slots(quern__history *history, const quern__snapshot *snapshot)
 {
     quern__storage *storage = &history->world->storage;
     quern__entities *entities = &storage->entities;
-    const quern__saved_slots *slots = &snapshot->slots, *live = &history->live.slots;
+    const quern__saved_slots *slots = &snapshot->slots, *base = &history->base.slots;
     const uint32_t *absent_highs = (void *)quern__page_memory(&history->store, slots->absent_highs);
     const quern__page *groups = quern__pages_in(history, slots->groups);
-    const quern__page *live_groups = quern__pages_in(history, live->groups);
+    const quern__page *base_groups = quern__pages_in(history, base->groups);
     for (uint32_t i = 0; i < slots->group_count; i++) {
         if (groups[i] == 0) continue;
-        if (i < live->group_count && live_groups[i] == groups[i] && !is_touched(entities, i)) continue;
-        put_back_group(entities, i, slots->slot_count,
-                       (const saved_slot *)(void *)quern__page_memory(&history->store, groups[i]));
+        if (i < base->group_count && base_groups[i] == groups[i] && !is_touched(entities, i)) continue;
+        restore_group(entities, i, slots->slot_count,
+                      (const saved_slot *)(void *)quern__page_memory(&history->store, groups[i]));
     }
     quern__entities_put_back_pages(entities, &storage->allocator, slots->page_count, absent_highs);
     entities->slot_count = slots->slot_count;

@@ -4,11 +4,11 @@
  * values lie shows to nobody, so those of a channel are packed. */
 
 #include "core/history/history_internal.h"
-#include "core/history/waiting.h"
+#include "core/history/saved_pending.h"
 
 typedef struct saved_channel {
     uint64_t first_number, lost_count;
-    uint32_t run_count, reader_count;
+    uint32_t batch_count, reader_count;
 } saved_channel;
 
 typedef struct saved_reader {
@@ -44,7 +44,7 @@ static quern_result check_hooks(const quern__channel *channel)
 
 /* ------------------------------------------------------------------------------------------- putting */
 
-static void put_readers(const quern__channel *channel, quern__byte_writer *writer)
+static void write_readers(const quern__channel *channel, quern__byte_writer *writer)
 {
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count,
@@ -53,47 +53,47 @@ static void put_readers(const quern__channel *channel, quern__byte_writer *write
     }
 }
 
-static void put_channel(const quern__channel *channel, quern__byte_writer *writer)
+static void write_channel(const quern__channel *channel, quern__byte_writer *writer)
 {
     saved_channel saved = {.first_number = channel->first_number,
                            .lost_count = channel->lost_count,
-                           .run_count = waiting_count(channel)};
+                           .batch_count = waiting_count(channel)};
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
         saved.reader_count++;
     quern__write(writer, &saved, sizeof saved);
-    put_readers(channel, writer);
+    write_readers(channel, writer);
     for (uint32_t i = channel->head; i < channel->batches.count; i++) {
-        const quern__event_batch *run = &channel->batches.items[i];
-        quern__write_u64(writer, run->count);
+        const quern__event_batch *batch = &channel->batches.items[i];
+        quern__write_u64(writer, batch->count);
         if (!has_hooks(channel))
-            quern__write(writer, run->values, (size_t)run->count * channel->stride_bytes);
+            quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
     }
 }
 
-void quern__events_put(const quern_world *world, quern__byte_writer *writer)
+void quern__events_write(const quern_world *world, quern__byte_writer *writer)
 {
     quern__write_u64(writer, channel_count(world));
     for (uint32_t i = 0; i < channel_count(world); i++)
-        put_channel(world->events->channels.items[i], writer);
+        write_channel(world->events->channels.items[i], writer);
 }
 
 static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
 {
     for (uint32_t i = channel->head; i < channel->batches.count; i++) {
-        const quern__event_batch *run = &channel->batches.items[i];
+        const quern__event_batch *batch = &channel->batches.items[i];
         const quern__page page =
-            quern__page_take(&history->store, (size_t)run->count * channel->stride_bytes);
+            quern__page_allocate(&history->store, (size_t)batch->count * channel->stride_bytes);
         if (page == 0) return quern__history_fail_memory("events that wait");
         *(*next)++ = page;
         quern__page_entry *entry = &history->store.pages.items[page];
-        quern__type_copy(&channel->type, entry->memory, run->values, run->count);
+        quern__type_copy(&channel->type, entry->memory, batch->values, batch->count);
         entry->type = &channel->type;
-        entry->value_count = run->count;
+        entry->value_count = batch->count;
     }
     return QUERN_OK;
 }
 
-quern_result quern__events_copy_values(quern__history *history, quern__value_pages *out_pages)
+quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages)
 {
     uint32_t page_count = 0;
     quern_result result = QUERN_OK;
@@ -104,7 +104,7 @@ quern_result quern__events_copy_values(quern__history *history, quern__value_pag
         page_count += waiting_count(channel);
     }
     if (result != QUERN_OK || page_count == 0) return result;
-    if (!quern__value_pages_take(history, page_count, out_pages))
+    if (!quern__value_pages_allocate(history, page_count, out_pages))
         return quern__history_fail_memory("events that wait");
     quern__page *next = quern__pages_in(history, out_pages->list);
     for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
@@ -117,11 +117,12 @@ quern_result quern__events_copy_values(quern__history *history, quern__value_pag
 /* ------------------------------------------------------------------------------------------ making room */
 
 /* Packs the runs of a channel into blocks of the list, or finds how many that takes. */
-static uint32_t count_blocks(const quern__channel *channel, uint32_t run_count, quern__byte_reader *reader)
+static uint32_t count_blocks(const quern__channel *channel, uint32_t batch_count,
+                             quern__byte_reader *reader)
 {
     uint32_t block_count = 0;
     size_t left_bytes = 0;
-    for (uint32_t i = 0; i < run_count; i++) {
+    for (uint32_t i = 0; i < batch_count; i++) {
         const size_t bytes = (size_t)quern__read_u64(reader) * channel->stride_bytes;
         if (!has_hooks(channel)) quern__read_in_place(reader, bytes);
         if (left_bytes < bytes) {
@@ -141,9 +142,9 @@ static bool prepare_channel(quern__channel *channel, quern__event_block **blocks
     saved_channel saved;
     quern__read(reader, &saved, sizeof saved);
     quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
-    for (uint32_t left = count_blocks(channel, saved.run_count, reader); left > 0; left--)
+    for (uint32_t left = count_blocks(channel, saved.batch_count, reader); left > 0; left--)
         if (!quern__pool_take(pool, allocator, blocks)) return false;
-    return quern__array_reserve(allocator, &channel->batches, saved.run_count);
+    return quern__array_reserve(allocator, &channel->batches, saved.batch_count);
 }
 
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
@@ -172,7 +173,7 @@ void quern__events_undo(quern_world *world, quern__event_block **blocks)
 /* ------------------------------------------------------------------------------------------- taking */
 
 /* Readers that are new have seen nothing that waits. */
-static void take_readers(const quern__channel *channel, uint32_t count, quern__byte_reader *bytes)
+static void restore_readers(const quern__channel *channel, uint32_t count, quern__byte_reader *bytes)
 {
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         reader->cursor = channel->first_number;
@@ -199,35 +200,36 @@ typedef struct values_source {
     quern__byte_reader *reader;
 } values_source;
 
-static void take_values(const quern__channel *channel, const quern__event_batch *run, values_source *source)
+static void restore_values(const quern__channel *channel, const quern__event_batch *batch,
+                           values_source *source)
 {
     if (!has_hooks(channel))
-        quern__read(source->reader, run->values, (size_t)run->count * channel->stride_bytes);
+        quern__read(source->reader, batch->values, (size_t)batch->count * channel->stride_bytes);
     else
-        quern__type_copy(&channel->type, run->values,
-                         quern__page_memory(&source->history->store, *source->next_page++), run->count);
+        quern__type_copy(&channel->type, batch->values,
+                         quern__page_memory(&source->history->store, *source->next_page++), batch->count);
 }
 
 /* Puts runs into blocks as count_blocks did. */
-static void take_runs(quern__channel *channel, uint32_t count, values_source *source)
+static void restore_batches(quern__channel *channel, uint32_t count, values_source *source)
 {
     quern__event_block *block = NULL;
     size_t left_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        quern__event_batch run = {.count = (uint32_t)quern__read_u64(source->reader)};
-        const size_t bytes = (size_t)run.count * channel->stride_bytes;
+        quern__event_batch batch = {.count = (uint32_t)quern__read_u64(source->reader)};
+        const size_t bytes = (size_t)batch.count * channel->stride_bytes;
         if (left_bytes < bytes) {
             block = *source->blocks;
             *source->blocks = block->next;
             left_bytes = QUERN__EVENT_VALUES_BYTES;
         }
         assert(block != NULL);
-        run.block = block;
-        run.values = (char *)block + QUERN__EVENT_BLOCK_BYTES - left_bytes;
-        take_values(channel, &run, source);
+        batch.block = block;
+        batch.values = (char *)block + QUERN__EVENT_BLOCK_BYTES - left_bytes;
+        restore_values(channel, &batch, source);
         left_bytes -= bytes;
         block->use_count++;
-        quern__channel_append(channel, &run);
+        quern__channel_append(channel, &batch);
     }
 }
 
@@ -239,8 +241,8 @@ static void drop_all(quern__channel *channel)
 }
 
 /* Events that were registered since have waited for nobody. */
-void quern__events_take(quern__history *history, const quern__value_pages *pages,
-                        quern__byte_reader *reader)
+void quern__events_restore(quern__history *history, const quern__value_pages *pages,
+                           quern__byte_reader *reader)
 {
     const quern_world *world = history->world;
     values_source source = {history, quern__pages_in(history, pages->list), &history->event_blocks, reader};
@@ -252,7 +254,7 @@ void quern__events_take(quern__history *history, const quern__value_pages *pages
         if (i < count) quern__read(reader, &saved, sizeof saved);
         channel->first_number = saved.first_number;
         channel->lost_count = saved.lost_count;
-        take_readers(channel, saved.reader_count, reader);
-        take_runs(channel, saved.run_count, &source);
+        restore_readers(channel, saved.reader_count, reader);
+        restore_batches(channel, saved.batch_count, &source);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_HISTORY_KEPT_H
-#define QUERN_CORE_HISTORY_KEPT_H
+#ifndef QUERN_CORE_HISTORY_SAVED_COMMANDS_H
+#define QUERN_CORE_HISTORY_SAVED_COMMANDS_H
 
 /* Saves and restores the recorded commands that are not applied yet: those of the world and those of schedules.
  *
@@ -16,12 +16,12 @@
 
 /* Saves the waiting commands into the snapshot. Errors: INVALID_ARGUMENT (a waiting command or value cannot be
  * copied), OUT_OF_MEMORY. */
-quern_result quern__build_kept(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot);
 
 /* Rebuilds the streams of the snapshot. Errors: OUT_OF_MEMORY. The rebuilt streams exist, also after an error,
- * until quern__undo_kept or quern__put_back_kept is called. */
-quern_result quern__prepare_kept(quern__history *history, const quern__snapshot *snapshot);
-void quern__undo_kept(quern__history *history);
-void quern__put_back_kept(quern__history *history);
+ * until quern__undo_commands or quern__restore_commands is called. */
+quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot);
+void quern__undo_commands(quern__history *history);
+void quern__restore_commands(quern__history *history);
 
 #endif

@@ -4,7 +4,7 @@
  * rows. Bits of rows are saved with the planes of archetypes. */
 
 #include "core/history/history_internal.h"
-#include "core/history/waiting.h"
+#include "core/history/saved_pending.h"
 
 /* The saved form of a subscription. The blocks of its copies follow. */
 typedef struct saved_subscription {
@@ -25,7 +25,7 @@ static quern_result check_subscription(const quern__subscription *subscription)
         "copied into the history: run the reactions first (quern_world_react, or a frame)");
 }
 
-quern_result quern__reactions_check_saved(const quern__storage *storage)
+quern_result quern__reactions_check_savable(const quern__storage *storage)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
@@ -39,7 +39,7 @@ quern_result quern__reactions_check_saved(const quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------------- putting */
 
-static void put_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
+static void write_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
 {
     const quern__removed *removed = &subscription->removed;
     const saved_subscription saved = {.number = subscription->reaction->number,
@@ -61,7 +61,7 @@ static uint32_t subscription_count(const quern__storage *storage)
 }
 
 /* Writes for each number of a reaction: 0 if it is free, 1 if its reaction is not pending, 2 if it is. */
-void quern__reactions_put(const quern__storage *storage, quern__byte_writer *writer)
+void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
 {
     const quern__reactions *reactions = storage->reactions;
     quern__write_u64(writer, reactions->list.count);
@@ -75,7 +75,7 @@ void quern__reactions_put(const quern__storage *storage, quern__byte_writer *wri
         for (const quern__subscription *subscription =
                  quern__first_subscription(storage->archetypes.items[i]);
              subscription != NULL; subscription = quern__next_subscription(subscription))
-            put_subscription(subscription, writer);
+            write_subscription(subscription, writer);
 }
 
 /* ----------------------------------------------------------------------------------------- making room */
@@ -126,7 +126,7 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
 
 /* ------------------------------------------------------------------------------------------- taking */
 
-static void take_subscription(const quern__storage *storage, quern__byte_reader *reader)
+static void restore_subscription(const quern__storage *storage, quern__byte_reader *reader)
 {
     saved_subscription saved;
     quern__read(reader, &saved, sizeof saved);
@@ -141,7 +141,7 @@ static void take_subscription(const quern__storage *storage, quern__byte_reader 
         quern__read(reader, removed->blocks.items[i], removed->block_bytes);
 }
 
-void quern__reactions_take(quern__storage *storage, quern__byte_reader *reader)
+void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)
 {
     quern__reactions *reactions = storage->reactions;
     (void)quern__read_u64(reader);
@@ -154,5 +154,5 @@ void quern__reactions_take(quern__storage *storage, quern__byte_reader *reader)
         reactions->is_pending |= state == 2;
     }
     for (uint64_t left = quern__read_u64(reader); left > 0; left--)
-        take_subscription(storage, reader);
+        restore_subscription(storage, reader);
 }

@@ -14,7 +14,7 @@ typedef struct quern__transform_kind {
     quern_component_def local, world;
     const char *walk_name, *sweep_name; /* of its systems */
     quern_view_callback *sweep;
-    /* quern_world3_place and its kin; parent may be NULL */
+    /* quern_world3_place and the matching types of other dimensions; parent may be NULL */
     void (*place)(const void *parent, const void *local, void *world);
     void (*multiply)(const void *outer, const void *inner, void *out);
     bool (*split)(const void *parent, const void *world, void *local);

@@ -300,8 +300,8 @@ static quern_result list_sources(quern__storage *storage, quern__relation *relat
         const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++) {
             const uint32_t slot = quern_entity_index(handles[row]);
-            result = quern__cascade_name(cascade, storage, slot);
-            if (result == QUERN_OK) result = quern__cascade_list_loosened(cascade, storage, relation, slot);
+            result = quern__cascade_add(cascade, storage, slot);
+            if (result == QUERN_OK) result = quern__cascade_list_detached(cascade, storage, relation, slot);
         }
     }
     return result;
@@ -320,8 +320,8 @@ static quern_result unrelate_matching(const quern_query *query, quern__relation 
             result = list_sources(storage, relation, archetype);
     }
     quern__leaving_begin(storage);
-    if (result == QUERN_OK) result = quern__cascade_loosen(cascade, storage);
-    if (result == QUERN_OK && out_count != NULL) *out_count = cascade->named_count;
+    if (result == QUERN_OK) result = quern__cascade_detach(cascade, storage);
+    if (result == QUERN_OK && out_count != NULL) *out_count = cascade->requested_count;
     quern__cascade_end(cascade);
     return result;
 }

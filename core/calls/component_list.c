@@ -60,7 +60,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
     quern_result result = quern__world_check_target(world, relation, value != NULL ? &target : NULL);
     if (result == QUERN_OK) result = set_insert(set, world, component);
     if (result != QUERN_OK || !relation->has_levels) return result;
-    const uint32_t level = quern__relation_child_level(relation, quern_entity_index(target));
+    const uint32_t level = quern__relation_source_level(relation, quern_entity_index(target));
     const uint32_t tag = quern__relation_tag(relation, level);
     return set_insert(set, world, quern__component_handle(&storage->components, tag));
 }

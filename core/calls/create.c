@@ -210,7 +210,7 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
     const quern_entity target = target_of(values[list->relation_position]);
     if (QUERN__UNLIKELY(quern__entities_find(&world->storage.entities, target) == NULL))
         return quern__world_check_target(world, relation, &target);
-    const uint32_t level = quern__relation_child_level(relation, quern_entity_index(target));
+    const uint32_t level = quern__relation_source_level(relation, quern_entity_index(target));
     quern__create_place *place = &list->places[level];
     quern_result result = QUERN_OK;
     if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, place)))
@@ -258,7 +258,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
         assert(values != NULL); /* a relation without a value has been refused */
         const quern_entity target = target_of(values[i]);
         link_new(relation, *out_entity, target,
-                 quern__relation_child_level(relation, quern_entity_index(target)));
+                 quern__relation_source_level(relation, quern_entity_index(target)));
     }
     return QUERN_OK;
 }

@@ -119,8 +119,8 @@ static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32
 /* Those that follow, in the reverse of their order. */
 static void destroy_followers(quern__storage *storage, quern__cascade *cascade)
 {
-    uint32_t *slots = cascade->slots.items + cascade->named_count;
-    const uint32_t count = cascade->slots.count - cascade->named_count;
+    uint32_t *slots = cascade->slots.items + cascade->requested_count;
+    const uint32_t count = cascade->slots.count - cascade->requested_count;
     for (uint32_t i = 0; i < count / 2; i++) {
         const uint32_t other = slots[count - 1 - i];
         slots[count - 1 - i] = slots[i];
@@ -148,7 +148,7 @@ static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
     quern__leaving_begin(storage);
     quern_result result = quern__cascade_close(cascade, storage);
     if (result == QUERN_OK) result = reserve_slots(storage, cascade);
-    if (result == QUERN_OK) result = quern__cascade_loosen(cascade, storage);
+    if (result == QUERN_OK) result = quern__cascade_detach(cascade, storage);
     if (result == QUERN_OK) quern__cascade_unlink(cascade, storage);
     return result;
 }
@@ -159,11 +159,11 @@ quern_result quern__world_destroy_attached(quern_world *world, const quern_entit
     quern__cascade *cascade = &storage->relations->cascade;
     quern_result result = quern__cascade_begin(cascade, storage);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = quern__cascade_name(cascade, storage, quern_entity_index(entities[i]));
+        result = quern__cascade_add(cascade, storage, quern_entity_index(entities[i]));
     if (result == QUERN_OK) result = unlink_all(storage, cascade);
     if (result == QUERN_OK) {
         destroy_followers(storage, cascade);
-        destroy_slots(storage, cascade->slots.items, cascade->named_count);
+        destroy_slots(storage, cascade->slots.items, cascade->requested_count);
     }
     quern__cascade_end(cascade);
     return result;
@@ -203,7 +203,7 @@ static quern_result name_rows(quern__cascade *cascade, const quern__storage *sto
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
         const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++)
-            result = quern__cascade_name(cascade, storage, quern_entity_index(handles[row]));
+            result = quern__cascade_add(cascade, storage, quern_entity_index(handles[row]));
     }
     return result;
 }
@@ -246,8 +246,8 @@ static quern_result destroy_attached_matches(const quern_query *query, uint64_t 
     if (result == QUERN_OK) {
         *out_count = cascade->slots.count;
         destroy_followers(storage, cascade);
-        if (cascade->loosened.count > 0)
-            destroy_slots(storage, cascade->slots.items, cascade->named_count);
+        if (cascade->detached.count > 0)
+            destroy_slots(storage, cascade->slots.items, cascade->requested_count);
         else
             destroy_matches(query);
     }

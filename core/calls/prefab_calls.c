@@ -39,8 +39,8 @@ uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab
 /* The child of a member whose name is a part of a path. */
 static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const char *text, size_t bytes)
 {
-    uint32_t child = prefab->kin.items[member].first;
-    for (; child != QUERN_NO_MEMBER; child = prefab->kin.items[child].next) {
+    uint32_t child = prefab->nodes.items[member].first;
+    for (; child != QUERN_NO_MEMBER; child = prefab->nodes.items[child].next) {
         const uint32_t at = prefab->members.items[child].name;
         if (at == QUERN_NO_MEMBER) continue;
         const char *name = prefab->names.items + at;

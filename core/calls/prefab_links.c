@@ -141,9 +141,9 @@ static quern_result list_level_links(quern__capture *it)
 /* ---------------------------------------------------------------------------------------- hierarchy */
 
 /* Appends a source to the children of its target, which has its level already. */
-static void append_kin(quern__kin *kin, const quern__prefab_link *link)
+static void append_node(quern__link_node *node, const quern__prefab_link *link)
 {
-    quern__kin *target = &kin[link->target], *source = &kin[link->source];
+    quern__link_node *target = &node[link->target], *source = &node[link->source];
     source->target = link->target;
     source->level = target->level + 1;
     source->previous = target->last;
@@ -151,21 +151,21 @@ static void append_kin(quern__kin *kin, const quern__prefab_link *link)
     if (target->count++ == 0)
         target->first = link->source;
     else
-        kin[source->previous].next = link->source;
+        node[source->previous].next = link->source;
 }
 
-static quern_result list_kin(quern__capture *it)
+static quern_result list_nodes(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = prefab->members.count;
-    if (!quern__array_reserve(it->allocator, &prefab->kin, count)) return quern__capture_fail_memory();
-    for (; prefab->kin.count < count; prefab->kin.count++)
-        prefab->kin.items[prefab->kin.count] = quern__no_kin;
+    if (!quern__array_reserve(it->allocator, &prefab->nodes, count)) return quern__capture_fail_memory();
+    for (; prefab->nodes.count < count; prefab->nodes.count++)
+        prefab->nodes.items[prefab->nodes.count] = quern__empty_link_node;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations->parent;
         prefab->has_children |= is_parent;
         prefab->has_other_links |= !is_parent;
-        if (is_parent) append_kin(prefab->kin.items, &prefab->links.items[i]);
+        if (is_parent) append_node(prefab->nodes.items, &prefab->links.items[i]);
     }
     return QUERN_OK;
 }
@@ -173,6 +173,6 @@ static quern_result list_kin(quern__capture *it)
 quern_result quern__capture_links(quern__capture *it)
 {
     quern_result result = list_links(it);
-    if (result == QUERN_OK) result = list_kin(it);
+    if (result == QUERN_OK) result = list_nodes(it);
     return result == QUERN_OK ? list_level_links(it) : result;
 }

@@ -218,8 +218,8 @@ static quern_result place(quern_world *world, quern_entity source, quern_relatio
     if (result != QUERN_OK) return result;
     result = check_place(world, known, source, before);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_move_before");
-    quern__links_place(&known->links, quern_entity_index(source),
-                       quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
+    quern__links_move_before(&known->links, quern_entity_index(source),
+                             quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
     return QUERN_OK;
 }
 
@@ -233,8 +233,8 @@ quern_result quern_entity_move_before(quern_world *world, quern_entity source, q
 /* ------------------------------------------------------------------------------------------- looking */
 
 /* The links of an entity, or NULL, which has a message when the call is wrong. */
-static const quern__kin *find_link(const quern_world *world, quern_entity entity, quern_relation relation,
-                                   const char *function)
+static const quern__link_node *find_link(const quern_world *world, quern_entity entity,
+                                         quern_relation relation, const char *function)
 {
     quern__relation *known;
     if (check(world, entity, relation, function, &known) != QUERN_OK) return NULL;
@@ -243,34 +243,34 @@ static const quern__kin *find_link(const quern_world *world, quern_entity entity
 
 quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    const quern__kin *link = find_link(world, source, relation, "quern_entity_target");
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_target");
     return link != NULL ? quern__entity_of_link(&world->storage, link->target) : (quern_entity){0};
 }
 
 quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
                                        quern_relation relation)
 {
-    const quern__kin *link = find_link(world, target, relation, "quern_entity_first_source");
+    const quern__link_node *link = find_link(world, target, relation, "quern_entity_first_source");
     return link != NULL ? quern__entity_of_link(&world->storage, link->first) : (quern_entity){0};
 }
 
 quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
                                        quern_relation relation)
 {
-    const quern__kin *link = find_link(world, source, relation, "quern_entity_next_sibling");
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_next_sibling");
     return link != NULL ? quern__entity_of_link(&world->storage, link->next) : (quern_entity){0};
 }
 
 quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entity source,
                                            quern_relation relation)
 {
-    const quern__kin *link = find_link(world, source, relation, "quern_entity_previous_sibling");
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_previous_sibling");
     return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
 }
 
 uint32_t quern_entity_source_count(const quern_world *world, quern_entity target, quern_relation relation)
 {
-    const quern__kin *link = find_link(world, target, relation, "quern_entity_source_count");
+    const quern__link_node *link = find_link(world, target, relation, "quern_entity_source_count");
     return link != NULL ? link->count : 0;
 }
 
@@ -278,7 +278,7 @@ uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target
                                    quern_entity *out_sources, uint32_t capacity)
 {
     static const char function[] = "quern_entity_list_sources";
-    const quern__kin *link = find_link(world, target, relation, function);
+    const quern__link_node *link = find_link(world, target, relation, function);
     if (link == NULL) return 0;
     if (capacity > 0 && out_sources == NULL) {
         quern__fail_null(function, "out_sources");
@@ -295,7 +295,7 @@ uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target
 
 uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    const quern__kin *link = find_link(world, source, relation, "quern_entity_sibling_index");
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_sibling_index");
     if (link == NULL || link->target == QUERN__SLOT_NONE) return QUERN_NO_SIBLING_INDEX;
     const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
     uint32_t index = 0;

@@ -26,10 +26,10 @@ typedef struct listing {
 } listing;
 
 /* The links of a target, or NULL: it has no children. */
-static inline const quern__kin *links_of(const quern__storage *storage, const quern__links *links,
-                                         quern_entity target)
+static inline const quern__link_node *links_of(const quern__storage *storage, const quern__links *links,
+                                               quern_entity target)
 {
-    const quern__kin *link = quern__links_find(links, quern_entity_index(target));
+    const quern__link_node *link = quern__links_find(links, quern_entity_index(target));
     if (link == NULL || link->first == QUERN__SLOT_NONE) return NULL;
     return quern__entities_find(&storage->entities, target) != NULL ? link : NULL;
 }
@@ -46,7 +46,7 @@ QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column
     const uint64_t capacity = list->capacity;
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const quern__kin *link = links_of(storage, links, targets[i]);
+        const quern__link_node *link = links_of(storage, links, targets[i]);
         if (counts != NULL) counts[i] = link != NULL ? link->count : 0;
         if (link == NULL) continue;
         uint32_t child = link->first;

@@ -22,13 +22,13 @@ static bool is_alive(const quern__storage *storage, uint32_t slot)
 }
 
 /* Checks the list of a slot's children. */
-static quern_result validate_list(relation_check *check, uint32_t slot, const quern__kin *kin)
+static quern_result validate_list(relation_check *check, uint32_t slot, const quern__link_node *node)
 {
     const quern__links *links = &check->relation->links;
     uint32_t previous = QUERN__SLOT_NONE, count = 0;
-    for (uint32_t child = kin->first; child != QUERN__SLOT_NONE; count++) {
-        const quern__kin *found = quern__links_find(links, child);
-        REQUIRE(count < kin->count && found != NULL && found->target == slot,
+    for (uint32_t child = node->first; child != QUERN__SLOT_NONE; count++) {
+        const quern__link_node *found = quern__links_find(links, child);
+        REQUIRE(count < node->count && found != NULL && found->target == slot,
                 "slot %u is listed among the children of slot %u in relation '%s', and is none", child,
                 slot, check->name);
         REQUIRE(found->previous == previous,
@@ -37,16 +37,16 @@ static quern_result validate_list(relation_check *check, uint32_t slot, const qu
         previous = child;
         child = found->next;
     }
-    REQUIRE(count == kin->count, "slot %u has %u children in relation '%s', but counts %u", slot, count,
-            check->name, kin->count);
-    REQUIRE(kin->last == previous, "slot %u has another last child in relation '%s' than the list has",
+    REQUIRE(count == node->count, "slot %u has %u children in relation '%s', but counts %u", slot, count,
+            check->name, node->count);
+    REQUIRE(node->last == previous, "slot %u has another last child in relation '%s' than the list has",
             slot, check->name);
     check->child_count += count;
     return QUERN_OK;
 }
 
 /* Checks the component and the level tag in the row of a source. */
-static quern_result validate_row(const relation_check *check, uint32_t slot, const quern__kin *kin)
+static quern_result validate_row(const relation_check *check, uint32_t slot, const quern__link_node *node)
 {
     const quern__storage *storage = check->storage;
     const quern__record *record = quern__entities_record(&storage->entities, slot);
@@ -55,36 +55,36 @@ static quern_result validate_row(const relation_check *check, uint32_t slot, con
         quern__storage_value(archetype, record->location, check->relation->component_index);
     REQUIRE(value != NULL, "slot %u has a target in relation '%s', but not its component", slot,
             check->name);
-    REQUIRE(value->bits == quern__entity_of_slot(storage, kin->target).bits,
+    REQUIRE(value->bits == quern__entity_of_slot(storage, node->target).bits,
             "slot %u has slot %u as target in relation '%s', but its component holds %#llx: was it written "
             "through a pointer?",
-            slot, kin->target, check->name, (unsigned long long)value->bits);
-    REQUIRE(quern__relation_level(check->relation, archetype) == kin->level,
-            "slot %u is on level %u of relation '%s', but among entities of level %u", slot, kin->level,
+            slot, node->target, check->name, (unsigned long long)value->bits);
+    REQUIRE(quern__relation_level(check->relation, archetype) == node->level,
+            "slot %u is on level %u of relation '%s', but among entities of level %u", slot, node->level,
             check->name, quern__relation_level(check->relation, archetype));
     return QUERN_OK;
 }
 
 /* Checks the links of one slot: its list of children, its target, and its level. */
-static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__kin *kin)
+static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__link_node *node)
 {
-    quern_result result = validate_list(check, slot, kin);
+    quern_result result = validate_list(check, slot, node);
     if (result != QUERN_OK) return result;
-    if (kin->target == QUERN__SLOT_NONE) {
-        REQUIRE(kin->level == 0 && kin->next == QUERN__SLOT_NONE && kin->previous == QUERN__SLOT_NONE,
+    if (node->target == QUERN__SLOT_NONE) {
+        REQUIRE(node->level == 0 && node->next == QUERN__SLOT_NONE && node->previous == QUERN__SLOT_NONE,
                 "slot %u has no target in relation '%s', but a level or siblings", slot, check->name);
-        REQUIRE(kin->count == 0 || is_alive(check->storage, slot),
+        REQUIRE(node->count == 0 || is_alive(check->storage, slot),
                 "slot %u has children in relation '%s' and is not alive", slot, check->name);
         return QUERN_OK;
     }
-    REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, kin->target),
-            "slot %u has slot %u as target in relation '%s', and not both are alive", slot, kin->target,
+    REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, node->target),
+            "slot %u has slot %u as target in relation '%s', and not both are alive", slot, node->target,
             check->name);
-    REQUIRE(kin->level == quern__relation_child_level(check->relation, kin->target),
+    REQUIRE(node->level == quern__relation_source_level(check->relation, node->target),
             "slot %u is on level %u of relation '%s', which does not follow from its target", slot,
-            kin->level, check->name);
+            node->level, check->name);
     check->target_count++;
-    return validate_row(check, slot, kin);
+    return validate_row(check, slot, node);
 }
 
 /* Counts the rows with the relation's component or a level tag. Only sources may have either. */

@@ -98,10 +98,10 @@ uint64_t quern__hash_links(const quern__links *links, uint64_t name, uint64_t ha
 {
     for (uint32_t page = 0; page < links->pages.count; page++)
         for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++) {
-            const quern__kin *kin = &links->pages.items[page][i];
-            if (kin->target == QUERN__SLOT_NONE) continue;
+            const quern__link_node *node = &links->pages.items[page][i];
+            if (node->target == QUERN__SLOT_NONE) continue;
             hash = quern__hash_word(hash, name ^ ((uint64_t)page * QUERN__LINK_PAGE_SLOTS + i));
-            hash = quern__hash_word(hash, (uint64_t)kin->target << 32 | kin->next);
+            hash = quern__hash_word(hash, (uint64_t)node->target << 32 | node->next);
         }
     return hash;
 }

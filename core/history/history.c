@@ -33,7 +33,7 @@ static quern_result start_tracking(quern_world *world)
             quern__links_start_touching(&storage->relations->list.items[k]->links, &storage->allocator);
     if (has_marks) {
         storage->components.first_filter_count = 1;
-        storage->relations->touches = true;
+        storage->relations->marks_touched_groups = true;
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
             quern__query_relist(query);
         return QUERN_OK;
@@ -45,7 +45,7 @@ static quern_result start_tracking(quern_world *world)
 
 static void stop_marking(quern__storage *storage)
 {
-    storage->relations->touches = false;
+    storage->relations->marks_touched_groups = false;
     quern__entities_stop_touching(&storage->entities, &storage->allocator);
     for (uint32_t i = 0; i < storage->relations->list.count; i++)
         quern__links_stop_touching(&storage->relations->list.items[i]->links, &storage->allocator);

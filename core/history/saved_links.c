@@ -7,7 +7,7 @@
 
 enum {
     GROUPS_IN_PAGE = QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP,
-    GROUP_BYTES = QUERN__LINK_GROUP * sizeof(quern__kin)
+    GROUP_BYTES = QUERN__LINK_GROUP * sizeof(quern__link_node)
 };
 
 static quern__saved_links *saved_links(const quern__history *history, const quern__snapshot *snapshot)
@@ -32,7 +32,7 @@ static bool is_touched(const quern__links *links, uint32_t group)
     return (links->touched.items[group / GROUPS_IN_PAGE] >> group % GROUPS_IN_PAGE & 1) != 0;
 }
 
-static quern__kin *group_at(const quern__links *links, uint32_t group)
+static quern__link_node *group_at(const quern__links *links, uint32_t group)
 {
     return quern__links_at(links, group * QUERN__LINK_GROUP);
 }
@@ -111,8 +111,9 @@ bool quern__saved_has_children(const quern__history *history, const quern__snaps
     const quern__saved_links saved = links_of(history, snapshot, relation_index);
     const quern__page page = group_of(history, &saved, slot / QUERN__LINK_GROUP);
     if (page == 0) return false;
-    const quern__kin *kin = (const quern__kin *)(const void *)quern__page_memory(&history->store, page);
-    return kin[slot % QUERN__LINK_GROUP].count > 0;
+    const quern__link_node *node =
+        (const quern__link_node *)(const void *)quern__page_memory(&history->store, page);
+    return node[slot % QUERN__LINK_GROUP].count > 0;
 }
 
 /* --------------------------------------------------------------------------------------- putting back */
@@ -134,10 +135,10 @@ quern_result quern__prepare_links(quern__history *history, const quern__snapshot
 static void restore_group(const quern__history *history, const quern__links *links, uint32_t group,
                           quern__page page)
 {
-    quern__kin *kin = group_at(links, group);
-    if (page != 0) memcpy(kin, quern__page_memory(&history->store, page), GROUP_BYTES);
+    quern__link_node *node = group_at(links, group);
+    if (page != 0) memcpy(node, quern__page_memory(&history->store, page), GROUP_BYTES);
     for (uint32_t i = 0; page == 0 && i < QUERN__LINK_GROUP; i++)
-        kin[i] = quern__no_kin;
+        node[i] = quern__empty_link_node;
 }
 
 static bool restore_relation(const quern__history *history, const quern__links *links,

@@ -51,7 +51,7 @@ static bool would_be_cycle(const quern__relation *relation, uint32_t source, uin
     const quern__links *links = &relation->links;
     /* a source without children is above no other entity */
     return relation->has_levels && quern__links_first(links, source) != QUERN__SLOT_NONE &&
-           quern__links_is_above(links, source, target);
+           quern__links_is_at_or_above(links, source, target);
 }
 
 /* Returns the reason why a living source cannot have this target, or -1. */
@@ -61,7 +61,7 @@ static int find_hindrance(const quern__play_walk *it, const quern__relation *rel
     if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
         return QUERN_DROP_TARGET_DEAD;
     if (would_be_cycle(relation, source, target)) return QUERN_DROP_CYCLE;
-    return quern__naming_is_free(it->relating->storage, relation, source, target)
+    return quern__naming_allows_target(it->relating->storage, relation, source, target)
                ? -1
                : QUERN_DROP_SIBLING_NAME_TAKEN;
 }
@@ -124,7 +124,7 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
     const uint32_t index = it->run->operation->operands[0].component_index, slot = source->slot;
     quern__relation *relation = storage->components.list.items[index]->managed.relation;
     if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
-    if (!quern__naming_is_free(storage, relation, slot, QUERN__SLOT_NONE))
+    if (!quern__naming_allows_target(storage, relation, slot, QUERN__SLOT_NONE))
         quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, it->run->operation->command_count);
     else
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);

@@ -143,7 +143,7 @@ quern_result quern__commands_relate(quern__relating *relating, quern__gathered *
 
 void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
 {
-    quern__link_log_take_back(relating->storage);
+    quern__link_log_revert(relating->storage);
     while (relating->dropped.count > 0) {
         const quern__dropped_item *dropped = &relating->dropped.items[--relating->dropped.count];
         *dropped->item = dropped->head;

@@ -23,14 +23,15 @@ static void destroy(quern__prefab *prefab, const quern_allocator *allocator)
             quern__type_destroy(column->type, column->values, column->constructed_count);
     }
     for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
-        quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab), _Alignof(quern__kin));
+        quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab),
+                       _Alignof(quern__link_node));
     quern__release(allocator, prefab->values, prefab->values_bytes, PREFAB_ALIGNMENT_BYTES);
     quern__array_release(allocator, &prefab->members);
     quern__array_release(allocator, &prefab->groups);
     quern__array_release(allocator, &prefab->columns);
     quern__array_release(allocator, &prefab->fields);
     quern__array_release(allocator, &prefab->links);
-    quern__array_release(allocator, &prefab->kin);
+    quern__array_release(allocator, &prefab->nodes);
     quern__array_release(allocator, &prefab->names);
     quern__array_release(allocator, &prefab->toggles);
     quern__array_release(allocator, &prefab->level_links);
@@ -61,7 +62,7 @@ static uint64_t held_bytes(const quern__prefab *prefab)
            (uint64_t)prefab->columns.capacity * sizeof *prefab->columns.items +
            (uint64_t)prefab->fields.capacity * sizeof *prefab->fields.items +
            (uint64_t)prefab->links.capacity * sizeof *prefab->links.items +
-           (uint64_t)prefab->kin.capacity * sizeof *prefab->kin.items +
+           (uint64_t)prefab->nodes.capacity * sizeof *prefab->nodes.items +
            (uint64_t)prefab->level_links.capacity * sizeof *prefab->level_links.items +
            (uint64_t)prefab->row_members.capacity * sizeof *prefab->row_members.items +
            (uint64_t)prefab->component_indices.capacity * sizeof *prefab->component_indices.items;

@@ -270,8 +270,9 @@ static __attribute__((noinline)) bool put_single(const quern__instances *it, con
 static void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
-    quern__links_link(links, source, target, quern__links_new_place(links, target, relation->is_ordered));
-    quern__links_set_level(links, source, quern__relation_child_level(relation, target));
+    quern__links_link(links, source, target,
+                      quern__links_insert_position(links, target, relation->is_ordered));
+    quern__links_set_level(links, source, quern__relation_source_level(relation, target));
 }
 
 static void link_others(const quern__instances *it, const quern_entity *handles)
@@ -292,7 +293,7 @@ static void link_instances(const quern__instances *it, uint32_t count, const que
     const uint32_t member_count = prefab->members.count;
     quern__relation *parent = it->storage->relations->parent;
     if (prefab->has_children)
-        quern__links_put_trees(&parent->links, it->plan->kin, it->plan->kin_bases, member_count, handles,
+        quern__links_put_trees(&parent->links, it->plan->nodes, it->plan->node_bases, member_count, handles,
                                count);
     if (it->parent_relation == NULL && !prefab->has_other_links) return;
     for (uint32_t i = 0; i < count; i++, handles += member_count) {
@@ -310,7 +311,7 @@ static void name_instance(const quern__instances *it, const quern_entity *handle
         if (at == QUERN_NO_MEMBER) continue;
         const char *name = prefab->names.items + at;
         quern__names_put(it->storage->names, quern_entity_index(handles[i]),
-                         quern_entity_index(handles[prefab->kin.items[i].target]), name,
+                         quern_entity_index(handles[prefab->nodes.items[i].target]), name,
                          (uint32_t)strlen(name));
     }
 }

@@ -84,12 +84,12 @@ typedef struct quern__prefab_copy {
 /* The archetypes of the groups, and the links of the members, for a root at one level. The arrays follow the
  * struct in one allocation. */
 typedef struct quern__prefab_plan {
-    _Alignas(quern__kin) uint64_t
+    _Alignas(quern__link_node) uint64_t
         archetypes_version;        /* storage's version for which the plan is valid, or QUERN__PLAN_NONE */
     bool shares_archetypes;        /* whether several groups have one archetype */
     quern__archetype **archetypes; /* by group */
-    quern__kin *kin, *kin_bases;   /* by member, for quern__links_put_trees */
-    quern__prefab_copy *copies;    /* by column of the prefab */
+    quern__link_node *nodes, *node_bases; /* by member, for quern__links_put_trees */
+    quern__prefab_copy *copies;           /* by column of the prefab */
 } quern__prefab_plan;
 
 typedef struct quern__prefab {
@@ -99,7 +99,7 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__prefab_field) fields;
     QUERN__ARRAY(quern__prefab_link) links;
     /* Links of the hierarchy by member: they name members instead of slots, and levels count from the root. */
-    QUERN__ARRAY(quern__kin) kin;
+    QUERN__ARRAY(quern__link_node) nodes;
     QUERN__ARRAY(char) names; /* zero-terminated names of members; the root has none */
     uint32_t name_count;
     QUERN__ARRAY(quern__prefab_toggle) toggles;
@@ -123,7 +123,7 @@ static inline size_t quern__prefab_plan_bytes(const quern__prefab *prefab)
 {
     return sizeof(quern__prefab_plan) + prefab->groups.count * sizeof(quern__archetype *) +
            prefab->columns.count * sizeof(quern__prefab_copy) +
-           2 * (size_t)prefab->members.count * sizeof(quern__kin);
+           2 * (size_t)prefab->members.count * sizeof(quern__link_node);
 }
 
 typedef struct quern__prefab_slot {

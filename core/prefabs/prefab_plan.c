@@ -77,13 +77,13 @@ static void find_copies(const quern__prefab *prefab, const quern__prefab_group *
     }
 }
 
-static void find_kin(const quern__prefab *prefab, uint32_t root_level, const quern__prefab_plan *plan)
+static void make_nodes(const quern__prefab *prefab, uint32_t root_level, const quern__prefab_plan *plan)
 {
     for (uint32_t i = 0; i < prefab->members.count; i++) {
-        const uint32_t level = root_level + prefab->kin.items[i].level;
-        plan->kin[i] = prefab->kin.items[i];
-        plan->kin[i].level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
-        plan->kin_bases[i] = quern__kin_bases(&plan->kin[i]);
+        const uint32_t level = root_level + prefab->nodes.items[i].level;
+        plan->nodes[i] = prefab->nodes.items[i];
+        plan->nodes[i].level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
+        plan->node_bases[i] = quern__link_node_bases(&plan->nodes[i]);
     }
 }
 
@@ -101,7 +101,7 @@ static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, ui
         /* only at the last level can groups that differ in their depth share an archetype */
         plan->shares_archetypes = plan->shares_archetypes || is_archetype_shared(plan, i);
     }
-    find_kin(prefab, root_level, plan);
+    make_nodes(prefab, root_level, plan);
     plan->archetypes_version = storage->archetypes_version;
     return QUERN_OK;
 }
@@ -125,11 +125,11 @@ static quern_result check_outside(const quern__storage *storage, const quern__pr
 static quern__prefab_plan *add_plan(const quern_allocator *allocator, const quern__prefab *prefab)
 {
     quern__prefab_plan *plan =
-        quern__allocate(allocator, quern__prefab_plan_bytes(prefab), _Alignof(quern__kin));
+        quern__allocate(allocator, quern__prefab_plan_bytes(prefab), _Alignof(quern__link_node));
     if (plan == NULL) return NULL;
-    plan->kin = (quern__kin *)(void *)(plan + 1);
-    plan->kin_bases = plan->kin + prefab->members.count;
-    plan->copies = (quern__prefab_copy *)(void *)(plan->kin_bases + prefab->members.count);
+    plan->nodes = (quern__link_node *)(void *)(plan + 1);
+    plan->node_bases = plan->nodes + prefab->members.count;
+    plan->copies = (quern__prefab_copy *)(void *)(plan->node_bases + prefab->members.count);
     plan->archetypes = (quern__archetype **)(void *)(plan->copies + prefab->columns.count);
     return plan;
 }
@@ -141,7 +141,7 @@ quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *pre
     quern_result result = prefab->has_outside ? check_outside(storage, prefab) : QUERN_OK;
     if (result != QUERN_OK) return result;
     if (parent_slot != QUERN__SLOT_NONE)
-        root_level = quern__relation_child_level(storage->relations->parent, parent_slot);
+        root_level = quern__relation_source_level(storage->relations->parent, parent_slot);
     quern__prefab_plan *plan = prefab->plans[root_level];
     if (QUERN__LIKELY(plan != NULL && plan->archetypes_version == storage->archetypes_version &&
                       !prefab->has_outside_levels)) {

@@ -161,9 +161,9 @@ quern_result quern__target_list(const quern__query *query)
     if (quern__target_is_listed(query)) return QUERN_OK;
     const quern__storage *storage = query->storage;
     const bool is_alive = quern__entities_find(&storage->entities, it->entity) != NULL;
-    const quern__kin *kin =
+    const quern__link_node *node =
         is_alive ? quern__links_find(&it->relation->links, quern_entity_index(it->entity)) : NULL;
-    const uint32_t count = kin != NULL ? kin->count : 0;
+    const uint32_t count = node != NULL ? node->count : 0;
     it->rows.count = it->ranges.count = 0;
     if (!quern__array_reserve(&storage->allocator, &it->rows, count) ||
         !quern__array_reserve(&storage->allocator, &it->sort_scratch, count) ||

@@ -9,7 +9,7 @@
 void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allocator)
 {
     quern__array_release(allocator, &cascade->slots);
-    quern__array_release(allocator, &cascade->loosened);
+    quern__array_release(allocator, &cascade->detached);
     quern__array_release(allocator, &cascade->marks);
     *cascade = (quern__cascade){0};
 }
@@ -44,10 +44,10 @@ static inline bool append(quern__cascade *cascade, const quern_allocator *alloca
     return true;
 }
 
-quern_result quern__cascade_name(quern__cascade *cascade, const quern__storage *storage, uint32_t slot)
+quern_result quern__cascade_add(quern__cascade *cascade, const quern__storage *storage, uint32_t slot)
 {
     if (!append(cascade, &storage->allocator, slot)) return fail_memory(cascade);
-    cascade->named_count = cascade->slots.count;
+    cascade->requested_count = cascade->slots.count;
     return QUERN_OK;
 }
 
@@ -56,27 +56,27 @@ void quern__cascade_end(quern__cascade *cascade)
     for (uint32_t i = 0; i < cascade->slots.count; i++)
         cascade->marks.items[cascade->slots.items[i] / 64] = 0;
     cascade->slots.count = 0;
-    cascade->named_count = 0;
-    cascade->loosened.count = 0;
+    cascade->requested_count = 0;
+    cascade->detached.count = 0;
 }
 
-static bool append_children(quern__cascade *cascade, const quern_allocator *allocator,
-                            const quern__relation *relation, uint32_t slot)
+static bool append_sources(quern__cascade *cascade, const quern_allocator *allocator,
+                           const quern__relation *relation, uint32_t slot)
 {
-    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
-         child = quern__links_at(&relation->links, child)->next)
-        if (!append(cascade, allocator, child)) return false;
+    for (uint32_t source = quern__links_first(&relation->links, slot); source != QUERN__SLOT_NONE;
+         source = quern__links_at(&relation->links, source)->next)
+        if (!append(cascade, allocator, source)) return false;
     return true;
 }
 
-static bool append_followers(quern__cascade *cascade, const quern__storage *storage)
+static bool append_dependents(quern__cascade *cascade, const quern__storage *storage)
 {
     const quern__relations *relations = storage->relations;
     for (uint32_t i = 0; i < cascade->slots.count; i++)
         for (uint32_t k = 0; k < relations->list.count; k++) {
             const quern__relation *relation = relations->list.items[k];
             if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE &&
-                !append_children(cascade, &storage->allocator, relation, cascade->slots.items[i]))
+                !append_sources(cascade, &storage->allocator, relation, cascade->slots.items[i]))
                 return false;
         }
     return true;
@@ -95,25 +95,25 @@ static quern_result fail_in_use(const quern__storage *storage, const quern__rela
                        quern_entity_generation(user));
 }
 
-quern_result quern__cascade_list_loosened(quern__cascade *cascade, const quern__storage *storage,
+quern_result quern__cascade_list_detached(quern__cascade *cascade, const quern__storage *storage,
                                           quern__relation *relation, uint32_t source)
 {
-    if (!quern__array_reserve(&storage->allocator, &cascade->loosened, cascade->loosened.count + 1))
+    if (!quern__array_reserve(&storage->allocator, &cascade->detached, cascade->detached.count + 1))
         return fail_memory(cascade);
-    cascade->loosened.items[cascade->loosened.count++] = (quern__loosened){relation, source};
+    cascade->detached.items[cascade->detached.count++] = (quern__detached_source){relation, source};
     return QUERN_OK;
 }
 
-/* Applies the relation's policy to the surviving sources of a destroyed target: lists them as loosened, or fails with
+/* Applies the relation's policy to the surviving sources of a destroyed target: lists them as detached, or fails with
  * TARGET_IN_USE. */
-static quern_result settle_children(quern__cascade *cascade, const quern__storage *storage,
-                                    quern__relation *relation, uint32_t slot)
+static quern_result apply_policy(quern__cascade *cascade, const quern__storage *storage,
+                                 quern__relation *relation, uint32_t slot)
 {
-    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
-         child = quern__links_at(&relation->links, child)->next) {
-        if (quern__cascade_has(cascade, child)) continue;
-        if (relation->policy == QUERN_TARGET_REFUSES) return fail_in_use(storage, relation, slot, child);
-        quern_result result = quern__cascade_list_loosened(cascade, storage, relation, child);
+    for (uint32_t source = quern__links_first(&relation->links, slot); source != QUERN__SLOT_NONE;
+         source = quern__links_at(&relation->links, source)->next) {
+        if (quern__cascade_has(cascade, source)) continue;
+        if (relation->policy == QUERN_TARGET_REFUSES) return fail_in_use(storage, relation, slot, source);
+        quern_result result = quern__cascade_list_detached(cascade, storage, relation, source);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -122,27 +122,27 @@ static quern_result settle_children(quern__cascade *cascade, const quern__storag
 quern_result quern__cascade_close(quern__cascade *cascade, const quern__storage *storage)
 {
     const quern__relations *relations = storage->relations;
-    if (!append_followers(cascade, storage)) return fail_memory(cascade);
+    if (!append_dependents(cascade, storage)) return fail_memory(cascade);
     quern_result result = QUERN_OK;
     for (uint32_t k = 0; k < relations->list.count; k++) {
         quern__relation *relation = relations->list.items[k];
         if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) continue;
         for (uint32_t i = 0; i < cascade->slots.count && result == QUERN_OK; i++)
-            result = settle_children(cascade, storage, relation, cascade->slots.items[i]);
+            result = apply_policy(cascade, storage, relation, cascade->slots.items[i]);
     }
     return result;
 }
 
 /* ------------------------------------------------------------------------------------- removing links */
 
-quern_result quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)
+quern_result quern__cascade_detach(const quern__cascade *cascade, quern__storage *storage)
 {
     quern_result result = QUERN_OK;
-    if (cascade->loosened.count == 0) return QUERN_OK;
-    for (uint32_t i = 0; i < cascade->loosened.count && result == QUERN_OK; i++) {
-        quern__relation *relation = cascade->loosened.items[i].relation;
-        const uint32_t source = cascade->loosened.items[i].source;
-        if (quern__naming_is_free(storage, relation, source, QUERN__SLOT_NONE))
+    if (cascade->detached.count == 0) return QUERN_OK;
+    for (uint32_t i = 0; i < cascade->detached.count && result == QUERN_OK; i++) {
+        quern__relation *relation = cascade->detached.items[i].relation;
+        const uint32_t source = cascade->detached.items[i].source;
+        if (quern__naming_allows_target(storage, relation, source, QUERN__SLOT_NONE))
             result = quern__link_log_set_target(storage, relation, source, QUERN__SLOT_NONE, cascade);
         else
             result =
@@ -155,8 +155,8 @@ quern_result quern__cascade_loosen(const quern__cascade *cascade, quern__storage
 static void unlink_one(const quern__cascade *cascade, const quern__links *links, uint32_t slot)
 {
     if (!quern__links_has_page(links, slot)) return;
-    const quern__kin *kin = quern__links_at(links, slot);
-    if (kin->target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, kin->target))
+    const quern__link_node *node = quern__links_at(links, slot);
+    if (node->target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, node->target))
         quern__links_unlink(links, slot);
     quern__links_clear(links, slot);
 }

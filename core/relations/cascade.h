@@ -3,18 +3,18 @@
 #ifndef QUERN_CORE_RELATIONS_CASCADE_H
 #define QUERN_CORE_RELATIONS_CASCADE_H
 
-/* The set of entities that are destroyed together. A cascade begins empty. The caller names the slots of the
- * entities to destroy and closes the cascade. A closed cascade lists all entities to destroy, and the surviving
- * entities that lose their target.
+/* The set of entities that are destroyed together. A cascade begins empty. The caller adds the slots of the entities
+ * to destroy and closes the cascade. A closed cascade lists all entities to destroy, and the surviving sources that
+ * lose their target.
  *
- *   slots[0 .. named_count)   the named entities, once each, in the order of naming
- *   slots[named_count .. )    the entities destroyed because their target is. A breadth-first search from the
- *                             named entities appends them: entity by entity, relation by relation, child by
- *                             child, each when it is first seen. The search ends on cycles, and it does not
- *                             recurse, so the depth of a tree is not limited by the call stack
- *   loosened                  surviving sources, whose target is in slots and whose relation unrelates them
+ *   slots[0 .. requested_count)   the entities that the caller added, once each, in this order
+ *   slots[requested_count .. )    the entities destroyed because their target is. A breadth-first search from the
+ *                                 requested entities appends them: entity by entity, relation by relation, source by
+ *                                 source, each when it is first seen. The search ends on cycles, and it does not
+ *                                 recurse, so the depth of a tree is not limited by the call stack
+ *   detached                      surviving sources whose target is in slots and whose relation unrelates them
  *
- * Naming and closing only read links. */
+ * Adding and closing only read links. */
 
 #include "core/base/array.h"
 
@@ -23,15 +23,15 @@
 struct quern__relation;
 struct quern__storage;
 
-typedef struct quern__loosened {
+typedef struct quern__detached_source {
     struct quern__relation *relation;
     uint32_t source;
-} quern__loosened;
+} quern__detached_source;
 
 typedef struct quern__cascade {
     QUERN__ARRAY(uint32_t) slots;
-    uint32_t named_count;
-    QUERN__ARRAY(quern__loosened) loosened;
+    uint32_t requested_count;
+    QUERN__ARRAY(quern__detached_source) detached;
     QUERN__ARRAY(uint64_t) marks; /* one bit per slot, set if it is in slots; all zero between cascades */
 } quern__cascade;
 
@@ -40,12 +40,12 @@ void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allo
 /* Reserves a mark for every slot of the storage. Errors: OUT_OF_MEMORY. */
 quern_result quern__cascade_begin(quern__cascade *cascade, const struct quern__storage *storage);
 
-/* Names an entity to destroy. Naming it again has no effect. Errors: OUT_OF_MEMORY; the caller then ends the
+/* Adds an entity to destroy. Adding it again has no effect. Errors: OUT_OF_MEMORY; the caller then ends the
  * cascade. */
-quern_result quern__cascade_name(quern__cascade *cascade, const struct quern__storage *storage,
-                                 uint32_t slot);
+quern_result quern__cascade_add(quern__cascade *cascade, const struct quern__storage *storage,
+                                uint32_t slot);
 
-/* Adds all entities that are destroyed with the named ones, and lists the loosened sources. Errors:
+/* Appends all entities that are destroyed with the requested ones, and lists the detached sources. Errors:
  * TARGET_IN_USE, OUT_OF_MEMORY; the caller then ends the cascade. */
 quern_result quern__cascade_close(quern__cascade *cascade, const struct quern__storage *storage);
 
@@ -53,9 +53,9 @@ quern_result quern__cascade_close(quern__cascade *cascade, const struct quern__s
 void quern__cascade_end(quern__cascade *cascade);
 
 /* Lists a source that survives and loses its target. Callers outside of cascade.c use it for cascades that destroy
- * no entity. If they also name all sources that lose their target, each of these sources updates the entities below
- * it that are not named. Errors: OUT_OF_MEMORY; the caller then ends the cascade. */
-quern_result quern__cascade_list_loosened(quern__cascade *cascade, const struct quern__storage *storage,
+ * no entity. If they also add all sources that lose their target to `slots`, detaching one of these sources updates only
+ * the entities below it that are not in `slots`. Errors: OUT_OF_MEMORY; the caller then ends the cascade. */
+quern_result quern__cascade_list_detached(quern__cascade *cascade, const struct quern__storage *storage,
                                           struct quern__relation *relation, uint32_t source);
 
 static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t slot)
@@ -63,12 +63,12 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
     return (cascade->marks.items[slot / 64] >> slot % 64 & 1) != 0;
 }
 
-/* Removes the target of every loosened source of a closed cascade. Moves the rows of these sources and of all
+/* Removes the target of every detached source of a closed cascade. Moves the rows of these sources and of all
  * entities below them whose level changes. Precondition: the caller has begun the change (quern__leaving_begin).
  * On failure nothing has changed. Errors: SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_archetype. */
-quern_result quern__cascade_loosen(const quern__cascade *cascade, struct quern__storage *storage);
+quern_result quern__cascade_detach(const quern__cascade *cascade, struct quern__storage *storage);
 
-/* Removes the links and names of all entities in `slots`. Precondition: quern__cascade_loosen has succeeded. The
+/* Removes the links and names of all entities in `slots`. Precondition: quern__cascade_detach has succeeded. The
  * caller removes the rows. */
 void quern__cascade_unlink(const quern__cascade *cascade, struct quern__storage *storage);
 

@@ -19,37 +19,38 @@ QUERN__SLOW_PATH quern_result quern__link_log_fail(const quern__storage *storage
 
 /* Prefetches the links of a slot's first source, which the breadth-first walk reads soon. Branch-free, because the
  * processor could not predict whether a slot has sources. */
-static inline void fetch_children(const quern__links *links, const quern__kin *kin, uint32_t slot)
+static inline void fetch_first_source(const quern__links *links, const quern__link_node *node,
+                                      uint32_t slot)
 {
-    const uint32_t first = kin->first != QUERN__SLOT_NONE ? kin->first : slot;
+    const uint32_t first = node->first != QUERN__SLOT_NONE ? node->first : slot;
     __builtin_prefetch(quern__links_at(links, first));
 }
 
 /* Sets the levels of a slot's sources to that slot's level plus one, and logs each change. Sources in the cascade
  * `ending` keep their levels. Returns false if out of memory. */
-static inline bool set_child_levels(quern__storage *storage, quern__relation *relation, uint32_t slot,
-                                    const quern__cascade *ending)
+static inline bool set_source_levels(quern__storage *storage, quern__relation *relation, uint32_t slot,
+                                     const quern__cascade *ending)
 {
     quern__link_log *log = &storage->relations->log;
     const quern__links *links = &relation->links;
-    const quern__kin *above = quern__links_at(links, slot);
+    const quern__link_node *above = quern__links_at(links, slot);
     if (above->count == 0) return true;
     const uint32_t level =
         above->level < QUERN_MAX_RELATION_LEVEL ? above->level + 1 : QUERN_MAX_RELATION_LEVEL;
     if (!quern__array_reserve(&storage->allocator, &log->changes, log->changes.count + above->count))
         return false;
     quern__link_change *entry = log->changes.items + log->changes.count;
-    for (uint32_t child = above->first; child != QUERN__SLOT_NONE;) {
-        quern__kin *kin = quern__links_at(links, child);
-        __builtin_prefetch(quern__entities_record(&storage->entities, child), 1);
-        fetch_children(links, kin, child);
-        if (kin->level != level && (ending == NULL || !quern__cascade_has(ending, child))) {
-            quern__link_change_fill(entry, relation, child, kin, QUERN__CHANGE_LEVEL);
+    for (uint32_t source = above->first; source != QUERN__SLOT_NONE;) {
+        quern__link_node *node = quern__links_at(links, source);
+        __builtin_prefetch(quern__entities_record(&storage->entities, source), 1);
+        fetch_first_source(links, node, source);
+        if (node->level != level && (ending == NULL || !quern__cascade_has(ending, source))) {
+            quern__link_change_fill(entry, relation, source, node, QUERN__CHANGE_LEVEL);
             entry++->row_tier = level + 1;
-            kin->level = level;
-            quern__links_touch(links, child);
+            node->level = level;
+            quern__links_touch(links, source);
         }
-        child = kin->next;
+        source = node->next;
     }
     log->changes.count = (uint32_t)(entry - log->changes.items);
     return true;
@@ -60,15 +61,15 @@ quern_result quern__link_log_set_levels_below(quern__storage *storage, quern__re
 {
     const quern__link_log *log = &storage->relations->log;
     for (uint32_t i = first; i < log->changes.count; i++)
-        if (!set_child_levels(storage, relation, log->changes.items[i].slot, ending))
+        if (!set_source_levels(storage, relation, log->changes.items[i].slot, ending))
             return quern__link_log_fail(storage);
     return QUERN_OK;
 }
 
 quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *relation, uint32_t source)
 {
-    const quern__kin *kin = quern__links_at(&relation->links, source);
-    if (quern__link_log_add(storage, relation, source, kin) == NULL) return quern__link_log_fail(storage);
+    const quern__link_node *node = quern__links_at(&relation->links, source);
+    if (quern__link_log_add(storage, relation, source, node) == NULL) return quern__link_log_fail(storage);
     quern__links_unlink(&relation->links, source);
     return QUERN_OK;
 }
@@ -115,7 +116,7 @@ quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, ui
 /* --------------------------------------------------------------------------------------------- undo */
 
 /* Restores the name of a slot. The table has room for the name, because the name was in it before. */
-static void take_name_back(const quern__storage *storage, const quern__link_change *change)
+static void revert_name(const quern__storage *storage, const quern__link_change *change)
 {
     quern__names *names = storage->names;
     quern__names_drop(names, change->slot);
@@ -124,7 +125,7 @@ static void take_name_back(const quern__storage *storage, const quern__link_chan
     quern__names_put(names, change->slot, saved->parent, saved->text, (uint32_t)strlen(saved->text));
 }
 
-static void take_link_back(quern__storage *storage, const quern__link_change *change)
+static void revert_link(quern__storage *storage, const quern__link_change *change)
 {
     quern__links *links = &change->relation->links;
     const uint32_t slot = change->slot;
@@ -133,17 +134,17 @@ static void take_link_back(quern__storage *storage, const quern__link_change *ch
     if (quern__links_at(links, slot)->target != QUERN__SLOT_NONE) quern__links_unlink(links, slot);
     if (change->old_target != QUERN__SLOT_NONE)
         quern__links_link(links, slot, change->old_target, change->old_next);
-    quern__naming_follow(storage, change->relation, slot, change->old_target);
+    quern__naming_update_parent(storage, change->relation, slot, change->old_target);
 }
 
-void quern__link_log_take_back(quern__storage *storage)
+void quern__link_log_revert(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
     for (uint32_t i = log->changes.count; i-- > 0;) {
         const quern__link_change *change = &log->changes.items[i];
         if (change->kind == QUERN__CHANGE_NAME)
-            take_name_back(storage, change);
+            revert_name(storage, change);
         else
-            take_link_back(storage, change);
+            revert_link(storage, change);
     }
 }

@@ -45,10 +45,10 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
     if (!quern__array_reserve(allocator, &links->pages, page + 1) ||
         (links->touched.items != NULL && !reserve_touched(links, allocator, page + 1)))
         return false;
-    quern__kin *added = quern__link_pages_take(links->memory, allocator);
+    quern__link_node *added = quern__link_pages_take(links->memory, allocator);
     if (added == NULL) return false;
     for (uint32_t i = 0; i < QUERN__LINK_PAGE_SLOTS; i++)
-        added[i] = quern__no_kin;
+        added[i] = quern__empty_link_node;
     while (links->pages.count <= page)
         links->pages.items[links->pages.count++] = NULL;
     links->pages.items[page] = added;
@@ -58,7 +58,7 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
 }
 
 /* Returns whether the entities have consecutive slots. */
-static bool are_neighbours(const quern_entity *entities, uint32_t count)
+static bool have_consecutive_slots(const quern_entity *entities, uint32_t count)
 {
     const uint32_t first = quern_entity_index(entities[0]);
     for (uint32_t i = 1; i < count; i++)
@@ -66,17 +66,17 @@ static bool are_neighbours(const quern_entity *entities, uint32_t count)
     return true;
 }
 
-_Static_assert(sizeof(quern__kin) == 4 * sizeof(uint64_t), "links are words in pairs");
+_Static_assert(sizeof(quern__link_node) == 4 * sizeof(uint64_t), "links are words in pairs");
 
 /* Writes the links of a tree with consecutive slots. A slot is the number of its entity in the tree plus the first
  * slot. Each 64-bit addition adds to two members at once; every sum fits in 32 bits, so no carry crosses over. */
-static inline void put_neighbours(quern__kin *restrict links, const quern__kin *restrict kin,
-                                  const quern__kin *restrict bases, uint32_t count, uint32_t first)
+static inline void put_consecutive(quern__link_node *restrict links, const quern__link_node *restrict node,
+                                   const quern__link_node *restrict bases, uint32_t count, uint32_t first)
 {
     const uint64_t both = (uint64_t)first << 32 | first;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t words[4], adds[4];
-        memcpy(words, &kin[i], sizeof words);
+        memcpy(words, &node[i], sizeof words);
         memcpy(adds, &bases[i], sizeof adds);
         for (uint32_t k = 0; k < 4; k++)
             words[k] += adds[k] & both;
@@ -90,37 +90,38 @@ static inline uint32_t slot_of(const quern_entity *entities, uint32_t number)
 }
 
 /* Writes the links of a tree whose slots are not consecutive. */
-static void put_strangers(const quern__links *links, const quern__kin *kin, uint32_t count,
+static void put_scattered(const quern__links *links, const quern__link_node *node, uint32_t count,
                           const quern_entity *entities)
 {
     for (uint32_t i = 0; i < count; i++)
         *quern__links_at(links, quern_entity_index(entities[i])) =
-            (quern__kin){.target = slot_of(entities, kin[i].target),
-                         .first = slot_of(entities, kin[i].first),
-                         .last = slot_of(entities, kin[i].last),
-                         .next = slot_of(entities, kin[i].next),
-                         .previous = slot_of(entities, kin[i].previous),
-                         .count = kin[i].count,
-                         .level = kin[i].level};
+            (quern__link_node){.target = slot_of(entities, node[i].target),
+                               .first = slot_of(entities, node[i].first),
+                               .last = slot_of(entities, node[i].last),
+                               .next = slot_of(entities, node[i].next),
+                               .previous = slot_of(entities, node[i].previous),
+                               .count = node[i].count,
+                               .level = node[i].level};
 }
 
-void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
-                            uint32_t kin_count, const quern_entity *entities, uint32_t tree_count)
+void quern__links_put_trees(quern__links *links, const quern__link_node *node,
+                            const quern__link_node *bases, uint32_t node_count,
+                            const quern_entity *entities, uint32_t tree_count)
 {
-    const bool is_row = are_neighbours(entities, kin_count * tree_count);
-    for (uint32_t i = 0; i < tree_count; i++, entities += kin_count) {
-        const uint32_t first = quern_entity_index(entities[0]), last = first + kin_count - 1;
-        if (is_row && first >> QUERN__LINK_PAGE_LOG2 == last >> QUERN__LINK_PAGE_LOG2)
-            put_neighbours(quern__links_at(links, first), kin, bases, kin_count, first);
+    const bool are_consecutive = have_consecutive_slots(entities, node_count * tree_count);
+    for (uint32_t i = 0; i < tree_count; i++, entities += node_count) {
+        const uint32_t first = quern_entity_index(entities[0]), last = first + node_count - 1;
+        if (are_consecutive && first >> QUERN__LINK_PAGE_LOG2 == last >> QUERN__LINK_PAGE_LOG2)
+            put_consecutive(quern__links_at(links, first), node, bases, node_count, first);
         else
-            put_strangers(links, kin, kin_count, entities);
-        for (uint32_t k = 0; links->touched.items != NULL && k < kin_count; k++)
+            put_scattered(links, node, node_count, entities);
+        for (uint32_t k = 0; links->touched.items != NULL && k < node_count; k++)
             quern__links_touch(links, quern_entity_index(entities[k]));
     }
     links->version++;
 }
 
-void quern__links_place(quern__links *links, uint32_t source, uint32_t before)
+void quern__links_move_before(quern__links *links, uint32_t source, uint32_t before)
 {
     const uint32_t target = quern__links_at(links, source)->target;
     if (before == source) return;
@@ -128,19 +129,19 @@ void quern__links_place(quern__links *links, uint32_t source, uint32_t before)
     quern__links_link(links, source, target, before);
 }
 
-bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t below)
+bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint32_t below)
 {
     const uint32_t level = quern__links_level(links, slot);
     while (below != slot && below != QUERN__SLOT_NONE) {
-        const quern__kin *kin = quern__links_find(links, below);
+        const quern__link_node *node = quern__links_find(links, below);
         /* the maximal level covers several depths */
-        if (kin == NULL || (kin->level <= level && kin->level < QUERN_MAX_RELATION_LEVEL)) return false;
-        below = kin->target;
+        if (node == NULL || (node->level <= level && node->level < QUERN_MAX_RELATION_LEVEL)) return false;
+        below = node->target;
     }
     return below == slot;
 }
 
-static bool is_page_unused(const quern__kin *page)
+static bool is_page_unused(const quern__link_node *page)
 {
     for (uint32_t i = 0; i < QUERN__LINK_PAGE_SLOTS; i++)
         if (page[i].target != QUERN__SLOT_NONE || page[i].count > 0) return false;

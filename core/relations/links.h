@@ -3,14 +3,15 @@
 #ifndef QUERN_CORE_RELATIONS_LINKS_H
 #define QUERN_CORE_RELATIONS_LINKS_H
 
-/* The links of one relation: the target of each source and the ordered list of children of each target. Links refer
- * to slots only. Their users (relate.h) handle liveness of entities and the archetypes of their rows.
+/* The links of one relation: the target of each source and the ordered list of sources of each target. The sources of
+ * one target are siblings. Links refer to slots only. Their users (relate.h) handle liveness of entities and the
+ * archetypes of their rows.
  *
  * Links are indexed by slot, in pages that are allocated on first use. A slot without a page has no links.
  *
- *   target = t            if and only if the slot is once in the child list of t: first, next, next, ... none
- *   count                 number of children in the slot's own list
- *   last                  last child of the list. The list is doubly linked: the previous sibling of a slot's
+ *   target = t            if and only if the slot is once in the source list of t: first, next, next, ... none
+ *   count                 number of sources in the slot's own list
+ *   last                  last source in the list. The list is doubly linked: the previous sibling of a slot's
  *                         next sibling is the slot itself
  *   level                 min(depth, QUERN_MAX_RELATION_LEVEL), set by the users of relations with levels;
  *                         0 for slots without a target, and in relations without levels
@@ -27,28 +28,29 @@
 enum { QUERN__LINK_PAGE_LOG2 = 12, QUERN__LINK_PAGE_SLOTS = 1 << QUERN__LINK_PAGE_LOG2 };
 
 /* The links of one slot. Half a cache line in size and aligned to it, so that no node spans two cache lines. */
-typedef struct quern__kin {
+typedef struct quern__link_node {
     _Alignas(32) uint32_t target; /* slot; QUERN__SLOT_NONE in this and the next four members: none */
-    uint32_t first, last;         /* children */
+    uint32_t first, last;         /* first and last source of this slot */
     uint32_t next, previous;      /* siblings */
-    uint32_t count;               /* number of children */
+    uint32_t count;               /* number of sources of this slot */
     uint32_t level;
-} quern__kin;
+} quern__link_node;
 
-_Static_assert(QUERN__LINK_PAGE_SLOTS * sizeof(quern__kin) == QUERN__LINK_PAGE_BYTES, "a page is full");
+_Static_assert(QUERN__LINK_PAGE_SLOTS * sizeof(quern__link_node) == QUERN__LINK_PAGE_BYTES,
+               "a page is full");
 
 /* The links of a slot that has none. */
-static const quern__kin quern__no_kin = {.target = QUERN__SLOT_NONE,
-                                         .first = QUERN__SLOT_NONE,
-                                         .last = QUERN__SLOT_NONE,
-                                         .next = QUERN__SLOT_NONE,
-                                         .previous = QUERN__SLOT_NONE};
+static const quern__link_node quern__empty_link_node = {.target = QUERN__SLOT_NONE,
+                                                        .first = QUERN__SLOT_NONE,
+                                                        .last = QUERN__SLOT_NONE,
+                                                        .next = QUERN__SLOT_NONE,
+                                                        .previous = QUERN__SLOT_NONE};
 
 typedef struct quern__links {
-    QUERN__ARRAY(quern__kin *) pages; /* NULL: no slot of the page has links */
-    quern__link_pages *memory;        /* page allocator, shared by all relations of the world */
-    uint32_t held_count;              /* pages that exist */
-    uint64_t version;                 /* incremented whenever slots are given a target */
+    QUERN__ARRAY(quern__link_node *) pages; /* NULL: no slot of the page has links */
+    quern__link_pages *memory;              /* page allocator, shared by all relations of the world */
+    uint32_t held_count;                    /* pages that exist */
+    uint64_t version;                       /* incremented whenever slots are given a target */
     /* One word per page, one bit per group of slots: set if links of the group may have changed since the bit was
      * cleared. Without items, marking is off; otherwise there is a word for every page. */
     QUERN__ARRAY(uint64_t) touched;
@@ -90,7 +92,7 @@ static inline bool quern__links_reserve(quern__links *links, const quern_allocat
 }
 
 /* Returns the links of a slot. Precondition: the slot has a page. */
-static inline quern__kin *quern__links_at(const quern__links *links, uint32_t slot)
+static inline quern__link_node *quern__links_at(const quern__links *links, uint32_t slot)
 {
     return &links->pages.items[slot >> QUERN__LINK_PAGE_LOG2][slot & (QUERN__LINK_PAGE_SLOTS - 1)];
 }
@@ -104,35 +106,35 @@ static inline void quern__links_set_level(const quern__links *links, uint32_t sl
 /* Clears the links of the slot. The caller ensures that no remaining link refers to it. */
 static inline void quern__links_clear(const quern__links *links, uint32_t slot)
 {
-    *quern__links_at(links, slot) = quern__no_kin;
+    *quern__links_at(links, slot) = quern__empty_link_node;
     quern__links_touch(links, slot);
 }
 
 /* Returns the links of any slot for reading, or NULL if the slot has no page. */
-static inline const quern__kin *quern__links_find(const quern__links *links, uint32_t slot)
+static inline const quern__link_node *quern__links_find(const quern__links *links, uint32_t slot)
 {
     return quern__links_has_page(links, slot) ? quern__links_at(links, slot) : NULL;
 }
 
 static inline uint32_t quern__links_target(const quern__links *links, uint32_t slot)
 {
-    const quern__kin *link = quern__links_find(links, slot);
+    const quern__link_node *link = quern__links_find(links, slot);
     return link != NULL ? link->target : QUERN__SLOT_NONE;
 }
 
 static inline uint32_t quern__links_first(const quern__links *links, uint32_t slot)
 {
-    const quern__kin *link = quern__links_find(links, slot);
+    const quern__link_node *link = quern__links_find(links, slot);
     return link != NULL ? link->first : QUERN__SLOT_NONE;
 }
 
 static inline uint32_t quern__links_level(const quern__links *links, uint32_t slot)
 {
-    const quern__kin *link = quern__links_find(links, slot);
+    const quern__link_node *link = quern__links_find(links, slot);
     return link != NULL ? link->level : 0;
 }
 
-/* Returns the address of the member that refers to a slot from one side in the child list of its target: a member of
+/* Returns the address of the member that refers to a slot from one side in the source list of its target: a member of
  * the sibling on that side, or of the target at an end of the list. The members' offsets are constants.
  * Arithmetic replaces a branch that the processor could not predict: a misprediction would be found only after the
  * links are loaded from memory, and no other work would start meanwhile. Compilers turn a conditional expression
@@ -147,106 +149,108 @@ QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint
     return (uint32_t *)(void *)((char *)quern__links_at(links, slot) + offset);
 }
 
-/* Stores `to_next` in the link after `previous` and `to_previous` in the link before `next`, in the child list of the
+/* Stores `to_next` in the link after `previous` and `to_previous` in the link before `next`, in the source list of the
  * target. QUERN__SLOT_NONE as a sibling means that end of the list. */
 static inline void quern__links_set_sides(const quern__links *links, uint32_t target, uint32_t previous,
                                           uint32_t next, uint32_t to_next, uint32_t to_previous)
 {
-    *quern__links_side(links, target, previous, offsetof(quern__kin, next), offsetof(quern__kin, first)) =
-        to_next;
-    *quern__links_side(links, target, next, offsetof(quern__kin, previous), offsetof(quern__kin, last)) =
-        to_previous;
+    *quern__links_side(links, target, previous, offsetof(quern__link_node, next),
+                       offsetof(quern__link_node, first)) = to_next;
+    *quern__links_side(links, target, next, offsetof(quern__link_node, previous),
+                       offsetof(quern__link_node, last)) = to_previous;
     if (QUERN__LIKELY(links->touched.items == NULL)) return;
     quern__links_touch(links, target);
     quern__links_touch(links, previous);
     quern__links_touch(links, next);
 }
 
-/* Inserts the source into the children of the target: before the child `before`, or at the end if `before` is
+/* Inserts the source into the list of the target: before the source `before`, or at the end if `before` is
  * QUERN__SLOT_NONE. The source's level does not change. Precondition: the source has no target. */
 static inline void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before)
 {
-    quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
-    const uint32_t previous = *quern__links_side(links, target, before, offsetof(quern__kin, previous),
-                                                 offsetof(quern__kin, last));
-    assert(child->target == QUERN__SLOT_NONE);
+    quern__link_node *source_node = quern__links_at(links, source),
+                     *target_node = quern__links_at(links, target);
+    const uint32_t previous = *quern__links_side(
+        links, target, before, offsetof(quern__link_node, previous), offsetof(quern__link_node, last));
+    assert(source_node->target == QUERN__SLOT_NONE);
     links->version++;
-    child->target = target;
-    child->next = before;
-    child->previous = previous;
-    parent->count++;
+    source_node->target = target;
+    source_node->next = before;
+    source_node->previous = previous;
+    target_node->count++;
     quern__links_touch(links, source);
     quern__links_set_sides(links, target, previous, before, source, source);
 }
 
-/* Appends a source to the children of the target and sets the source's level. Precondition: the source has no
- * links. */
+/* Appends a source to the list of the target and sets the source's level. Precondition: the source has no links. */
 static inline void quern__links_append(quern__links *links, uint32_t source, uint32_t target,
                                        uint32_t level)
 {
-    quern__kin *parent = quern__links_at(links, target);
-    const uint32_t previous = parent->last;
+    quern__link_node *target_node = quern__links_at(links, target);
+    const uint32_t previous = target_node->last;
     links->version++;
-    *quern__links_at(links, source) = (quern__kin){.target = target,
-                                                   .first = QUERN__SLOT_NONE,
-                                                   .last = QUERN__SLOT_NONE,
-                                                   .next = QUERN__SLOT_NONE,
-                                                   .previous = previous,
-                                                   .level = level};
-    parent->count++;
-    parent->last = source;
-    *quern__links_side(links, target, previous, offsetof(quern__kin, next), offsetof(quern__kin, first)) =
-        source;
+    *quern__links_at(links, source) = (quern__link_node){.target = target,
+                                                         .first = QUERN__SLOT_NONE,
+                                                         .last = QUERN__SLOT_NONE,
+                                                         .next = QUERN__SLOT_NONE,
+                                                         .previous = previous,
+                                                         .level = level};
+    target_node->count++;
+    target_node->last = source;
+    *quern__links_side(links, target, previous, offsetof(quern__link_node, next),
+                       offsetof(quern__link_node, first)) = source;
     if (QUERN__LIKELY(links->touched.items == NULL)) return;
     quern__links_touch(links, source);
     quern__links_touch(links, target);
     quern__links_touch(links, previous);
 }
 
-/* Returns the argument `before` of quern__links_link for a new child. Ordered links insert it at the end, unordered
+/* Returns the argument `before` of quern__links_link for a new source. Ordered links insert it at the end, unordered
  * links at the front. */
-static inline uint32_t quern__links_new_place(const quern__links *links, uint32_t target, bool is_ordered)
+static inline uint32_t quern__links_insert_position(const quern__links *links, uint32_t target,
+                                                    bool is_ordered)
 {
     return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
 }
 
 /* Returns the masks for quern__links_put_trees: a member is all ones if the tree's first slot is added to it, that is
- * if `kin` holds a number there, and zero otherwise. */
-static inline quern__kin quern__kin_bases(const quern__kin *kin)
+ * if `node` has a number there, and zero otherwise. */
+static inline quern__link_node quern__link_node_bases(const quern__link_node *node)
 {
-    return (quern__kin){.target = kin->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                        .first = kin->first != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                        .last = kin->last != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                        .next = kin->next != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                        .previous = kin->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
+    return (quern__link_node){.target = node->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .first = node->first != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .last = node->last != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .next = node->next != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .previous = node->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
 }
 
-/* Links the entities of `tree_count` trees of identical shape. kin[i] holds the links of the i-th entity of every
- * tree, with numbers of entities within the tree instead of slots; bases[i] is quern__kin_bases of kin[i].
+/* Links the entities of `tree_count` trees of identical shape. node[i] holds the links of the i-th entity of every
+ * tree, with numbers of entities within the tree instead of slots; bases[i] is quern__link_node_bases of node[i].
  * `entities` lists the entities tree by tree. Precondition: they have no links, and their slots have pages.
  * Consecutive slots, as new entities usually have, are the fastest case. */
-void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
-                            uint32_t kin_count, const quern_entity *entities, uint32_t tree_count);
+void quern__links_put_trees(quern__links *links, const quern__link_node *node,
+                            const quern__link_node *bases, uint32_t node_count,
+                            const quern_entity *entities, uint32_t tree_count);
 
 /* Removes the source from its target. The source's level does not change. */
 static inline void quern__links_unlink(const quern__links *links, uint32_t source)
 {
-    quern__kin *child = quern__links_at(links, source);
-    quern__links_at(links, child->target)->count--;
-    quern__links_set_sides(links, child->target, child->previous, child->next, child->next,
-                           child->previous);
+    quern__link_node *source_node = quern__links_at(links, source);
+    quern__links_at(links, source_node->target)->count--;
+    quern__links_set_sides(links, source_node->target, source_node->previous, source_node->next,
+                           source_node->next, source_node->previous);
     quern__links_touch(links, source);
-    child->target = child->next = child->previous = QUERN__SLOT_NONE;
+    source_node->target = source_node->next = source_node->previous = QUERN__SLOT_NONE;
 }
 
 /* Moves the source before its sibling `before`, or to the end if `before` is QUERN__SLOT_NONE. No effect if `before` is
  * the source. */
-void quern__links_place(quern__links *links, uint32_t source, uint32_t before);
+void quern__links_move_before(quern__links *links, uint32_t source, uint32_t before);
 
-/* Returns whether `below` is the slot itself or one of its descendants. Walks up the targets of `below`. In relations
- * with levels the walk stops at a slot whose level is not greater than that of `slot`, as no such slot is a descendant.
- * The maximal level is the exception: it covers several depths. */
-bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t below);
+/* Returns whether `below` is the slot itself or one of its direct or indirect sources. Walks up the targets of `below`. In
+ * relations with levels the walk stops at a slot whose level is not greater than that of `slot`, as no such slot is
+ * below it. The maximal level is the exception: it covers several depths. */
+bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint32_t below);
 
 /* Gives back all pages without links. */
 void quern__links_trim(quern__links *links, const quern_allocator *allocator);

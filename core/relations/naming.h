@@ -22,10 +22,11 @@ quern_result quern__entity_check_name(const char *name);
  * OUT_OF_MEMORY. */
 quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity, const char *name);
 
-/* Whether the source could become a child of `target` without a name collision. QUERN__SLOT_NONE: could lose its
- * target. Always true for relations other than the built-in hierarchy. */
-static inline bool quern__naming_is_free(const quern__storage *storage, const quern__relation *relation,
-                                         uint32_t source, uint32_t target)
+/* Returns whether the source could get the target, or lose its target (QUERN__SLOT_NONE), without a name collision.
+ * Names are unique among the children of one parent; for relations other than the hierarchy, returns true. */
+static inline bool quern__naming_allows_target(const quern__storage *storage,
+                                               const quern__relation *relation, uint32_t source,
+                                               uint32_t target)
 {
     if (QUERN__LIKELY(storage->names->count == 0 || relation != storage->relations->parent)) return true;
     const quern__name *name = quern__names_of(storage->names, source);
@@ -35,29 +36,29 @@ static inline bool quern__naming_is_free(const quern__storage *storage, const qu
     return owner == QUERN__SLOT_NONE || owner == source;
 }
 
-/* Returns SIBLING_NAME_TAKEN with a message: the name of the source collides under the target. */
+/* Fails with SIBLING_NAME_TAKEN, because the name of the source collides among the children of the target. */
 quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entity source, uint32_t target);
 
-/* Checks that the source could become a child of `target` without a name collision. Errors: SIBLING_NAME_TAKEN. */
+/* Checks quern__naming_allows_target(). Errors: SIBLING_NAME_TAKEN. */
 static inline quern_result quern__naming_check(const quern__storage *storage,
                                                const quern__relation *relation, quern_entity source,
                                                uint32_t target)
 {
-    if (quern__naming_is_free(storage, relation, quern_entity_index(source), target)) return QUERN_OK;
+    if (quern__naming_allows_target(storage, relation, quern_entity_index(source), target)) return QUERN_OK;
     return quern__naming_fail_taken(storage, source, target);
 }
 
 /* Moves the name of the source to its new parent, after a change of target in the built-in hierarchy. No effect for
  * other relations. */
-static inline void quern__naming_follow(quern__storage *storage, const quern__relation *relation,
-                                        uint32_t source, uint32_t target)
+static inline void quern__naming_update_parent(quern__storage *storage, const quern__relation *relation,
+                                               uint32_t source, uint32_t target)
 {
     if (QUERN__LIKELY(storage->names->count == 0 || relation != storage->relations->parent)) return;
     quern__names_move(storage->names, source, target);
 }
 
-/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source like a new child, and moves its
- * name to the new parent. The source's level does not change. */
+/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source like a new one, and moves its name
+ * to the new parent if the relation is the hierarchy. The source's level does not change. */
 QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation *relation, uint32_t source,
                                         uint32_t target)
 {
@@ -65,8 +66,8 @@ QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation
     if (quern__links_at(links, source)->target != QUERN__SLOT_NONE) quern__links_unlink(links, source);
     if (target != QUERN__SLOT_NONE)
         quern__links_link(links, source, target,
-                          quern__links_new_place(links, target, relation->is_ordered));
-    quern__naming_follow(storage, relation, source, target);
+                          quern__links_insert_position(links, target, relation->is_ordered));
+    quern__naming_update_parent(storage, relation, source, target);
 }
 
 #endif

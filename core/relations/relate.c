@@ -29,12 +29,12 @@ static bool has_several_relations(const quern__link_log *log)
     return log->changes.items[0].relation != log->changes.items[log->changes.count - 1].relation;
 }
 
-/* Returns the archetype in which an entity is after the moves reserved so far. notes: whether entities may move more than
- * once, so that reserved moves are noted in `moved`. */
-static inline quern__archetype *find_source(const quern__storage *storage, uint32_t slot, bool notes)
+/* Returns the archetype in which an entity is after the moves reserved so far. notes_moves: entities may move more than
+ * once, so reserved moves are noted in `moved`. */
+static inline quern__archetype *find_source(const quern__storage *storage, uint32_t slot, bool notes_moves)
 {
     quern__archetype *moved =
-        notes ? quern__map_find_pointer(&storage->relations->moved, (uint64_t)slot + 1) : NULL;
+        notes_moves ? quern__map_find_pointer(&storage->relations->moved, (uint64_t)slot + 1) : NULL;
     return moved != NULL
                ? moved
                : quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
@@ -79,7 +79,8 @@ static inline bool shares_plan(const quern__storage *storage, const quern__link_
 
 /* Finds the plan of a change and reserves rows for it and for all changes directly after it with the same plan; the
  * entities below one target often have the same. *out_count: number of these changes. */
-static quern_result reserve_run(quern__storage *storage, uint32_t first, bool notes, uint32_t *out_count)
+static quern_result reserve_same_plan(quern__storage *storage, uint32_t first, bool notes_moves,
+                                      uint32_t *out_count)
 {
     quern__link_log *log = &storage->relations->log;
     quern__link_change *change = &log->changes.items[first];
@@ -87,13 +88,13 @@ static quern_result reserve_run(quern__storage *storage, uint32_t first, bool no
     const bool is_short = log->changes.count <= SHORT_LIST;
     uint32_t count = 1;
     quern_result result =
-        quern__relation_plan(storage, change->relation, find_source(storage, change->slot, notes),
+        quern__relation_plan(storage, change->relation, find_source(storage, change->slot, notes_moves),
                              change->row_tier, &change->plan);
     if (result != QUERN_OK) return result;
     const quern__move_plan *plan = change->plan;
     if (is_short) fetch_row(storage, change);
-    if (notes) result = note_moved(storage, change->slot, plan->target);
-    for (; !notes && ++change < end && shares_plan(storage, change); count++) {
+    if (notes_moves) result = note_moved(storage, change->slot, plan->target);
+    for (; !notes_moves && ++change < end && shares_plan(storage, change); count++) {
         if (end - change > RELATE_RECORDS_AHEAD) fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
         change->plan = plan;
         if (is_short) fetch_row(storage, change);
@@ -107,15 +108,15 @@ static quern_result reserve_run(quern__storage *storage, uint32_t first, bool no
 static quern_result reserve_rows(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
-    const bool notes = has_several_relations(log);
+    const bool notes_moves = has_several_relations(log);
     quern_result result = QUERN_OK;
     uint32_t first = 0;
     for (uint32_t count = 1; first < log->changes.count; first += count, count = 1) {
         if (log->changes.items[first].row_tier == QUERN__ROW_STAYS) continue;
-        result = reserve_run(storage, first, notes, &count);
+        result = reserve_same_plan(storage, first, notes_moves, &count);
         if (result != QUERN_OK) break;
     }
-    if (notes) quern__map_clear(&storage->relations->moved);
+    if (notes_moves) quern__map_clear(&storage->relations->moved);
     while (result != QUERN_OK && first-- > 0)
         if (log->changes.items[first].row_tier != QUERN__ROW_STAYS)
             quern__rows_unreserve(storage, log->changes.items[first].plan->target);
@@ -141,19 +142,19 @@ static void move_rows(quern__storage *storage)
 }
 
 /* Moves the rows of a transaction or reverts it, like quern__relate_rows, but keeps the entries of the log. */
-static inline quern_result move_rows_or_take_back(quern__storage *storage, quern_result result)
+static inline quern_result move_rows_or_revert(quern__storage *storage, quern_result result)
 {
     if (result == QUERN_OK) result = reserve_rows(storage);
     if (result == QUERN_OK)
         move_rows(storage);
     else
-        quern__link_log_take_back(storage);
+        quern__link_log_revert(storage);
     return result;
 }
 
 quern_result quern__relate_rows(quern__storage *storage, quern_result result)
 {
-    result = move_rows_or_take_back(storage, result);
+    result = move_rows_or_revert(storage, result);
     quern__link_log_clear(&storage->relations->log);
     return result;
 }
@@ -188,7 +189,8 @@ static inline quern_result check_pair(const quern__storage *storage, const quern
 {
     const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
     const quern__links *links = &relation->links;
-    if (relation->has_levels && quern__links_at(links, s)->count > 0 && quern__links_is_above(links, s, t))
+    if (relation->has_levels && quern__links_at(links, s)->count > 0 &&
+        quern__links_is_at_or_above(links, s, t))
         return fail_cycle(storage, relation, source, target);
     return quern__naming_check(storage, relation, source, t);
 }
@@ -209,12 +211,12 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     if (!quern__links_reserve(&relation->links, &storage->allocator, s) ||
         !quern__links_reserve(&relation->links, &storage->allocator, t))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
-    const quern__kin *link = quern__links_at(links, s);
+    const quern__link_node *link = quern__links_at(links, s);
     if (link->target == t) return QUERN_OK;
     quern_result result = check_pair(storage, relation, source, target);
     if (result != QUERN_OK) return result;
     const bool had_target = link->target != QUERN__SLOT_NONE;
-    if (had_target && link->level == quern__relation_child_level(relation, t)) {
+    if (had_target && link->level == quern__relation_source_level(relation, t)) {
         /* no row moves, so nothing can fail and no log is needed */
         quern__relink(storage, relation, s, t);
         quern__storage_note_set(storage, relation->component_index);
@@ -246,21 +248,22 @@ static quern_result relate_links(quern__storage *storage, quern__relation *relat
 
 static inline void fetch_links(const quern__links *links, uint32_t slot)
 {
-    const quern__kin *kin = quern__links_find(links, slot);
-    if (kin != NULL) __builtin_prefetch(kin, 1);
+    const quern__link_node *node = quern__links_find(links, slot);
+    if (node != NULL) __builtin_prefetch(node, 1);
 }
 
 /* Prefetches the other links that linking a pair changes or reads. The links of the pair itself have been prefetched
  * before. */
-static inline void fetch_neighbours(const quern__relation *relation, uint32_t source, uint32_t target)
+static inline void fetch_adjacent_links(const quern__relation *relation, uint32_t source, uint32_t target)
 {
     const quern__links *links = &relation->links;
-    const quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
-    fetch_links(links, child->target);
-    fetch_links(links, child->next);
-    fetch_links(links, child->previous);
-    fetch_links(links, child->first);
-    fetch_links(links, relation->is_ordered ? parent->last : parent->first);
+    const quern__link_node *source_node = quern__links_at(links, source),
+                           *target_node = quern__links_at(links, target);
+    fetch_links(links, source_node->target);
+    fetch_links(links, source_node->next);
+    fetch_links(links, source_node->previous);
+    fetch_links(links, source_node->first);
+    fetch_links(links, relation->is_ordered ? target_node->last : target_node->first);
 }
 
 /* Links the pairs in order until one fails. *out_count: number of pairs before the failed one. */
@@ -274,8 +277,8 @@ static quern_result relate_all_links(quern__storage *storage, quern__relation *r
         if (count - i > RELATE_RECORDS_AHEAD) {
             fetch_links(&relation->links, quern_entity_index(sources[i + RELATE_RECORDS_AHEAD]));
             fetch_links(&relation->links, quern_entity_index(targets[i + RELATE_RECORDS_AHEAD]));
-            fetch_neighbours(relation, quern_entity_index(sources[i + RELATE_ROWS_AHEAD]),
-                             quern_entity_index(targets[i + RELATE_ROWS_AHEAD]));
+            fetch_adjacent_links(relation, quern_entity_index(sources[i + RELATE_ROWS_AHEAD]),
+                                 quern_entity_index(targets[i + RELATE_ROWS_AHEAD]));
         }
         result = relate_links(storage, relation, sources[i], targets[i]);
         if (result != QUERN_OK) break;
@@ -284,46 +287,46 @@ static quern_result relate_all_links(quern__storage *storage, quern__relation *r
     return result;
 }
 
-static void clear_touched(quern__storage *storage)
+static void clear_slot_set(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
     for (uint32_t i = 0; i < log->changes.count; i++)
-        quern__bitset_remove(storage->relations->touched.items, log->changes.items[i].slot);
+        quern__bitset_remove(storage->relations->slot_set.items, log->changes.items[i].slot);
 }
 
 /* Merges the moves of slots with several entries in the log: the first entry of a slot moves its row to the tier that the
- * link has now, and its other entries move no row. `touched` contains all slots of the log, before and after. */
+ * link has now, and its other entries move no row. `slot_set` contains all slots of the log, before and after. */
 static void merge_moves(quern__storage *storage, const quern__relation *relation)
 {
     const quern__link_log *log = &storage->relations->log;
-    uint64_t *touched = storage->relations->touched.items;
-    clear_touched(storage);
+    uint64_t *slot_set = storage->relations->slot_set.items;
+    clear_slot_set(storage);
     for (uint32_t i = 0; i < log->changes.count; i++) {
         quern__link_change *change = &log->changes.items[i];
-        const quern__kin *kin = quern__links_at(&relation->links, change->slot);
-        const bool is_first = !quern__bitset_has(touched, change->slot);
-        quern__bitset_add(touched, change->slot);
+        const quern__link_node *node = quern__links_at(&relation->links, change->slot);
+        const bool is_first = !quern__bitset_has(slot_set, change->slot);
+        quern__bitset_add(slot_set, change->slot);
         change->row_tier = QUERN__ROW_STAYS;
-        if (is_first && (kin->level != change->old_level || change->old_target == QUERN__SLOT_NONE))
-            change->row_tier = quern__tier(kin);
+        if (is_first && (node->level != change->old_level || change->old_target == QUERN__SLOT_NONE))
+            change->row_tier = quern__link_tier(node);
     }
 }
 
-/* Adds all slots of the log to `touched`, and merges moves if slots repeat. Returns whether a row may move. */
-static bool touch_slots(quern__storage *storage, const quern__relation *relation, bool *out_repeats)
+/* Adds all slots of the log to `slot_set`, and merges moves if slots repeat. Returns whether a row may move. */
+static bool collect_slots(quern__storage *storage, const quern__relation *relation, bool *out_slots_repeat)
 {
     const uint32_t count = storage->relations->log.changes.count;
     const quern__link_change *change = storage->relations->log.changes.items;
-    uint64_t *touched = storage->relations->touched.items;
-    bool repeats = false, moves = false;
+    uint64_t *slot_set = storage->relations->slot_set.items;
+    bool slots_repeat = false, moves = false;
     for (uint32_t i = 0; i < count; i++, change++) {
-        repeats |= quern__bitset_has(touched, change->slot);
+        slots_repeat |= quern__bitset_has(slot_set, change->slot);
         moves |= change->row_tier != QUERN__ROW_STAYS;
-        quern__bitset_add(touched, change->slot);
+        quern__bitset_add(slot_set, change->slot);
         fetch_record(storage, change->slot);
     }
-    if (repeats) merge_moves(storage, relation);
-    *out_repeats = repeats;
+    if (slots_repeat) merge_moves(storage, relation);
+    *out_slots_repeat = slots_repeat;
     return moves;
 }
 
@@ -339,11 +342,11 @@ static inline void fetch_target(const quern__storage *storage, const quern__rela
     fetch_record(storage, quern__links_at(&relation->links, slot)->target);
 }
 
-/* Writes the new targets into the rows of the sources, once per source. repeats: slots have several entries; then
- * `touched` contains all slots of the log, and the first entry of a source that changes its target removes it. */
-static void write_targets(quern__storage *storage, const quern__relation *relation, bool repeats)
+/* Writes the new targets into the rows of the sources, once per source. slots_repeat: slots have several entries; then
+ * `slot_set` contains all slots of the log, and the first entry of a source that changes its target removes it. */
+static void write_targets(quern__storage *storage, const quern__relation *relation, bool slots_repeat)
 {
-    uint64_t *touched = storage->relations->touched.items;
+    uint64_t *slot_set = storage->relations->slot_set.items;
     const uint32_t count = storage->relations->log.changes.count;
     const quern__link_change *change = storage->relations->log.changes.items;
     for (uint32_t i = 0; i < count; i++, change++) {
@@ -352,9 +355,9 @@ static void write_targets(quern__storage *storage, const quern__relation *relati
             fetch_target(storage, relation, change[RELATE_ROWS_AHEAD].slot);
         }
         if (change->kind == QUERN__CHANGE_LEVEL) continue;
-        if (repeats) {
-            if (!quern__bitset_has(touched, change->slot)) continue;
-            quern__bitset_remove(touched, change->slot);
+        if (slots_repeat) {
+            if (!quern__bitset_has(slot_set, change->slot)) continue;
+            quern__bitset_remove(slot_set, change->slot);
         }
         const uint32_t target = quern__links_at(&relation->links, change->slot)->target;
         write_target(storage, relation, change->slot, quern__entity_of_slot(storage, target),
@@ -368,10 +371,11 @@ static quern_result reserve_links(quern__storage *storage, quern__relation *rela
                                   const quern_entity *sources, const quern_entity *targets, uint32_t count)
 {
     const uint32_t word_count = QUERN__BITSET_WORDS(storage->entities.slot_count);
-    bool has_room = quern__array_reserve(&storage->allocator, &storage->relations->touched, word_count) &&
+    bool has_room = quern__array_reserve(&storage->allocator, &storage->relations->slot_set, word_count) &&
                     quern__array_reserve(&storage->allocator, &storage->relations->log.changes, count);
-    for (; has_room && storage->relations->touched.count < word_count; storage->relations->touched.count++)
-        storage->relations->touched.items[storage->relations->touched.count] = 0;
+    for (; has_room && storage->relations->slot_set.count < word_count;
+         storage->relations->slot_set.count++)
+        storage->relations->slot_set.items[storage->relations->slot_set.count] = 0;
     for (uint32_t i = 0; i < count && has_room; i++)
         has_room =
             quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(sources[i])) &&
@@ -388,12 +392,12 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
     quern_result result = reserve_links(storage, relation, sources, targets, count);
     if (result != QUERN_OK) return result;
     result = relate_all_links(storage, relation, sources, targets, count, out_failed);
-    bool repeats = false;
+    bool slots_repeat = false;
     quern__leaving_begin(storage);
-    if (result != QUERN_OK || touch_slots(storage, relation, &repeats))
-        result = move_rows_or_take_back(storage, result);
-    if (result == QUERN_OK) write_targets(storage, relation, repeats);
-    clear_touched(storage);
+    if (result != QUERN_OK || collect_slots(storage, relation, &slots_repeat))
+        result = move_rows_or_revert(storage, result);
+    if (result == QUERN_OK) write_targets(storage, relation, slots_repeat);
+    clear_slot_set(storage);
     quern__link_log_clear(&storage->relations->log);
     return result;
 }

@@ -18,8 +18,8 @@ static void relation_release(quern__relation *relation, const quern_allocator *a
 static void release_scratch(quern__relations *relations, const quern_allocator *allocator)
 {
     quern__link_log_release(&relations->log, allocator);
-    quern__array_release(allocator, &relations->touched);
-    memset(&relations->touched, 0, sizeof relations->touched);
+    quern__array_release(allocator, &relations->slot_set);
+    memset(&relations->slot_set, 0, sizeof relations->slot_set);
     quern__map_release(&relations->moved, allocator);
     relations->moved = (quern__map){0};
     quern__cascade_release(&relations->cascade, allocator);
@@ -46,7 +46,7 @@ static quern_result check_def(const quern_relation_def *def)
                        def->name, (int)def->on_target_destroyed);
 }
 
-static bool is_defined_so(const quern__relation *relation, const quern_relation_def *def)
+static bool has_definition(const quern__relation *relation, const quern_relation_def *def)
 {
     return relation->policy == def->on_target_destroyed && relation->has_levels == def->levels &&
            relation->is_ordered == def->ordered;
@@ -54,15 +54,15 @@ static bool is_defined_so(const quern__relation *relation, const quern_relation_
 
 /* Registering a relation again returns the existing one. Errors: DUPLICATE_NAME if the name belongs to a component, or
  * to a relation with another definition. */
-static quern_result settle_known(const quern__storage *storage, quern_component known,
-                                 const quern_relation_def *def, quern__relation **out_relation)
+static quern_result use_registered(const quern__storage *storage, quern_component known,
+                                   const quern_relation_def *def, quern__relation **out_relation)
 {
     quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
     if (relation == NULL)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
                            "relation '%s': a component has this name, and a relation is a component, too",
                            def->name);
-    if (!is_defined_so(relation, def))
+    if (!has_definition(relation, def))
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
                            "relation '%s' is registered with another policy, levels or order", def->name);
     *out_relation = relation;
@@ -110,7 +110,8 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
                                   .is_ordered = def->ordered,
                                   .links = {.memory = &relations->link_pages}};
     quern_result result = QUERN_OK;
-    if (relations->touches && !quern__links_start_touching(&relation->links, &storage->allocator))
+    if (relations->marks_touched_groups &&
+        !quern__links_start_touching(&relation->links, &storage->allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory for marks", def->name);
     if (result == QUERN_OK) result = add_components(storage, def, relation);
     if (result != QUERN_OK) {
@@ -130,11 +131,11 @@ quern_result quern__relation_register(quern__storage *storage, const quern_relat
     quern_result result = check_def(def);
     if (result != QUERN_OK) return result;
     const quern_component known = quern__components_find(&storage->components, def->name);
-    if (!quern_component_is_null(known)) return settle_known(storage, known, def, out_relation);
+    if (!quern_component_is_null(known)) return use_registered(storage, known, def, out_relation);
     result = relation_create(storage, def, out_relation);
     /* names depend on the hierarchy, so it is noted even if it is registered by name and not by quern_world_parent */
     if (result == QUERN_OK && strcmp(def->name, quern__parent_def.name) == 0 &&
-        is_defined_so(*out_relation, &quern__parent_def))
+        has_definition(*out_relation, &quern__parent_def))
         storage->relations->parent = *out_relation;
     return result;
 }
@@ -189,7 +190,7 @@ uint32_t quern__relation_level(const quern__relation *relation, const quern__arc
 
 /* ------------------------------------------------------------------------------------------- plans */
 
-static bool is_of(const quern__relation *relation, uint32_t component_index)
+static bool belongs_to(const quern__relation *relation, uint32_t component_index)
 {
     return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
 }
@@ -205,7 +206,7 @@ static uint32_t make_set(const quern__relation *relation, const quern__archetype
     if (tier > 0) out_indices[count++] = (uint16_t)relation->component_index;
     if (tier > 1) out_indices[count++] = (uint16_t)quern__relation_tag(relation, tier - 1);
     for (; i < source->component_count; i++)
-        if (!is_of(relation, source->component_indices[i]))
+        if (!belongs_to(relation, source->component_indices[i]))
             out_indices[count++] = source->component_indices[i];
     return count;
 }
@@ -221,7 +222,7 @@ quern_result quern__relation_find_plan(quern__storage *storage, quern__relation 
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
     if (result != QUERN_OK) return result;
     const uint64_t key = quern__plan_key(source, tier);
-    relation->plans[key % QUERN__RELATION_PLANS] = (quern__known_plan){.plan = *out_plan, .key = key};
+    relation->plans[key % QUERN__RELATION_PLANS] = (quern__cached_plan){.plan = *out_plan, .key = key};
     return QUERN_OK;
 }
 

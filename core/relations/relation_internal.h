@@ -33,10 +33,10 @@ struct quern__move_plan;
 enum { QUERN__LEVEL_COUNT = QUERN_MAX_RELATION_LEVEL + 1, QUERN__RELATION_PLANS = 128 };
 
 /* A cached move plan: from an archetype to the one that differs only in the tier of one relation. */
-typedef struct quern__known_plan {
+typedef struct quern__cached_plan {
     const struct quern__move_plan *plan;
     uint64_t key; /* quern__plan_key(), or 0 if the entry is unused */
-} quern__known_plan;
+} quern__cached_plan;
 
 typedef struct quern__relation {
     uint32_t index;           /* index in the registry */
@@ -45,7 +45,7 @@ typedef struct quern__relation {
     bool has_levels;
     bool is_ordered;
     quern__links links;
-    quern__known_plan plans[QUERN__RELATION_PLANS]; /* direct-mapped cache, indexed by key */
+    quern__cached_plan plans[QUERN__RELATION_PLANS]; /* direct-mapped cache, indexed by key */
 } quern__relation;
 
 /* The kinds of entries of the undo log (link_log.h). */
@@ -66,7 +66,7 @@ typedef struct quern__link_change {
     uint32_t old_target; /* for names: index in saved_names. QUERN__SLOT_NONE: had no target or name */
     uint32_t old_next;   /* next sibling; only for QUERN__CHANGE_TARGET */
     uint32_t old_level;
-    uint32_t row_tier; /* quern__tier() that the row moves to, or QUERN__ROW_STAYS */
+    uint32_t row_tier; /* quern__link_tier() that the row moves to, or QUERN__ROW_STAYS */
     quern__link_change_kind kind;
 } quern__link_change;
 
@@ -79,11 +79,10 @@ typedef struct quern__link_log {
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* relations by index; their addresses do not change */
     quern__link_pages link_pages;
-    bool touches;            /* whether links of new relations mark changed groups (links.h) */
-    quern__relation *parent; /* relation of quern_world_parent; NULL until it is registered */
-    quern__link_log log;     /* empty between transactions */
-    QUERN__ARRAY(uint64_t)
-    touched; /* scratch of relate.c: a set of slots, one bit each; empty between calls */
+    bool marks_touched_groups;       /* whether links of new relations mark changed groups (links.h) */
+    quern__relation *parent;         /* relation of quern_world_parent; NULL until it is registered */
+    quern__link_log log;             /* empty between transactions */
+    QUERN__ARRAY(uint64_t) slot_set; /* scratch of relate.c: one bit per slot; all zero between calls */
     /* Scratch of relate.c: slot + 1 -> archetype after the moves that are reserved so far, for entities that may move
      * more than once. Empty between calls. */
     quern__map moved;
@@ -129,7 +128,7 @@ static inline uint32_t quern__relation_tag(const quern__relation *relation, uint
 uint32_t quern__relation_level(const quern__relation *relation, const quern__archetype *archetype);
 
 /* Returns the level of the sources of a target. */
-static inline uint32_t quern__relation_child_level(const quern__relation *relation, uint32_t target_slot)
+static inline uint32_t quern__relation_source_level(const quern__relation *relation, uint32_t target_slot)
 {
     if (!relation->has_levels) return 0;
     const uint32_t level = quern__links_level(&relation->links, target_slot);
@@ -138,9 +137,9 @@ static inline uint32_t quern__relation_child_level(const quern__relation *relati
 
 /* Returns the tier of an entity, which tells the components of the relation that it has: 0 if it has no target,
  * otherwise its level + 1. */
-static inline uint32_t quern__tier(const quern__kin *kin)
+static inline uint32_t quern__link_tier(const quern__link_node *node)
 {
-    return kin->target != QUERN__SLOT_NONE ? kin->level + 1 : 0;
+    return node->target != QUERN__SLOT_NONE ? node->level + 1 : 0;
 }
 
 /* Returns the key of a cached plan: from this archetype to this tier. Never 0. */
@@ -161,7 +160,7 @@ static inline quern_result quern__relation_plan(struct quern__storage *storage, 
                                                 const struct quern__move_plan **out_plan)
 {
     const uint64_t key = quern__plan_key(source, tier);
-    const quern__known_plan *known = &relation->plans[key % QUERN__RELATION_PLANS];
+    const quern__cached_plan *known = &relation->plans[key % QUERN__RELATION_PLANS];
     if (QUERN__UNLIKELY(known->key != key))
         return quern__relation_find_plan(storage, relation, source, tier, out_plan);
     *out_plan = known->plan;
@@ -175,7 +174,7 @@ void quern__relations_trim(struct quern__storage *storage);
 static inline bool quern__relations_has_links(const quern__relations *relations, uint32_t slot)
 {
     for (uint32_t i = 0; i < relations->list.count; i++) {
-        const quern__kin *link = quern__links_find(&relations->list.items[i]->links, slot);
+        const quern__link_node *link = quern__links_find(&relations->list.items[i]->links, slot);
         if (link != NULL && (link->target != QUERN__SLOT_NONE || link->count > 0)) return true;
     }
     return false;

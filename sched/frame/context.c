@@ -413,8 +413,8 @@ static void refuse_relation(quern_context *context, const char *relation, const 
 
 /* Returns the link node of a living entity in a declared relation. Returns NULL if there is none, or if the
  * call is refused. */
-static const quern__kin *find_kin(quern_context *context, quern_entity entity, quern_relation relation,
-                                  const char *function)
+static const quern__link_node *find_node(quern_context *context, quern_entity entity,
+                                         quern_relation relation, const char *function)
 {
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
@@ -436,36 +436,36 @@ static const quern__kin *find_kin(quern_context *context, quern_entity entity, q
     return quern__links_find(&known->links, quern_entity_index(entity));
 }
 
-static quern_entity entity_of(const quern_context *context, const quern__kin *kin, uint32_t slot)
+static quern_entity entity_of(const quern_context *context, const quern__link_node *node, uint32_t slot)
 {
-    if (kin == NULL) return (quern_entity){0};
+    if (node == NULL) return (quern_entity){0};
     return quern__entity_of_link(&context->schedule->plan.world->storage, slot);
 }
 
 quern_entity quern_context_target(quern_context *context, quern_entity source, quern_relation relation)
 {
-    const quern__kin *kin = find_kin(context, source, relation, "quern_context_target");
-    return entity_of(context, kin, kin != NULL ? kin->target : QUERN__SLOT_NONE);
+    const quern__link_node *node = find_node(context, source, relation, "quern_context_target");
+    return entity_of(context, node, node != NULL ? node->target : QUERN__SLOT_NONE);
 }
 
 quern_entity quern_context_first_source(quern_context *context, quern_entity target,
                                         quern_relation relation)
 {
-    const quern__kin *kin = find_kin(context, target, relation, "quern_context_first_source");
-    return entity_of(context, kin, kin != NULL ? kin->first : QUERN__SLOT_NONE);
+    const quern__link_node *node = find_node(context, target, relation, "quern_context_first_source");
+    return entity_of(context, node, node != NULL ? node->first : QUERN__SLOT_NONE);
 }
 
 quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
                                         quern_relation relation)
 {
-    const quern__kin *kin = find_kin(context, source, relation, "quern_context_next_sibling");
-    return entity_of(context, kin, kin != NULL ? kin->next : QUERN__SLOT_NONE);
+    const quern__link_node *node = find_node(context, source, relation, "quern_context_next_sibling");
+    return entity_of(context, node, node != NULL ? node->next : QUERN__SLOT_NONE);
 }
 
 uint32_t quern_context_source_count(quern_context *context, quern_entity target, quern_relation relation)
 {
-    const quern__kin *kin = find_kin(context, target, relation, "quern_context_source_count");
-    return kin != NULL ? kin->count : 0;
+    const quern__link_node *node = find_node(context, target, relation, "quern_context_source_count");
+    return node != NULL ? node->count : 0;
 }
 
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)

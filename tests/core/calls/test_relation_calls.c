@@ -166,9 +166,9 @@ Test(relation_calls, validation_sees_each_kind_of_damage)
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root), b = make(2, root),
                        other = make(3, quern_entity_null());
     const quern__relation *relation = quern__relation_of(&world->storage, parent);
-    quern__kin *of_a = quern__links_at(&relation->links, quern_entity_index(a)),
-               *of_b = quern__links_at(&relation->links, quern_entity_index(b)),
-               *of_root = quern__links_at(&relation->links, quern_entity_index(root));
+    quern__link_node *of_a = quern__links_at(&relation->links, quern_entity_index(a)),
+                     *of_b = quern__links_at(&relation->links, quern_entity_index(b)),
+                     *of_root = quern__links_at(&relation->links, quern_entity_index(root));
     assert_damage_seen(&of_a->target, quern_entity_index(other));
     assert_damage_seen(&of_a->target, QUERN__SLOT_NONE);
     assert_damage_seen(&of_a->next, QUERN__SLOT_NONE);

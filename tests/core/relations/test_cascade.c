@@ -277,7 +277,7 @@ Test(cascade, a_chain_may_be_long_when_it_is_made_from_the_bottom)
     for (uint32_t i = 1; i < CHAIN; i++)
         relate(chain[i - 1], home, chain[i]);
     assert_valid(world);
-    cr_assert_eq(quern_entity_destroy(world, chain[CHAIN - 1]), QUERN_OK); /* the others are loosened */
+    cr_assert_eq(quern_entity_destroy(world, chain[CHAIN - 1]), QUERN_OK); /* the others are detached */
     cr_assert_eq(stats_of_world(world).entity_count, CHAIN - 1);
     free(chain);
     close_world();

@@ -17,7 +17,7 @@
 
 enum {
     ENTITIES = 40,
-    NODE_BYTES = offsetof(quern__kin, level) + sizeof(uint32_t),
+    NODE_BYTES = offsetof(quern__link_node, level) + sizeof(uint32_t),
     STEPS = 30,
     PROGRAMS = 100
 };
@@ -28,7 +28,7 @@ static quern__storage *storage;
 static quern__relation
     *relations[3]; /* the hierarchy; another one with levels and without order; one without levels */
 static uint32_t slots[ENTITIES];
-static quern__kin links_before[3][ENTITIES];
+static quern__link_node links_before[3][ENTITIES];
 static char names_before[ENTITIES][QUERN_MAX_ENTITY_NAME_BYTES + 1];
 
 static void open_world(void)
@@ -93,7 +93,7 @@ static void assert_state(void)
 
 static void take_back(void)
 {
-    quern__link_log_take_back(storage);
+    quern__link_log_revert(storage);
     quern__link_log_clear(&storage->relations->log);
     assert_state();
 }
@@ -107,8 +107,8 @@ static quern_result change_target(random_source *random)
     uint32_t target = random_below(random, ENTITIES + 5);
     target = target < ENTITIES ? slots[target] : QUERN__SLOT_NONE;
     if (target == source || target == quern__links_target(&relation->links, source) ||
-        (target != QUERN__SLOT_NONE && quern__links_is_above(&relation->links, source, target)) ||
-        !quern__naming_is_free(storage, relation, source, target))
+        (target != QUERN__SLOT_NONE && quern__links_is_at_or_above(&relation->links, source, target)) ||
+        !quern__naming_allows_target(storage, relation, source, target))
         return QUERN_OK;
     return quern__link_log_set_target(storage, relation, source, target, NULL);
 }
@@ -223,7 +223,7 @@ Test(link_log, leaves_out_what_a_cascade_ends_and_all_below)
     save_state();
     quern__cascade *cascade = &storage->relations->cascade;
     must(quern__cascade_begin(cascade, storage));
-    must(quern__cascade_name(cascade, storage, slots[3]));
+    must(quern__cascade_add(cascade, storage, slots[3]));
     cr_assert_eq(quern__link_log_set_target(storage, relations[1], slots[1], QUERN__SLOT_NONE, cascade),
                  QUERN_OK);
     cr_assert_eq(quern__links_level(&relations[1]->links, slots[1]), 0u);

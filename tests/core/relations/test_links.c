@@ -98,7 +98,7 @@ static uint32_t slot_or_none(int i)
 
 static void check_list(const naive_links *naive, int target)
 {
-    const quern__kin *parent = quern__links_find(&links, slot_of((uint32_t)target));
+    const quern__link_node *parent = quern__links_find(&links, slot_of((uint32_t)target));
     const int count = naive->count[target];
     cr_assert_eq(parent->count, (uint32_t)count);
     uint32_t slot = parent->first, previous = QUERN__SLOT_NONE;
@@ -167,7 +167,7 @@ Test(links, any_sequence_of_verbs_leaves_the_lists_that_lists_would_be)
             naive_unlink(&naive, source);
         } else if (naive.target[source] >= 0) {
             const int its = naive.target[source], before = random_child(&random, &naive, its);
-            quern__links_place(&links, slot_of((uint32_t)source), slot_or_none(before));
+            quern__links_move_before(&links, slot_of((uint32_t)source), slot_or_none(before));
             if (before != source) {
                 naive_unlink(&naive, source);
                 naive_link(&naive, source, its, before);
@@ -188,9 +188,10 @@ Test(links, who_is_above_whom_is_found_by_walking_up)
     }
     for (uint32_t above = 0; above < CHAIN; above++)
         for (uint32_t below = 0; below < CHAIN; below++)
-            cr_assert_eq(quern__links_is_above(&links, slot_of(above), slot_of(below)), above <= below);
-    cr_assert_not(quern__links_is_above(&links, slot_of(0), slot_of(CHAIN)));
-    cr_assert_not(quern__links_is_above(&links, slot_of(0), FAR));
+            cr_assert_eq(quern__links_is_at_or_above(&links, slot_of(above), slot_of(below)),
+                         above <= below);
+    cr_assert_not(quern__links_is_at_or_above(&links, slot_of(0), slot_of(CHAIN)));
+    cr_assert_not(quern__links_is_at_or_above(&links, slot_of(0), FAR));
     close_links();
 }
 

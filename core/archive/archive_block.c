@@ -242,7 +242,7 @@ static quern_result read_stored(quern__archive_block *block, quern__source_reade
         return QUERN_OK;
     }
     if (reader->source.memory != NULL) {
-        *out_stored = quern__source_lend(reader, bytes);
+        *out_stored = quern__source_borrow(reader, bytes);
         return *out_stored != NULL ? QUERN_OK : fail_short(reader, "a block");
     }
     block->owned = quern__allocate(allocator, bytes, ARCHIVE_ALIGNMENT_BYTES);

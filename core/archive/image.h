@@ -120,7 +120,7 @@ quern__image_type(const quern__image *image, const quern__archived_archetype *ar
 static inline uint32_t quern__image_use_count(const quern__image *image, quern_entity entity)
 {
     if (quern_entity_world_tag(entity) != image->head.first_handle_high >> 24) return 0;
-    return quern__generation_life(image->head.first_handle_high, quern_entity_generation(entity));
+    return quern__generation_use_count(image->head.first_handle_high, quern_entity_generation(entity));
 }
 
 static inline bool quern__image_is_alive(const quern__image *image, uint32_t slot)

@@ -388,7 +388,7 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
             if (strcmp(def->migrations[k].name, migration->name) == 0)
                 result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                      "there is another migration of '%s' already", migration->name);
-        if (result != QUERN_OK) quern__name_element(result, "migration", i);
+        if (result != QUERN_OK) quern__message_add_element(result, "migration", i);
     }
     if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)
         return quern__fail_null("quern_world_load", "def->entities");
@@ -450,5 +450,5 @@ quern_result quern_world_load(quern_world *world, quern_source source, const que
     const quern_result result = quern__check_source(source, function);
     if (result != QUERN_OK) return result;
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, quern__in_call(load_world(world, source, def, report), function));
+    return quern__world_leave(world, quern__in_call(load_world(world, source, def, report), function));
 }

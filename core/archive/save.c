@@ -392,7 +392,7 @@ static void save_free_slot(open_section *section, const quern__entities *entitie
     const quern__free_section entry = {
         .slot = slot,
         .use_count =
-            quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION)};
+            quern__generation_use_count(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION)};
     write_piece(section, &entry, sizeof entry);
 }
 
@@ -420,7 +420,7 @@ static bool is_retired(const quern__entities *entities, uint32_t slot)
 {
     const quern__record *record = quern__entities_record(entities, slot);
     if (quern__entities_is_absent(entities, slot >> QUERN__PAGE_RECORDS_LOG2) || record->location != 0 ||
-        quern__generation_life(entities->first_handle_high, quern__record_generation(record)) !=
+        quern__generation_use_count(entities->first_handle_high, quern__record_generation(record)) !=
             QUERN__MAX_GENERATION)
         return false;
     uint32_t free = entities->first_free;
@@ -506,5 +506,5 @@ quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_s
     const quern_result result = quern__check_sink(sink, function);
     if (result != QUERN_OK) return result;
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, quern__in_call(open_and_save(world, sink, def), function));
+    return quern__world_leave(world, quern__in_call(open_and_save(world, sink, def), function));
 }

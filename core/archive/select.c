@@ -100,7 +100,7 @@ quern_result quern_archive_append(quern_archive *archive, const quern_entity *en
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__entities_check(&archive->world->storage.entities, entities[i]);
-        if (result != QUERN_OK) quern__name_element(result, "entity", i);
+        if (result != QUERN_OK) quern__message_add_element(result, "entity", i);
     }
     if (result == QUERN_OK) result = reserve(archive, count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
@@ -374,7 +374,7 @@ static quern_result check_alive(const quern_archive *archive)
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archive->entities.count && result == QUERN_OK; i++) {
         result = quern__entities_check(&archive->world->storage.entities, archive->entities.items[i]);
-        if (result != QUERN_OK) quern__name_element(result, "entity", i);
+        if (result != QUERN_OK) quern__message_add_element(result, "entity", i);
     }
     return result;
 }

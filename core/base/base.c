@@ -115,7 +115,7 @@ static void put_before(size_t from, const char *text)
 }
 
 /* A frame may drop many commands on dead entities, so the message is extended in place and not formatted again. */
-quern_result quern__name_failure(quern_result code, const char *function, const char *system)
+quern_result quern__message_add_call(quern_result code, const char *function, const char *system)
 {
     static const char any_call[] = "quern_", any_system[] = "system '";
     const size_t bytes = strlen(function);
@@ -133,11 +133,11 @@ quern_result quern__name_failure(quern_result code, const char *function, const 
     return code;
 }
 
-quern_result quern__name_element(quern_result code, const char *what, uint32_t i)
+quern_result quern__message_add_element(quern_result code, const char *what, uint32_t i)
 {
     char element[32];
     snprintf(element, sizeof element, "%s %u", what, i);
-    return quern__name_failure(code, element, NULL);
+    return quern__message_add_call(code, element, NULL);
 }
 
 quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_end_function *is_end,
@@ -234,7 +234,7 @@ void quern__report_failure(void)
     if (QUERN_CHECKS) assert_handler(assert_user_data, error_message);
 }
 
-quern_result quern__violation(quern_result code, const char *format, ...)
+quern_result quern__report_violation(quern_result code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

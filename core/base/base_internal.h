@@ -33,27 +33,27 @@ quern_result quern__fail(quern_result code, const char *format, ...) QUERN__PRIN
 quern_result quern__fail_null(const char *function, const char *argument);
 
 /* Returns `code`. The macros below use it to show the compiler that the two functions above return a known code. */
-static inline quern_result quern__first(quern_result code, quern_result same)
+static inline quern_result quern__known_code(quern_result code, quern_result same)
 {
     (void)same;
     return code;
 }
-#define quern__fail(code, ...) quern__first((code), (quern__fail)((code), __VA_ARGS__))
+#define quern__fail(code, ...) quern__known_code((code), (quern__fail)((code), __VA_ARGS__))
 #define quern__fail_null(function, argument) \
-    quern__first(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
+    quern__known_code(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
 
 /* Puts the name of the public call in front of the current message, and the name of the calling system if `system` is
  * not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". Does not add a second call name. Returns `code`. */
-QUERN__SLOW_PATH quern_result quern__name_failure(quern_result code, const char *function,
-                                                  const char *system);
+QUERN__SLOW_PATH quern_result quern__message_add_call(quern_result code, const char *function,
+                                                      const char *system);
 
 /* Puts an element of a list in front of the current message: "term 2: ". Returns `code`. */
-QUERN__SLOW_PATH quern_result quern__name_element(quern_result code, const char *what, uint32_t i);
+QUERN__SLOW_PATH quern_result quern__message_add_element(quern_result code, const char *what, uint32_t i);
 
 /* Returns the result of a public function. If it is an error, puts the function's name in front of the message. */
 static inline quern_result quern__in_call(quern_result result, const char *function)
 {
-    if (QUERN__UNLIKELY(result != QUERN_OK)) quern__name_failure(result, function, NULL);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) quern__message_add_call(result, function, NULL);
     return result;
 }
 
@@ -94,7 +94,7 @@ const void *quern__this_thread(void);
 
 /* Reports misuse of the library: sets the error message, logs it as an error, and passes it to the assert handler in
  * builds with QUERN_CHECKS. Returns `code`; the caller then refuses the access. */
-quern_result quern__violation(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
+quern_result quern__report_violation(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
 
 /* Logs the current message of this thread as an error, and passes it to the assert handler in builds with
  * QUERN_CHECKS. */

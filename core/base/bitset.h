@@ -25,7 +25,7 @@ static inline bool quern__bitset_has(const uint64_t *words, uint32_t bit)
 }
 
 /* Clears the lowest set bit of a word and returns its index. Precondition: the word is not 0. */
-static inline uint32_t quern__bitset_take_lowest(uint64_t *word)
+static inline uint32_t quern__bitset_pop_lowest(uint64_t *word)
 {
     uint32_t bit = (uint32_t)__builtin_ctzll(*word);
     *word &= *word - 1;
@@ -38,21 +38,22 @@ static inline uint32_t quern__bitset_list(const uint64_t *words, uint32_t word_c
     uint32_t count = 0;
     for (uint32_t i = 0; i < word_count; i++)
         for (uint64_t left = words[i]; left != 0;)
-            out_list[count++] = (uint16_t)(i * 64 + quern__bitset_take_lowest(&left));
+            out_list[count++] = (uint16_t)(i * 64 + quern__bitset_pop_lowest(&left));
     return count;
 }
 
 /* Consecutive numbers that are all in a set. */
-typedef struct quern__bit_run {
+typedef struct quern__bit_range {
     uint32_t first, count;
-} quern__bit_run;
+} quern__bit_range;
 
-/* Advances *run to the next maximal range of the set. The caller zeroes *run before the first call. Returns false if
+/* Advances *range to the next maximal range of the set. The caller zeroes *range before the first call. Returns false if
  * there is no further range. */
-static inline bool quern__bitset_next_run(const uint64_t *words, uint32_t word_count, quern__bit_run *run)
+static inline bool quern__bitset_next_range(const uint64_t *words, uint32_t word_count,
+                                            quern__bit_range *range)
 {
     const uint32_t end = 64 * word_count;
-    uint32_t bit = run->first + run->count;
+    uint32_t bit = range->first + range->count;
     uint64_t rest = 0;
     if (bit < end) rest = words[bit / 64] >> bit % 64 << bit % 64;
     while (bit < end && rest == 0) {
@@ -60,16 +61,16 @@ static inline bool quern__bitset_next_run(const uint64_t *words, uint32_t word_c
         if (bit < end) rest = words[bit / 64];
     }
     if (bit >= end) return false;
-    run->first = bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest);
-    bit = run->first;
+    range->first = bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest);
+    bit = range->first;
     rest = ~words[bit / 64] >> bit % 64 << bit % 64;
     while (rest == 0) {
         bit = (bit / 64 + 1) * 64;
         if (bit >= end) break;
         rest = ~words[bit / 64];
     }
-    const uint32_t run_end = bit < end ? bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest) : end;
-    run->count = run_end - run->first;
+    const uint32_t range_end = bit < end ? bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest) : end;
+    range->count = range_end - range->first;
     return true;
 }
 

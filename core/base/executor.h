@@ -22,7 +22,7 @@ typedef enum quern__sync_stage {
 typedef struct quern__executor {
     uint32_t thread_count; /* number of threads that usually share a loop; at least 1 */
     uint32_t worker_count; /* number of worker indices; at least thread_count */
-    bool shows_parts; /* loops are divided on one thread, too, because an observer records the division */
+    bool always_divides;   /* divide loops on one thread, too: an observer records the division */
     void *context;
     /* Calls the function for ranges of at most `grain` items that cover each item of [0, count) exactly once. Returns
      * when all calls have returned; their writes are then visible to the caller. Calls with the same worker index
@@ -41,7 +41,7 @@ static inline uint32_t quern__executor_worker_count(const quern__executor *execu
 /* Returns whether loops should be divided for several threads. A NULL executor runs loops on the calling thread. */
 static inline bool quern__executor_is_shared(const quern__executor *executor)
 {
-    return executor != NULL && (executor->thread_count > 1 || executor->shows_parts);
+    return executor != NULL && (executor->thread_count > 1 || executor->always_divides);
 }
 
 static inline void quern__executor_begin_stage(const quern__executor *executor, quern__sync_stage stage)

@@ -30,13 +30,14 @@ static int write_at(const char *path, int (*write)(void *user_data, quern_sink s
 }
 
 /* On Windows, rename() fails if the path exists. */
-static int replace(const char *part_path, const char *path)
+static int replace(const char *temporary_path, const char *path)
 {
 #if defined(_WIN32)
-    return MoveFileExA(part_path, path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : EACCES;
+    return MoveFileExA(temporary_path, path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0
+                                                                                                 : EACCES;
 #else
     errno = 0;
-    return rename(part_path, path) == 0 ? 0 : error_or(EIO);
+    return rename(temporary_path, path) == 0 ? 0 : error_or(EIO);
 #endif
 }
 
@@ -46,13 +47,14 @@ static bool is_special(const char *path)
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-int quern__file_write(const char *path, char *part_path, int (*write)(void *user_data, quern_sink sink),
-                      void *user_data)
+int quern__file_write(const char *path, char *temporary_path,
+                      int (*write)(void *user_data, quern_sink sink), void *user_data)
 {
     if (is_special(path)) return write_at(path, write, user_data);
-    snprintf(part_path, strlen(path) + sizeof QUERN__PART_SUFFIX, "%s" QUERN__PART_SUFFIX, path);
-    int error = write_at(part_path, write, user_data);
-    if (error == 0) error = replace(part_path, path);
-    if (error != 0) remove(part_path);
+    snprintf(temporary_path, strlen(path) + sizeof QUERN__TEMPORARY_SUFFIX, "%s" QUERN__TEMPORARY_SUFFIX,
+             path);
+    int error = write_at(temporary_path, write, user_data);
+    if (error == 0) error = replace(temporary_path, path);
+    if (error != 0) remove(temporary_path);
     return error;
 }

@@ -9,12 +9,12 @@
 #include <quern/sink.h>
 
 /* Added to a path to get the path of the temporary file. */
-#define QUERN__PART_SUFFIX ".part"
+#define QUERN__TEMPORARY_SUFFIX ".part"
 
 /* Calls `write` with a sink, and replaces the file at `path` by the text that `write` passes to the sink. Devices and
- * pipes are written to directly. part_path: scratch memory for the path, the suffix and a final 0. `write` returns 0
+ * pipes are written to directly. temporary_path: scratch memory for the path, the suffix and a final 0. `write` returns 0
  * or an errno. Returns 0, or the errno of the step that failed. */
-int quern__file_write(const char *path, char *part_path, int (*write)(void *user_data, quern_sink sink),
-                      void *user_data);
+int quern__file_write(const char *path, char *temporary_path,
+                      int (*write)(void *user_data, quern_sink sink), void *user_data);
 
 #endif

@@ -13,7 +13,7 @@
  *
  * World tags are reused, because there are only 255. To tell stale handles of an earlier world with the same tag, the
  * slots of each world start at another generation: the world's generation base. Bases are multiples of
- * QUERN__STRETCH_GENERATIONS, and those of successive worlds with one tag are far apart.
+ * QUERN__GENERATION_BASE_STEP, and those of successive worlds with one tag are far apart.
  *
  * Generations therefore depend on how many worlds the process has created. The number of times that the slot has been
  * used, its use count, does not: it is 1 for the generation base and grows with each generation. */
@@ -24,8 +24,8 @@
 
 enum {
     QUERN__MAX_GENERATION = 0xFFFFFF,
-    QUERN__STRETCH_GENERATIONS = 1 << 12,
-    QUERN__STRETCH_COUNT = (QUERN__MAX_GENERATION + 1) / QUERN__STRETCH_GENERATIONS
+    QUERN__GENERATION_BASE_STEP = 1 << 12,
+    QUERN__GENERATION_BASE_COUNT = (QUERN__MAX_GENERATION + 1) / QUERN__GENERATION_BASE_STEP
 };
 
 static inline uint32_t quern__handle_bits(uint32_t world_tag, uint32_t index)
@@ -46,17 +46,18 @@ static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uin
 }
 
 /* Returns the first handle_high of all slots, for the n-th world with this tag (from 0). The step between the bases of
- * successive worlds is odd, so a base repeats only after QUERN__STRETCH_COUNT worlds. It is near the golden ratio of
- * that count, so that new bases stay far from all earlier ones. Base 0 becomes 1, as no handle has generation 0. */
-static inline uint32_t quern__handle_high_first(uint32_t world_tag, uint32_t n)
+ * successive worlds is odd, so a base repeats only after QUERN__GENERATION_BASE_COUNT worlds. It is near the golden
+ * ratio of that count, so that new bases stay far from all earlier ones. Base 0 becomes 1, as no handle has generation
+ * 0. */
+static inline uint32_t quern__first_handle_high(uint32_t world_tag, uint32_t n)
 {
-    const uint32_t stretch = n * 2531 % QUERN__STRETCH_COUNT;
-    return world_tag << 24 | (stretch > 0 ? stretch * QUERN__STRETCH_GENERATIONS : 1);
+    const uint32_t base = n * 2531 % QUERN__GENERATION_BASE_COUNT;
+    return world_tag << 24 | (base > 0 ? base * QUERN__GENERATION_BASE_STEP : 1);
 }
 
 /* Returns the use count of a slot (from 1) at a generation. first_handle_high: the world's first handle_high. Returns 0
  * for generation 0, which no handle has. */
-static inline uint32_t quern__generation_life(uint32_t first_handle_high, uint32_t generation)
+static inline uint32_t quern__generation_use_count(uint32_t first_handle_high, uint32_t generation)
 {
     const uint32_t first = first_handle_high & QUERN__MAX_GENERATION;
     if (generation == 0) return 0;
@@ -65,19 +66,20 @@ static inline uint32_t quern__generation_life(uint32_t first_handle_high, uint32
 
 /* Converts a handle to a form that is equal in all runs of a program: use count (upper half) and slot. Returns 0 for
  * the null handle, and for provisional handles and handles of other worlds, whose bits differ from run to run. */
-static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t first_handle_high)
+static inline uint64_t quern__entity_to_relative(quern_entity entity, uint32_t first_handle_high)
 {
-    const uint32_t life = quern__generation_life(first_handle_high, quern_entity_generation(entity));
-    if (quern_entity_world_tag(entity) != first_handle_high >> 24 || life == 0) return 0;
-    return (uint64_t)life << 32 | quern_entity_index(entity);
+    const uint32_t use_count =
+        quern__generation_use_count(first_handle_high, quern_entity_generation(entity));
+    if (quern_entity_world_tag(entity) != first_handle_high >> 24 || use_count == 0) return 0;
+    return (uint64_t)use_count << 32 | quern_entity_index(entity);
 }
 
-/* The inverse of quern__entity_relative. Returns the null handle if the use count is 0 or impossible. */
-static inline quern_entity quern__entity_absolute(uint64_t relative, uint32_t first_handle_high)
+/* The inverse of quern__entity_to_relative. Returns the null handle if the use count is 0 or impossible. */
+static inline quern_entity quern__entity_from_relative(uint64_t relative, uint32_t first_handle_high)
 {
-    const uint32_t life = (uint32_t)(relative >> 32);
-    if (life == 0 || life > QUERN__MAX_GENERATION) return (quern_entity){0};
-    const uint32_t since = (first_handle_high & QUERN__MAX_GENERATION) + life - 1;
+    const uint32_t use_count = (uint32_t)(relative >> 32);
+    if (use_count == 0 || use_count > QUERN__MAX_GENERATION) return (quern_entity){0};
+    const uint32_t since = (first_handle_high & QUERN__MAX_GENERATION) + use_count - 1;
     const uint32_t generation = since > QUERN__MAX_GENERATION ? since - QUERN__MAX_GENERATION : since;
     const uint32_t tag_bits = first_handle_high & ~(uint32_t)QUERN__MAX_GENERATION;
     return (quern_entity){(uint64_t)(tag_bits | generation) << 32 | (uint32_t)relative};

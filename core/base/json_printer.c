@@ -61,7 +61,7 @@ void quern__json_text(quern__json *json, const char *key, const char *text)
     quern__print(json->printer, "\"");
 }
 
-void quern__json_count(quern__json *json, const char *key, uint64_t count)
+void quern__json_integer(quern__json *json, const char *key, uint64_t count)
 {
     start_value(json, key);
     quern__print(json->printer, "%" PRIu64, count);
@@ -73,7 +73,7 @@ void quern__json_decimal(quern__json *json, const char *key, uint64_t units, uin
     quern__print_decimal(json->printer, units, digits);
 }
 
-void quern__json_flag(quern__json *json, const char *key, bool flag)
+void quern__json_bool(quern__json *json, const char *key, bool flag)
 {
     start_value(json, key);
     quern__print(json->printer, flag ? "true" : "false");

@@ -28,12 +28,12 @@ void quern__json_close(quern__json *json, char bracket);
 /* Writes a string. Bytes that are not UTF-8 are replaced by U+FFFD. */
 void quern__json_text(quern__json *json, const char *key, const char *text);
 
-void quern__json_count(quern__json *json, const char *key, uint64_t count);
+void quern__json_integer(quern__json *json, const char *key, uint64_t count);
 
 /* Writes units / 10^digits exactly. digits: 1 to 9. */
 void quern__json_decimal(quern__json *json, const char *key, uint64_t units, uint32_t digits);
 
-void quern__json_flag(quern__json *json, const char *key, bool flag);
+void quern__json_bool(quern__json *json, const char *key, bool flag);
 void quern__json_null(quern__json *json, const char *key);
 
 #endif

@@ -44,7 +44,7 @@ void quern__map_clear(quern__map *map)
 /* Empties all slots from the key's home slot to the end of the cluster. Entries of other keys are lost or cannot be found
  * any more, so the caller has to pass all keys. No entry remains in the end: a call that has emptied a slot between a
  * key's home slot and its entry did not stop before that entry. */
-void quern__map_forget(quern__map *map, uint64_t key)
+void quern__map_clear_key(quern__map *map, uint64_t key)
 {
     uint32_t mask = map->capacity - 1;
     for (uint32_t i = (uint32_t)quern__hash_mix(key) & mask; map->slots[i].key != 0; i = (i + 1) & mask)

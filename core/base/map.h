@@ -32,7 +32,7 @@ void quern__map_clear(quern__map *map);
 
 /* Empties the map if it is called for every key, in any order. Cheaper than quern__map_clear if there are few keys. The
  * map must not be used between the first call and the last. */
-void quern__map_forget(quern__map *map, uint64_t key);
+void quern__map_clear_key(quern__map *map, uint64_t key);
 
 /* Removes an entry. Precondition: the map has the key. */
 void quern__map_remove(quern__map *map, uint64_t key);

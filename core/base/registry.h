@@ -52,7 +52,7 @@ quern_result quern__registry_fail_memory(const quern__registry *registry, const 
 quern_result quern__registry_fail_unknown(const quern__registry *registry, uint32_t handle_bits,
                                           uint32_t world_tag);
 #define quern__registry_fail_unknown(registry, handle_bits, world_tag) \
-    quern__first((registry)->unknown_error,                            \
-                 (quern__registry_fail_unknown)(registry, handle_bits, world_tag))
+    quern__known_code((registry)->unknown_error,                       \
+                      (quern__registry_fail_unknown)(registry, handle_bits, world_tag))
 
 #endif

@@ -19,7 +19,7 @@ quern_source quern_source_bytes(const void *bytes, size_t size_bytes)
     return (quern_source){.memory = bytes, .memory_bytes = size_bytes};
 }
 
-const void *quern__source_lend(quern__source_reader *reader, size_t count)
+const void *quern__source_borrow(quern__source_reader *reader, size_t count)
 {
     if (count > reader->source.memory_bytes - reader->offset_bytes) return NULL;
     const void *bytes = (const char *)reader->source.memory + reader->offset_bytes;
@@ -30,7 +30,7 @@ const void *quern__source_lend(quern__source_reader *reader, size_t count)
 bool quern__source_read(quern__source_reader *reader, void *bytes, size_t count)
 {
     if (reader->source.memory != NULL) {
-        const void *lent = quern__source_lend(reader, count);
+        const void *lent = quern__source_borrow(reader, count);
         if (lent != NULL && count > 0) memcpy(bytes, lent, count);
         return lent != NULL;
     }

@@ -37,6 +37,6 @@ bool quern__source_read(quern__source_reader *reader, void *bytes, size_t count)
 
 /* Returns the address of the next `count` bytes and skips them, or returns NULL if there are fewer. The bytes belong to
  * the user. Precondition: the source is in memory. */
-const void *quern__source_lend(quern__source_reader *reader, size_t count);
+const void *quern__source_borrow(quern__source_reader *reader, size_t count);
 
 #endif

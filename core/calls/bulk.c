@@ -120,8 +120,8 @@ quern_result quern_entity_create_many(quern_world *world, const quern_component 
                                       quern_entity *out_entities)
 {
     if (!quern__world_enter(world, "quern_entity_create_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world,
-                             create_many(world, components, columns, component_count, count, out_entities));
+    return quern__world_leave(
+        world, create_many(world, components, columns, component_count, count, out_entities));
 }
 
 /* The columns of the archetype in the order in which the user listed the components, all to be written. */
@@ -171,7 +171,7 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
                                         void *user_data, quern_entity *out_entities)
 {
     if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(
+    return quern__world_leave(
         world, create_filled(world, components, component_count, count, fill, user_data, out_entities));
 }
 
@@ -288,7 +288,7 @@ quern_result quern_entity_add_matching(quern_query *query, quern_component compo
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, "quern_entity_add_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, add_matching(query, component, value, out_count));
+    return quern__world_leave(world, add_matching(query, component, value, out_count));
 }
 
 static quern_result list_sources(quern__storage *storage, quern__relation *relation,
@@ -346,5 +346,5 @@ quern_result quern_entity_remove_matching(quern_query *query, quern_component co
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, "quern_entity_remove_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, remove_matching(query, component, out_count));
+    return quern__world_leave(world, remove_matching(query, component, out_count));
 }

@@ -229,7 +229,7 @@ quern_result quern_entity_set_component_enabled_many(quern_world *world, const q
 {
     if (!quern__world_enter(world, "quern_entity_set_component_enabled_many"))
         return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, enable_many(world, entities, count, component, enabled));
+    return quern__world_leave(world, enable_many(world, entities, count, component, enabled));
 }
 
 /* -------------------------------------------------------------------------------------- for the flag */

@@ -23,7 +23,7 @@ quern_result quern__world_check_target(const quern_world *world, const quern__re
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
                            "relation '%s' needs a value: the target, a quern_entity", name);
     quern_result result = quern__entities_check(&world->storage.entities, *value);
-    return result != QUERN_OK ? quern__name_failure(result, name, NULL) : QUERN_OK;
+    return result != QUERN_OK ? quern__message_add_call(result, name, NULL) : QUERN_OK;
 }
 
 /* With room for the tags of levels that come with components of the list. */
@@ -78,7 +78,7 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     set->count = 0;
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__components_check(&world->storage.components, components[i]);
-        if (result != QUERN_OK) return quern__name_element(result, "component", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "component", i);
         if (!quern__components_is_managed(&world->storage.components,
                                           quern__component_index(components[i])))
             result = set_insert(set, world, components[i]);

@@ -312,13 +312,13 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     if (count > 0 && components == NULL) return quern__fail_null(function, "components");
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
     quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return quern__world_left(world, result);
+    if (result != QUERN_OK) return quern__world_leave(world, result);
     quern_entity entity = {0};
     result = create_with(world, components, values, count, &entity);
     if (QUERN__UNLIKELY(result != QUERN_OK))
-        return quern__world_left(world, quern__name_failure(result, function, NULL));
+        return quern__world_leave(world, quern__message_add_call(result, function, NULL));
     if (out_entity != NULL) *out_entity = entity;
-    return quern__world_left(world, QUERN_OK);
+    return quern__world_leave(world, QUERN_OK);
 }
 
 static quern_result create(quern_world *world, quern_entity *out_entity)
@@ -338,5 +338,5 @@ static quern_result create(quern_world *world, quern_entity *out_entity)
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
 {
     if (!quern__world_enter(world, "quern_entity_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, create(world, out_entity));
+    return quern__world_leave(world, create(world, out_entity));
 }

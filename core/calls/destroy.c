@@ -191,7 +191,7 @@ static quern_result destroy_many(quern_world *world, const quern_entity *entitie
 quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
 {
     if (!quern__world_enter(world, "quern_entity_destroy_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy_many(world, entities, count));
+    return quern__world_leave(world, destroy_many(world, entities, count));
 }
 
 /* ------------------------------------------------------------------------------------- whole matches */
@@ -274,5 +274,5 @@ quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_cou
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, "quern_entity_destroy_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy_matching(query, out_count));
+    return quern__world_leave(world, destroy_matching(query, out_count));
 }

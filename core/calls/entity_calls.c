@@ -96,7 +96,7 @@ static quern_result destroy(quern_world *world, quern_entity entity)
 quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
 {
     if (!quern__world_enter(world, "quern_entity_destroy")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy(world, entity));
+    return quern__world_leave(world, destroy(world, entity));
 }
 
 bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
@@ -112,7 +112,7 @@ static uint32_t life_of(const quern_world *world, quern_entity entity, const cha
     }
     const uint32_t first_handle_high = world->storage.entities.first_handle_high;
     if (quern_entity_world_tag(entity) == first_handle_high >> 24)
-        return quern__generation_life(first_handle_high, quern_entity_generation(entity));
+        return quern__generation_use_count(first_handle_high, quern_entity_generation(entity));
     quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
                 : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
                                                       : QUERN_ERROR_FOREIGN_ENTITY,
@@ -268,7 +268,7 @@ quern_result quern__world_add(quern_world *world, quern_entity entity, quern_com
                               const char *function)
 {
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, add_checked(world, entity, component, NULL, function));
+    return quern__world_leave(world, add_checked(world, entity, component, NULL, function));
 }
 
 static quern_result add(quern_world *world, quern_entity entity, quern_component component,
@@ -284,7 +284,7 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
                               const void *value)
 {
     if (!quern__world_enter(world, "quern_entity_add")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, add(world, entity, component, value));
+    return quern__world_leave(world, add(world, entity, component, value));
 }
 
 /* Removes a component by the call that is named, with all checks. */
@@ -313,7 +313,7 @@ quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_
                                  const char *function)
 {
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, remove_checked(world, entity, component, function));
+    return quern__world_leave(world, remove_checked(world, entity, component, function));
 }
 
 static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
@@ -327,7 +327,7 @@ static quern_result remove_component(quern_world *world, quern_entity entity, qu
 quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
 {
     if (!quern__world_enter(world, "quern_entity_remove")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, remove_component(world, entity, component));
+    return quern__world_leave(world, remove_component(world, entity, component));
 }
 
 /* ----------------------------------------------------------------------------------------- values */
@@ -387,7 +387,7 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
                               const void *value)
 {
     if (!quern__world_enter(world, "quern_entity_set")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, set(world, entity, component, value));
+    return quern__world_leave(world, set(world, entity, component, value));
 }
 
 /* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
@@ -436,7 +436,7 @@ static quern_result mark_changed(quern_world *world, quern_entity entity, quern_
 quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
 {
     if (!quern__world_enter(world, "quern_entity_mark_changed")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, mark_changed(world, entity, component));
+    return quern__world_leave(world, mark_changed(world, entity, component));
 }
 
 /* ----------------------------------------------------------------------------------------- enabled */
@@ -472,7 +472,7 @@ quern_result quern_entity_set_component_enabled(quern_world *world, quern_entity
                                                 quern_component component, bool enabled)
 {
     if (!quern__world_enter(world, "quern_entity_set_component_enabled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, enable(world, entity, component, enabled));
+    return quern__world_leave(world, enable(world, entity, component, enabled));
 }
 
 bool quern_entity_is_component_enabled(const quern_world *world, quern_entity entity,

@@ -50,7 +50,7 @@ quern_component quern_world_disabled_tag(quern_world *world)
     }
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
         if (!quern__world_enter(world, "quern_world_disabled_tag")) return none;
-        if (quern__world_left(world, register_disabled(world)) != QUERN_OK) return none;
+        if (quern__world_leave(world, register_disabled(world)) != QUERN_OK) return none;
     }
     return quern__component_handle(&world->storage.components, world->storage.disabled_index);
 }
@@ -229,7 +229,7 @@ static quern_result set_active(quern_world *world, quern_entity entity, bool act
 quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool active)
 {
     if (!quern__world_enter(world, "quern_entity_set_enabled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, set_active(world, entity, active));
+    return quern__world_leave(world, set_active(world, entity, active));
 }
 
 bool quern_entity_is_enabled(const quern_world *world, quern_entity entity)

@@ -81,7 +81,7 @@ static quern_result create(quern_world *world, const quern_getter_def *def, quer
 quern_result quern_getter_create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
 {
     if (!quern__world_enter(world, "quern_getter_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, create(world, def, out_getter));
+    return quern__world_leave(world, create(world, def, out_getter));
 }
 
 void quern_getter_destroy(quern_getter *face)
@@ -89,8 +89,8 @@ void quern_getter_destroy(quern_getter *face)
     if (face == NULL) return;
     quern__getter *getter = (quern__getter *)face;
     if (getter->world->locked) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_getter_destroy: " QUERN__WORLD_LOCKERS " is running on the getter's world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_getter_destroy: " QUERN__WORLD_LOCKERS
+                                                          " is running on the getter's world");
         return;
     }
     quern__storage *storage = &getter->world->storage;

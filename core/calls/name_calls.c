@@ -29,7 +29,7 @@ static quern_result set_name(quern_world *world, quern_entity entity, const char
 quern_result quern_entity_set_name(quern_world *world, quern_entity entity, const char *name)
 {
     if (!quern__world_enter(world, "quern_entity_set_name")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, set_name(world, entity, name));
+    return quern__world_leave(world, set_name(world, entity, name));
 }
 
 const char *quern_entity_name(const quern_world *world, quern_entity entity)

@@ -21,7 +21,7 @@ static quern_result destroy(quern_world *world, quern_prefab prefab)
 quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab)
 {
     if (!quern__world_enter(world, "quern_prefab_destroy")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy(world, prefab));
+    return quern__world_leave(world, destroy(world, prefab));
 }
 
 uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab)

@@ -374,5 +374,5 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
 quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
 {
     if (!quern__world_enter(world, "quern_prefab_capture")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, capture_tree(world, root, out_prefab));
+    return quern__world_leave(world, capture_tree(world, root, out_prefab));
 }

@@ -151,7 +151,7 @@ static quern_result check_fill(spawn *it)
         uint32_t column;
         result = quern__prefab_find_column(it->instances.storage, it->prefab, def->fill_member,
                                            def->fill_components[i], &column);
-        if (result != QUERN_OK) quern__name_element(result, "fill component", i);
+        if (result != QUERN_OK) quern__message_add_element(result, "fill component", i);
     }
     if (result == QUERN_OK && def->fill_member >= it->prefab->members.count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "fill member %u; the prefab has %u",
@@ -235,7 +235,7 @@ static quern_result check_def(spawn *it)
         const quern_spawn_override *given = &it->def->overrides[i];
         result = quern__world_check_handles(it->world, &given->component, &given->column, 1,
                                             instances->count, "quern_commands_spawn");
-        if (result != QUERN_OK) quern__name_element(result, "override", i);
+        if (result != QUERN_OK) quern__message_add_element(result, "override", i);
     }
     if (result == QUERN_OK) result = check_fill(it);
     if (result == QUERN_OK && it->def->parent.bits != 0) result = find_parent(instances, it->def->parent);
@@ -300,14 +300,14 @@ quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab prefab, ui
                                      quern_entity *out_members)
 {
     if (!quern__world_enter(world, "quern_prefab_spawn_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, check_and_spawn(world, prefab, count, def, out_roots, out_members,
-                                                    "quern_prefab_spawn_many"));
+    return quern__world_leave(world, check_and_spawn(world, prefab, count, def, out_roots, out_members,
+                                                     "quern_prefab_spawn_many"));
 }
 
 quern_result quern_prefab_spawn(quern_world *world, quern_prefab prefab, const quern_spawn_def *def,
                                 quern_entity *out_root)
 {
     if (!quern__world_enter(world, "quern_prefab_spawn")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world,
-                             check_and_spawn(world, prefab, 1, def, out_root, NULL, "quern_prefab_spawn"));
+    return quern__world_leave(world,
+                              check_and_spawn(world, prefab, 1, def, out_root, NULL, "quern_prefab_spawn"));
 }

@@ -40,7 +40,7 @@ static quern_result trim(quern_world *world)
 quern_result quern_world_trim(quern_world *world)
 {
     if (!quern__world_enter(world, "quern_world_trim")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, trim(world));
+    return quern__world_leave(world, trim(world));
 }
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
@@ -149,7 +149,7 @@ static quern_result remove_empty(quern_world *world, uint32_t *out_count)
 quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
 {
     if (!quern__world_enter(world, "quern_world_remove_empty_archetypes")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, remove_empty(world, out_count));
+    return quern__world_leave(world, remove_empty(world, out_count));
 }
 
 /* ------------------------------------------------------------------------------- another order at once */

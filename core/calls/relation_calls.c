@@ -34,7 +34,7 @@ quern_result quern_relation_register(quern_world *world, const quern_relation_de
                                      quern_relation *out_relation)
 {
     if (!quern__world_enter(world, "quern_relation_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, register_relation(world, def, out_relation));
+    return quern__world_leave(world, register_relation(world, def, out_relation));
 }
 
 quern_relation quern_relation_find(const quern_world *world, const char *name)
@@ -55,7 +55,7 @@ static void register_parent(quern_world *world)
         quern__in_call(quern__relation_register(&world->storage, &quern__parent_def,
                                                 &world->storage.relations->parent),
                        "quern_world_parent");
-    (void)quern__world_left(world, result);
+    (void)quern__world_leave(world, result);
 }
 
 quern_relation quern_world_parent(quern_world *world)
@@ -89,7 +89,7 @@ static inline quern_result check_other(const quern_world *world, quern_entity en
 {
     if (QUERN__LIKELY(quern__entities_find(&world->storage.entities, entity) != NULL)) return QUERN_OK;
     quern_result result = quern__entities_check(&world->storage.entities, entity);
-    return result != QUERN_OK ? quern__name_failure(result, what, NULL) : QUERN_OK;
+    return result != QUERN_OK ? quern__message_add_call(result, what, NULL) : QUERN_OK;
 }
 
 static QUERN__SLOW_PATH quern_result fail_self(quern_entity source)
@@ -122,7 +122,7 @@ quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_
 {
     static const char function[] = "quern_entity_relate";
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, quern__world_relate(world, source, relation, target, function));
+    return quern__world_leave(world, quern__world_relate(world, source, relation, target, function));
 }
 
 /* Living entities in pairs, none of which is one entity twice. */
@@ -141,7 +141,7 @@ static quern_result check_pairs(const quern_world *world, const quern_entity *so
         if (result == QUERN_OK) result = check_other(world, targets[i], "the target");
         if (result == QUERN_OK && quern_entity_equal(sources[i], targets[i]))
             result = fail_self(sources[i]);
-        if (result != QUERN_OK) return quern__name_element(result, "pair", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "pair", i);
     }
     return QUERN_OK;
 }
@@ -160,7 +160,7 @@ static quern_result relate_many(quern_world *world, const quern_entity *sources,
     if (result != QUERN_OK) return quern__in_call(result, function);
     uint32_t failed;
     result = quern__relate_many(&world->storage, known, sources, targets, count, &failed);
-    if (result != QUERN_OK && failed < count) quern__name_element(result, "pair", failed);
+    if (result != QUERN_OK && failed < count) quern__message_add_element(result, "pair", failed);
     return quern__in_call(result, function);
 }
 
@@ -168,7 +168,7 @@ quern_result quern_entity_relate_many(quern_world *world, const quern_entity *so
                                       quern_relation relation, const quern_entity *targets, uint32_t count)
 {
     if (!quern__world_enter(world, "quern_entity_relate_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, relate_many(world, sources, relation, targets, count));
+    return quern__world_leave(world, relate_many(world, sources, relation, targets, count));
 }
 
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
@@ -188,7 +188,7 @@ quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quer
 {
     static const char function[] = "quern_entity_unrelate";
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, quern__world_unrelate(world, source, relation, function));
+    return quern__world_leave(world, quern__world_unrelate(world, source, relation, function));
 }
 
 static quern_result check_place(const quern_world *world, const quern__relation *relation,
@@ -227,7 +227,7 @@ quern_result quern_entity_move_before(quern_world *world, quern_entity source, q
                                       quern_entity before)
 {
     if (!quern__world_enter(world, "quern_entity_move_before")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, place(world, source, relation, before));
+    return quern__world_leave(world, place(world, source, relation, before));
 }
 
 /* ------------------------------------------------------------------------------------------- looking */

@@ -183,7 +183,7 @@ quern_commands *quern_world_commands(quern_world *world)
         return NULL;
     }
     if (!quern__world_enter(world, "quern_world_commands")) return NULL;
-    const quern_result result = quern__world_left(world, find_recorder(world, &recorder));
+    const quern_result result = quern__world_leave(world, find_recorder(world, &recorder));
     return result == QUERN_OK ? recorder : NULL;
 }
 
@@ -202,7 +202,7 @@ quern_result quern_world_flush(quern_world *world)
 {
     if (world == NULL) return quern__fail_null("quern_world_flush", "world");
     if (!quern__world_enter(world, "quern_world_flush")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, flush(world));
+    return quern__world_leave(world, flush(world));
 }
 
 static quern_result discard(quern_world *world)
@@ -220,7 +220,7 @@ quern_result quern_world_discard_commands(quern_world *world)
 {
     if (world == NULL) return quern__fail_null("quern_world_discard_commands", "world");
     if (!quern__world_enter(world, "quern_world_discard_commands")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, discard(world));
+    return quern__world_leave(world, discard(world));
 }
 
 quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_stats *out_stats)

@@ -65,7 +65,7 @@ static quern_result world_init(const quern_world_def *def, const quern_allocator
                            .next_serial = (uint64_t)tag << 16,
                            .empty_archetype_checks_per_sync = def->empty_archetype_checks_per_sync};
     quern_result result =
-        quern__storage_init(&world->storage, allocator, quern__handle_high_first(tag, uses));
+        quern__storage_init(&world->storage, allocator, quern__first_handle_high(tag, uses));
     if (result == QUERN_OK) {
         attach_rooms(world);
         *out_world = world;
@@ -99,12 +99,12 @@ void quern_world_destroy(quern_world *world)
 {
     if (world == NULL) return;
     if (world->locked) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_world_destroy: " QUERN__WORLD_LOCKERS " is running on this world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_world_destroy: " QUERN__WORLD_LOCKERS " is running on this world");
         return;
     }
     if (world->user_count > 0) {
-        quern__violation(
+        quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_world_destroy: %u queries, getters, readers and schedules still use the world; "
             "destroy them first",

@@ -13,7 +13,7 @@ uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash)
         const uint32_t absent_high = entities->absent_highs.items[i >> QUERN__PAGE_RECORDS_LOG2];
         const uint32_t handle_high = absent_high != 0 ? absent_high : record->handle_high;
         const uint64_t life =
-            quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION);
+            quern__generation_use_count(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION);
         hash = quern__hash_word(hash, life << 1 | (record->location != 0));
     }
     /* the order in which free slots will be reused decides future handles */
@@ -44,7 +44,7 @@ static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_
     const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
     hash = quern__hash_word(hash, slot->row_count);
     for (uint32_t row = 0; row < slot->row_count; row++)
-        hash = quern__hash_word(hash, quern__entity_relative(entities[row], first_handle_high));
+        hash = quern__hash_word(hash, quern__entity_to_relative(entities[row], first_handle_high));
     for (uint32_t c = 0; c < archetype->column_count; c++) {
         const quern__column *column = &archetype->columns[c];
         for (uint32_t row = 0; row < slot->row_count; row++)

@@ -280,10 +280,11 @@ static bool is_held(const quern__emitter *emitter, const char *function)
 {
     if (QUERN__LIKELY(emitter->is_open) && (!QUERN_CHECKS || emitter->thread == quern__this_thread()))
         return true;
-    quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                     "%s: an emitter of '%s' was used outside the callback that it was given to, or on "
-                     "another thread, such as in the jobs of a parallel loop",
-                     function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
+    quern__report_violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: an emitter of '%s' was used outside the callback that it was given to, or on "
+        "another thread, such as in the jobs of a parallel loop",
+        function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
     return false;
 }
 
@@ -291,7 +292,7 @@ static QUERN__SLOW_PATH bool fail_memory(quern__emitter *emitter, const char *fu
 {
     emitter->failed =
         quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an event '%s'", emitter->channel->type.name);
-    quern__name_failure(emitter->failed, function, emitter->system_name);
+    quern__message_add_call(emitter->failed, function, emitter->system_name);
     return false;
 }
 

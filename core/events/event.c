@@ -146,7 +146,7 @@ quern_result quern_event_register(quern_world *world, const quern_event_def *def
     if (def == NULL) return quern__fail_null(function, "def");
     if (out_event == NULL) return quern__fail_null(function, "out_event");
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, register_event(world, def, out_event));
+    return quern__world_leave(world, register_event(world, def, out_event));
 }
 
 quern_event quern_event_find(const quern_world *world, const char *name)

@@ -49,7 +49,7 @@ quern_result quern_world_emit(quern_world *world, quern_event event, const void 
 {
     if (world == NULL) return quern__fail_null("quern_world_emit", "world");
     if (!quern__world_enter(world, "quern_world_emit")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, emit(world, event, values, count));
+    return quern__world_leave(world, emit(world, event, values, count));
 }
 
 /* -------------------------------------------------------------------------------------------- reading */
@@ -80,7 +80,7 @@ quern_result quern_event_reader_create(quern_world *world, const quern_event_rea
     if (def == NULL) return quern__fail_null(function, "def");
     if (out_reader == NULL) return quern__fail_null(function, "out_reader");
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, quern__in_call(create_reader(world, def, out_reader), function));
+    return quern__world_leave(world, quern__in_call(create_reader(world, def, out_reader), function));
 }
 
 /* Asking for the next batch counts the one that the reader holds as seen. */
@@ -114,8 +114,9 @@ void quern_event_reader_destroy(quern_event_reader *reader)
     if (reader == NULL) return;
     quern_world *world = reader->channel->world;
     if (quern__world_check_unlocked(world, "quern_event_reader_destroy") != QUERN_OK) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_event_reader_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_event_reader_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on its world");
         return;
     }
     world->user_count--;

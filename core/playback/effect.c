@@ -127,7 +127,7 @@ static void read_pending(quern__effect *it, const quern__storage *storage)
     for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {
         uint64_t left = it->pending[word] & ~it->decided[word];
         while (left != 0) {
-            uint32_t index = word * 64 + quern__bitset_take_lowest(&left);
+            uint32_t index = word * 64 + quern__bitset_pop_lowest(&left);
             const quern__type *type = quern__components_type(&storage->components, index);
             decide(it, index, true);
             quern__bitset_add(it->fresh, index);

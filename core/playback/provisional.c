@@ -85,7 +85,7 @@ void quern__gathered_look_for_provisional(const quern__gathered *gathered)
     }
     if (found.count == 0) return;
     const char *name = found.stream->origin.name;
-    quern__violation(
+    quern__report_violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "%s%s%s gave '%s' the provisional handle of a deferred create (number %u) at byte "
         "%u, where no field is described, so it stays provisional for ever: describe the field "

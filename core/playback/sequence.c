@@ -28,7 +28,7 @@ void quern__sequences_clear(quern__sequences *sequences)
         quern__map_clear(&sequences->map);
     else
         for (uint32_t i = 0; i < sequences->list.count; i++)
-            quern__map_forget(&sequences->map, key_of_sequence(&sequences->list.items[i]));
+            quern__map_clear_key(&sequences->map, key_of_sequence(&sequences->list.items[i]));
     sequences->list.count = 0;
     sequences->fills.count = 0;
     sequences->toggles.count = 0;

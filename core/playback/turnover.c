@@ -256,7 +256,7 @@ static void clear(quern__turnover *turnover)
     turnover->fills.count = 0;
     turnover->spans.count = 0;
     for (uint32_t i = 0; i < turnover->kinds.count; i++)
-        quern__map_forget(&turnover->kind_of_operation, (uintptr_t)turnover->kinds.items[i].operation);
+        quern__map_clear_key(&turnover->kind_of_operation, (uintptr_t)turnover->kinds.items[i].operation);
     turnover->kinds.count = 0;
 }
 

@@ -66,7 +66,7 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
                                             "override", NULL, out_count);
     for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
         result = resolve_override(storage, prefab, &def->overrides[i], &out_overrides[i]);
-        if (result != QUERN_OK) return quern__name_element(result, "override", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "override", i);
         for (uint32_t k = 0; k < i; k++)
             if (def->overrides[k].component.bits == def->overrides[i].component.bits &&
                 def->overrides[k].member == def->overrides[i].member)

@@ -75,7 +75,7 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
         return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT, "term %u names no component: was it registered?",
                            i);
     quern_result result = quern__components_check(&storage->components, term->component);
-    if (result != QUERN_OK) return quern__name_element(result, "term", i);
+    if (result != QUERN_OK) return quern__message_add_element(result, "term", i);
     const char *name =
         quern__components_type(&storage->components, quern__component_index(term->component))->name;
     if ((unsigned)term->match > QUERN_MATCH_ANY)
@@ -378,15 +378,15 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
 quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
 {
     if (!quern__world_enter(world, "quern_query_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, create(world, def, out_query));
+    return quern__world_leave(world, create(world, def, out_query));
 }
 
 void quern_query_destroy(quern_query *query)
 {
     if (query == NULL) return;
     if (query->world->locked) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_query_destroy: " QUERN__WORLD_LOCKERS " is running on the query's world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_query_destroy: " QUERN__WORLD_LOCKERS
+                                                          " is running on the query's world");
         return;
     }
     query->world->user_count--;

@@ -307,7 +307,7 @@ static bool check_valid(quern_query_iterator *iterator)
                                                        "while a query was iterated: collect the entities "
                                                        "first, and change them after the loop");
     if (iterator->result == QUERN_OK && iterator->up_walk != NULL && !quern__ups_has_walk(iterator))
-        iterator->result = quern__violation(
+        iterator->result = quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_query_next: a later iteration has reused the addresses of this one: a query with "
             "up-terms supports %d unfinished iterations; end those that are left early by "

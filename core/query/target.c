@@ -35,7 +35,7 @@ quern_result quern__target_check(const quern__storage *storage, const quern_term
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "term %u and term %u are target terms, but a query has at most one: remove one", k, i);
     const quern_result result = check_entity(storage, term->target);
-    return result != QUERN_OK ? quern__name_element(result, "the target of term", i) : QUERN_OK;
+    return result != QUERN_OK ? quern__message_add_element(result, "the target of term", i) : QUERN_OK;
 }
 
 static const quern_term *find_term(const quern__query *query)
@@ -251,5 +251,5 @@ quern_result quern_query_set_target(quern_query *query, quern_entity target)
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, "quern_query_set_target")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, set_target(query, target));
+    return quern__world_leave(world, set_target(query, target));
 }

@@ -21,7 +21,7 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
                            "term %u reads '%s' upward and names no relation: was it registered?", i,
                            type->name);
     const quern_result result = quern__relation_check(storage, term->relation, &relation);
-    if (result != QUERN_OK) return quern__name_element(result, "the relation of term", i);
+    if (result != QUERN_OK) return quern__message_add_element(result, "the relation of term", i);
     if (type->size_bytes == 0)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,

@@ -178,8 +178,8 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
     const uint32_t plane = planes[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
     const quern__chunk *chunk = rows->archetype->slots[rows->slot].chunk;
     const uint64_t *words = taken->words.items + rows->first_word;
-    quern__bit_run run = {0};
-    while (quern__bitset_next_run(words, row_words(subscription), &run))
+    quern__bit_range run = {0};
+    while (quern__bitset_next_range(words, row_words(subscription), &run))
         quern__plane_set_run(rows->archetype->planes, plane, quern__location_make(chunk, run.first),
                              run.count);
     subscription->is_pending = true;

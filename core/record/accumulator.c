@@ -183,7 +183,7 @@ static QUERN__SLOW_PATH quern_result accumulate_carefully(quern_commands *comman
         result = quern__record_check_value(commands, operand, entity, value, function);
     }
     if (result == QUERN_OK) result = prepare_place(commands, &place);
-    if (result != QUERN_OK) return quern__name_failure(result, function, commands->origin.name);
+    if (result != QUERN_OK) return quern__message_add_call(result, function, commands->origin.name);
     quern_commands *recorder = &commands->accumulator->recorder;
     take(recorder, commands->accumulator->last, place, entity, value);
     recorder->open->create_count += quern_entity_is_provisional(entity);

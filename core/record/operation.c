@@ -206,7 +206,7 @@ static quern_result check_list(const quern__operations *operations, const quern_
     size_t columns_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__components_check(components, list[i]);
-        if (result != QUERN_OK) return quern__name_element(result, "component", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "component", i);
         uint32_t index = quern__component_index(list[i]);
         const quern__type *type = quern__components_type(components, index);
         if (!operations->is_free) result = check_managed(components, index, is_given(values, i));

@@ -91,7 +91,7 @@ quern_result quern__record_fail_memory(quern_commands *commands)
 quern_result quern__record_fail_foreign(const quern_commands *commands, const char *function)
 {
     const char *name = commands->origin.name;
-    return quern__violation(
+    return quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "%s: a recorder of commands was used outside the callback that it was got from, or on another "
         "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "

@@ -124,7 +124,7 @@ static inline quern_result check_holder(const quern_commands *commands, const ch
 static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, quern_result result,
                                                 const char *function)
 {
-    return quern__name_failure(result, function, commands->origin.name);
+    return quern__message_add_call(result, function, commands->origin.name);
 }
 
 bool quern__record_is_ours(const quern_commands *commands, quern_entity entity)
@@ -140,10 +140,11 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
     const char *reason = quern_entity_generation(entity) == commands->origin.serial
                              ? "this callback has not created so many entities"
                              : "it was made by another callback, or its sync point has passed";
-    return quern__violation(QUERN_ERROR_PROVISIONAL_ENTITY,
-                            "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s",
-                            function, name ? "system '" : "", name ? name : "a command", name ? "'" : "",
-                            quern_entity_index(entity), reason);
+    return quern__report_violation(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s", function,
+        name ? "system '" : "", name ? name : "a command", name ? "'" : "", quern_entity_index(entity),
+        reason);
 }
 
 quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
@@ -193,7 +194,7 @@ static quern_result check_target(quern_commands *commands, quern_entity source, 
 {
     quern__item ignored;
     const quern_result result = find_entity(commands, target, function, &ignored);
-    if (result != QUERN_OK) return quern__name_failure(result, "the target", NULL);
+    if (result != QUERN_OK) return quern__message_add_call(result, "the target", NULL);
     if (!quern_entity_equal(source, target)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u would be its own target",
                        quern_entity_index(source), quern_entity_generation(source));

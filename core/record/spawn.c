@@ -354,7 +354,7 @@ static quern_result check_outside(const quern__spawning *it)
         const quern__prefab_link *link = &it->prefab->links.items[i];
         if (link->target != QUERN_NO_MEMBER) continue;
         const quern_result result = quern__entities_check(&it->commands->storage->entities, link->outside);
-        if (result != QUERN_OK) return quern__name_failure(result, "the target of a member", NULL);
+        if (result != QUERN_OK) return quern__message_add_call(result, "the target of a member", NULL);
     }
     return QUERN_OK;
 }
@@ -395,7 +395,7 @@ quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
     it.first_number = 0;
     const quern_result result = record_spawn(&it, prefab, def, function);
     if (QUERN__UNLIKELY(result != QUERN_OK))
-        return quern__name_failure(result, function, commands->origin.name);
+        return quern__message_add_call(result, function, commands->origin.name);
     if (out_root != NULL) *out_root = member_handle(&it, 0);
     return QUERN_OK;
 }
@@ -421,6 +421,6 @@ quern_entity quern_commands_spawned_member(const quern_commands *commands, quern
         result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
                              "the root is none that this callback has spawned by command");
     if (result == QUERN_OK) return entity;
-    quern__name_failure(result, function, commands->origin.name);
+    quern__message_add_call(result, function, commands->origin.name);
     return quern_entity_null();
 }

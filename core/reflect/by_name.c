@@ -156,7 +156,7 @@ quern_result quern_entity_set_text(quern_world *world, quern_entity entity, cons
     if (path == NULL) return quern__fail_null(function, "path");
     if (text == NULL) return quern__fail_null(function, "text");
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, set_text(world, entity, path, text));
+    return quern__world_leave(world, set_text(world, entity, path, text));
 }
 
 /* ---------------------------------------------------------------------------------------- resources */

@@ -80,9 +80,9 @@ static bool read_number(const quern__storage *storage, const char *text, size_t 
     const char *colon = memchr(text, ':', bytes);
     uint64_t index, generation;
     if (colon == NULL ||
-        quern__digits_read(text, (size_t)(colon - text), 10, UINT32_MAX, &index) != QUERN__NUMBER_GOOD ||
+        quern__digits_read(text, (size_t)(colon - text), 10, UINT32_MAX, &index) != QUERN__NUMBER_OK ||
         quern__digits_read(colon + 1, (size_t)(text + bytes - colon - 1), 10, QUERN__MAX_GENERATION,
-                           &generation) != QUERN__NUMBER_GOOD ||
+                           &generation) != QUERN__NUMBER_OK ||
         generation == 0)
         return false;
     *out_entity = quern__entity_make(storage->entities.first_handle_high >> 24, (uint32_t)generation,
@@ -101,6 +101,6 @@ bool quern__handle_read(const quern_world *world, const char *text, size_t bytes
     }
     if (bytes > 2 && text[0] == '0' && text[1] == 'x')
         return quern__digits_read(text + 2, bytes - 2, 16, UINT64_MAX, &out_entity->bits) ==
-               QUERN__NUMBER_GOOD;
+               QUERN__NUMBER_OK;
     return read_number(&world->storage, text, bytes, out_entity);
 }

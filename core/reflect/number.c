@@ -38,16 +38,16 @@ quern__number_state quern__digits_read(const char *text, size_t bytes, uint32_t 
                                        uint64_t *out_number)
 {
     uint64_t number = 0;
-    bool is_beyond = false;
+    bool is_out_of_range = false;
     for (size_t i = 0; i < bytes; i++) {
         const uint32_t digit = digit_of(text[i]);
-        if (digit >= base) return QUERN__NUMBER_WRONG;
-        is_beyond |= digit > limit || number > (limit - digit) / base;
+        if (digit >= base) return QUERN__NUMBER_MALFORMED;
+        is_out_of_range |= digit > limit || number > (limit - digit) / base;
         number = number * base + digit;
     }
-    if (bytes == 0) return QUERN__NUMBER_WRONG;
+    if (bytes == 0) return QUERN__NUMBER_MALFORMED;
     *out_number = number;
-    return is_beyond ? QUERN__NUMBER_BEYOND : QUERN__NUMBER_GOOD;
+    return is_out_of_range ? QUERN__NUMBER_OUT_OF_RANGE : QUERN__NUMBER_OK;
 }
 
 static bool is_hexadecimal(const char *text, size_t bytes)
@@ -70,7 +70,7 @@ static quern__number_state read_integer(quern_field_type type, const char *text,
         state = quern__digits_read(text + 2, bytes - 2, 16, limit, &number);
     else
         state = quern__digits_read(text, bytes, 10, limit, &number);
-    if (state == QUERN__NUMBER_GOOD) *out_bits = is_negative ? 0 - number : number;
+    if (state == QUERN__NUMBER_OK) *out_bits = is_negative ? 0 - number : number;
     return state;
 }
 
@@ -117,7 +117,7 @@ static quern__number_state read_special(quern_field_type type, const char *text,
     if (bytes > nan_of_bytes + 1 && memcmp(text, nan_of, nan_of_bytes) == 0 && text[bytes - 1] == ')') {
         const quern__number_state state = quern__digits_read(
             text + nan_of_bytes, bytes - nan_of_bytes - 1, 16, is_f32 ? UINT32_MAX : UINT64_MAX, out_bits);
-        return state == QUERN__NUMBER_GOOD && !is_nan(type, *out_bits) ? QUERN__NUMBER_WRONG : state;
+        return state == QUERN__NUMBER_OK && !is_nan(type, *out_bits) ? QUERN__NUMBER_MALFORMED : state;
     }
     const bool is_negative = bytes > 0 && text[0] == '-';
     const uint64_t sign = (uint64_t)is_negative << (is_f32 ? 31 : 63);
@@ -127,8 +127,8 @@ static quern__number_state read_special(quern_field_type type, const char *text,
     else if (equals(text, bytes, "nan"))
         *out_bits = sign | (is_f32 ? F32_QUIET_NAN : F64_QUIET_NAN);
     else
-        return QUERN__NUMBER_WRONG;
-    return QUERN__NUMBER_GOOD;
+        return QUERN__NUMBER_MALFORMED;
+    return QUERN__NUMBER_OK;
 }
 
 /* Writes the decimal point of the locale into `point`: the text between the digits of a printed 0.5. Returns its length
@@ -148,7 +148,7 @@ static quern__number_state read_float(quern_field_type type, const char *text, s
     char copy[MAX_FLOAT_BYTES + 9], point[8];
     size_t used = 0;
     if (!is_decimal(text, bytes)) return read_special(type, text, bytes, out_bits);
-    if (bytes > MAX_FLOAT_BYTES) return QUERN__NUMBER_WRONG;
+    if (bytes > MAX_FLOAT_BYTES) return QUERN__NUMBER_MALFORMED;
     const size_t point_bytes = locale_point(point);
     for (size_t i = 0; i < bytes; i++) {
         const bool is_point = text[i] == '.';
@@ -161,11 +161,11 @@ static quern__number_state read_float(quern_field_type type, const char *text, s
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
         *out_bits = bits;
-        return isfinite(value) ? QUERN__NUMBER_GOOD : QUERN__NUMBER_BEYOND;
+        return isfinite(value) ? QUERN__NUMBER_OK : QUERN__NUMBER_OUT_OF_RANGE;
     }
     const double value = strtod(copy, NULL);
     memcpy(out_bits, &value, sizeof value);
-    return isfinite(value) ? QUERN__NUMBER_GOOD : QUERN__NUMBER_BEYOND;
+    return isfinite(value) ? QUERN__NUMBER_OK : QUERN__NUMBER_OUT_OF_RANGE;
 }
 
 quern__number_state quern__number_read(quern_field_type type, const char *text, size_t bytes,
@@ -224,7 +224,7 @@ static void write_float(quern_field_type type, uint64_t bits, char text[QUERN__N
         uint64_t again;
         snprintf(text, QUERN__NUMBER_BYTES, "%.*g", digits, value);
         put_point(text);
-        if (read_float(type, text, strlen(text), &again) == QUERN__NUMBER_GOOD && again == bits) return;
+        if (read_float(type, text, strlen(text), &again) == QUERN__NUMBER_OK && again == bits) return;
     }
 }
 

@@ -14,9 +14,9 @@
 enum { QUERN__NUMBER_BYTES = 48 };
 
 typedef enum quern__number_state {
-    QUERN__NUMBER_GOOD,
-    QUERN__NUMBER_WRONG, /* the text is no number */
-    QUERN__NUMBER_BEYOND /* the number is outside of the range of the type */
+    QUERN__NUMBER_OK,
+    QUERN__NUMBER_MALFORMED,   /* the text is no number */
+    QUERN__NUMBER_OUT_OF_RANGE /* the number is outside of the range of the type */
 } quern__number_state;
 
 /* Writes a number as text. type: an integer type, F32 or F64. bits: those of the value; smaller integers are extended to

@@ -56,7 +56,7 @@ static quern_result take_element(quern__path *path, const char *index, size_t by
     if (!path->is_array)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%.63s': '%s' of '%s' is no array", path->text,
                            path->field->name, path->type->name);
-    if (quern__digits_read(index, bytes, 10, UINT32_MAX, &number) != QUERN__NUMBER_GOOD ||
+    if (quern__digits_read(index, bytes, 10, UINT32_MAX, &number) != QUERN__NUMBER_OK ||
         number >= path->field->count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%.63s': '%s' of '%s' has the elements [0] to [%u]", path->text,

@@ -91,12 +91,13 @@ static void describe(const quern_field *field, bool by_path, char *text, size_t 
     }
 }
 
-static quern_result fail_element(const quern__path *path, const char *text, size_t bytes, bool is_beyond)
+static quern_result fail_element(const quern__path *path, const char *text, size_t bytes,
+                                 bool is_out_of_range)
 {
     char expected[256];
     describe(path->field, !path->is_array, expected, sizeof expected);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' %s '%.*s': expected %s", path->text,
-                       path->type->name, is_beyond ? "cannot hold" : "cannot be",
+                       path->type->name, is_out_of_range ? "cannot hold" : "cannot be",
                        bytes < 60 ? (int)bytes : 60, text, expected);
 }
 
@@ -143,9 +144,10 @@ static quern_result read_element(const quern_world *world, const quern__path *pa
     if (field->type == QUERN_FIELD_BOOL)
         return read_bool(text, bytes, out_bits) ? QUERN_OK : fail_element(path, text, bytes, false);
     const quern__number_state state = find_named(field, text, bytes, out_bits)
-                                          ? QUERN__NUMBER_GOOD
+                                          ? QUERN__NUMBER_OK
                                           : quern__number_read(field->type, text, bytes, out_bits);
-    if (state != QUERN__NUMBER_GOOD) return fail_element(path, text, bytes, state == QUERN__NUMBER_BEYOND);
+    if (state != QUERN__NUMBER_OK)
+        return fail_element(path, text, bytes, state == QUERN__NUMBER_OUT_OF_RANGE);
     return is_in_range(field, *out_bits) ? QUERN_OK : fail_element(path, text, bytes, true);
 }
 

@@ -231,7 +231,7 @@ static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
     uint32_t most = 0, high = 0;
     for (uint32_t i = 0; i < slots; i++) {
         const uint32_t life =
-            quern__generation_life(entities->first_handle_high, quern__record_generation(&records[i]));
+            quern__generation_use_count(entities->first_handle_high, quern__record_generation(&records[i]));
         /* a slot in its last life looks like one that is retired: neither is worth a closer look */
         if (records[i].location != 0 || life == QUERN__MAX_GENERATION) return 0;
         if (life > most) {
@@ -412,7 +412,7 @@ void quern__entities_give(quern__entities *entities, uint32_t index)
 {
     quern__record *record = quern__entities_record(entities, index);
     const uint32_t generation = quern__record_generation(record);
-    if (quern__generation_life(entities->first_handle_high, generation) == QUERN__MAX_GENERATION) {
+    if (quern__generation_use_count(entities->first_handle_high, generation) == QUERN__MAX_GENERATION) {
         record->location = 0;
         entities->retired_count++;
         quern__entities_touch(entities, index);

@@ -209,7 +209,7 @@ static inline quern_entity quern__entities_take(quern__entities *entities)
  * needs to look for neither. */
 static inline bool quern__record_ends_stretch(const quern__record *record)
 {
-    return (record->handle_high & (QUERN__STRETCH_GENERATIONS - 1)) == QUERN__STRETCH_GENERATIONS - 1;
+    return (record->handle_high & (QUERN__GENERATION_BASE_STEP - 1)) == QUERN__GENERATION_BASE_STEP - 1;
 }
 
 /* Frees the slot of a living entity, whose record this is and whose generation ends no stretch. */

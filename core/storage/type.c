@@ -47,7 +47,7 @@ static quern_result check_value(const quern_field *field, uint32_t k)
     const quern_named_value *value = &field->values[k];
     int64_t least, greatest;
     quern_result result = quern__check_name(value->name, "value");
-    if (result != QUERN_OK) return quern__name_element(result, "value", k);
+    if (result != QUERN_OK) return quern__message_add_element(result, "value", k);
     if (!is_good_value_name(value->name))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "a value is named '%s'; names of values begin with a letter or '_', do not end "
@@ -109,8 +109,8 @@ static quern_result check_field(const quern_field *fields, uint32_t i, const cha
     quern_result result = quern__check_name(field->name, "field");
     if (result != QUERN_OK) {
         snprintf(subject, sizeof subject, "'%s'", owner);
-        quern__name_element(result, "field", i);
-        return quern__name_failure(result, subject, NULL);
+        quern__message_add_element(result, "field", i);
+        return quern__message_add_call(result, subject, NULL);
     }
     if (field->type < QUERN_FIELD_BOOL || (size_t)field->type >= QUERN__COUNT_OF(field_bytes))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -124,7 +124,7 @@ static quern_result check_field(const quern_field *fields, uint32_t i, const cha
     result = check_meaning(field);
     if (result == QUERN_OK) return QUERN_OK;
     snprintf(subject, sizeof subject, "'%s': field '%s'", owner, field->name);
-    return quern__name_failure(result, subject, NULL);
+    return quern__message_add_call(result, subject, NULL);
 }
 
 static bool is_end_of_fields(const void *list, uint32_t i)
@@ -334,7 +334,7 @@ static uint64_t hash_field(const quern_field *field, uint64_t hash, const char *
     for (uint32_t i = 0; i < field->count; i++) {
         quern_entity entity;
         memcpy(&entity, at + i * sizeof entity, sizeof entity);
-        hash = quern__hash_word(hash, quern__entity_relative(entity, first_handle_high));
+        hash = quern__hash_word(hash, quern__entity_to_relative(entity, first_handle_high));
     }
     return hash;
 }

@@ -79,7 +79,7 @@ void quern__type_move(const quern__type *type, void *targets, void *sources, uin
 /* Turns values into raw memory. */
 void quern__type_destroy(const quern__type *type, void *values, uint32_t count);
 
-/* Described fields alone, or all bytes; of handles what quern__entity_relative tells. */
+/* Described fields alone, or all bytes; of handles what quern__entity_to_relative tells. */
 uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value,
                           uint32_t first_handle_high);
 

@@ -24,10 +24,10 @@ static QUERN__SLOW_PATH void report_claimed(const quern_world *world, const char
 {
     /* Relaxed: the name is only used in the message. */
     const char *other = atomic_load_explicit(&world->owner_function, memory_order_relaxed);
-    quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                     "%s: another thread is in a call on the same world (%s, world %u); a world is "
-                     "used by one thread at a time",
-                     function, other != NULL ? other : "another call", world->resources.world_tag);
+    quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                            "%s: another thread is in a call on the same world (%s, world %u); a world is "
+                            "used by one thread at a time",
+                            function, other != NULL ? other : "another call", world->resources.world_tag);
 }
 
 /* Must not read `locked`: that would be a data race while another thread holds the claim. */
@@ -93,7 +93,7 @@ quern_result quern_component_register(quern_world *world, const quern_component_
                                       quern_component *out_component)
 {
     if (!quern__world_enter(world, "quern_component_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, register_component(world, def, out_component));
+    return quern__world_leave(world, register_component(world, def, out_component));
 }
 
 quern_component quern_component_find(const quern_world *world, const char *name)
@@ -146,7 +146,7 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
                                      quern_resource *out_resource)
 {
     if (!quern__world_enter(world, "quern_resource_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, register_resource(world, def, out_resource));
+    return quern__world_leave(world, register_resource(world, def, out_resource));
 }
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)
@@ -201,5 +201,5 @@ quern_result quern_combine_register(quern_world *world, const quern_combine_def 
                                     quern_combine *out_combine)
 {
     if (!quern__world_enter(world, "quern_combine_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, register_combine(world, def, out_combine));
+    return quern__world_leave(world, register_combine(world, def, out_combine));
 }

@@ -143,7 +143,7 @@ static inline bool quern__world_enter(quern_world *world, const char *function)
 }
 
 /* Ends such a call, and returns its result. */
-static inline quern_result quern__world_left(quern_world *world, quern_result result)
+static inline quern_result quern__world_leave(quern_world *world, quern_result result)
 {
     if (QUERN_CHECKS && world != NULL) quern__world_unclaim(world);
     return result;

@@ -11,8 +11,8 @@ enum { FORMAT_VERSION = 1 };
 static void put_load(quern__json *out, const char *key, quern__load load)
 {
     quern__json_open(out, key, '{');
-    quern__json_count(out, "work", load.work);
-    quern__json_count(out, "critical_path", load.path);
+    quern__json_integer(out, "work", load.work);
+    quern__json_integer(out, "critical_path", load.path);
     if (load.path == 0)
         quern__json_null(out, "parallelism");
     else {
@@ -79,7 +79,7 @@ static void put_apart(quern__json *out, const quern_schedule *schedule, uint32_t
                                         [QUERN__APART_LEVELS] = "levels",
                                         [QUERN__APART_CHOICE] = "choice"};
     quern__json_open(out, NULL, '{');
-    quern__json_count(out, "pass", number + 1);
+    quern__json_integer(out, "pass", number + 1);
     quern__json_text(out, "reason", words[apart->kind]);
     if (apart->other != NULL) {
         quern__json_text(out, "system", apart->other->name);
@@ -106,10 +106,10 @@ static void put_edge(quern__json *out, const quern__facts *facts, const quern__s
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');
-    quern__json_flag(out, "chunk_local",
+    quern__json_bool(out, "chunk_local",
                      quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind));
     quern__json_text(out, "kept_by", routes[quern__facts_route(facts, segment, earlier, later)]);
-    quern__json_flag(out, "by_registration_alone", quern__facts_is_accidental(facts, earlier, later));
+    quern__json_bool(out, "by_registration_alone", quern__facts_is_accidental(facts, earlier, later));
     quern__json_close(out, '}');
 }
 
@@ -138,10 +138,10 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_text(out, "component", quern_component_name(system->plan->world, term->component));
         quern__json_text(out, "match", matches[term->match]);
         quern__json_text(out, "access", access_words[term->access]);
-        quern__json_flag(out, "changed", term->changed);
-        quern__json_flag(out, "changed_by_row", (system->query.row_filters >> i & 1) != 0);
+        quern__json_bool(out, "changed", term->changed);
+        quern__json_bool(out, "changed_by_row", (system->query.row_filters >> i & 1) != 0);
         quern__json_text(out, "enabled", enabled_words[term->enabled]);
-        quern__json_flag(out, "by_target", term->by_target);
+        quern__json_bool(out, "by_target", term->by_target);
         quern__json_text(out, "reach", reaches[term->reach]);
         if (term->reach == QUERN_PATH_ROW)
             quern__json_null(out, "relation");
@@ -237,20 +237,20 @@ static void put_reaction(quern__json *out, const quern__system *system)
 static void put_traits(quern__json *out, const quern__system *system)
 {
     put_reaction(out, system);
-    quern__json_count(out, "lane", system->lane + 1);
-    quern__json_flag(out, "enabled", system->enabled);
-    quern__json_flag(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
-    quern__json_flag(out, "whole_chunks", system->query.whole_chunks);
-    quern__json_flag(out, "main_thread", quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD));
-    quern__json_flag(out, "exclusive", quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE));
+    quern__json_integer(out, "lane", system->lane + 1);
+    quern__json_bool(out, "enabled", system->enabled);
+    quern__json_bool(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
+    quern__json_bool(out, "whole_chunks", system->query.whole_chunks);
+    quern__json_bool(out, "main_thread", quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD));
+    quern__json_bool(out, "exclusive", quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE));
     put_levels(out, system->plan, system->levels);
-    quern__json_flag(out, "condition", system->condition != NULL);
+    quern__json_bool(out, "condition", system->condition != NULL);
     quern__json_decimal(out, "interval_seconds", quern__seconds_to_ns(system->interval_seconds), 9);
-    quern__json_flag(out, "begin", system->begin != NULL);
-    quern__json_flag(out, "end", system->end != NULL);
-    quern__json_count(out, "partial_bytes", system->partial_bytes);
-    quern__json_count(out, "archetypes", system->query.matches.count);
-    quern__json_count(out, "chunks", quern__facts_chunk_count(system));
+    quern__json_bool(out, "begin", system->begin != NULL);
+    quern__json_bool(out, "end", system->end != NULL);
+    quern__json_integer(out, "partial_bytes", system->partial_bytes);
+    quern__json_integer(out, "archetypes", system->query.matches.count);
+    quern__json_integer(out, "chunks", quern__facts_chunk_count(system));
 }
 
 static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
@@ -285,17 +285,17 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     const quern__pass *pass = pass_facts->pass;
     quern__json_open(out, NULL, '{');
-    quern__json_count(out, "pass", number + 1);
+    quern__json_integer(out, "pass", number + 1);
     quern__json_text(out, "kind", kinds[pass->kind]);
     put_alone(out, pass);
-    quern__json_count(out, "lanes", pass->lane_count);
+    quern__json_integer(out, "lanes", pass->lane_count);
     put_levels(out, pass->plan, pass->levels);
-    quern__json_count(out, "archetypes", pass_facts->archetype_count);
-    quern__json_count(out, "chunks", pass_facts->chunk_count);
-    quern__json_count(out, "entities", pass_facts->entity_count);
+    quern__json_integer(out, "archetypes", pass_facts->archetype_count);
+    quern__json_integer(out, "chunks", pass_facts->chunk_count);
+    quern__json_integer(out, "entities", pass_facts->entity_count);
     quern__json_open(out, "waits_for", '[');
     for (uint32_t i = segment->first_pass; i < number; i++)
-        if (quern__facts_waits(facts, number, i)) quern__json_count(out, NULL, i + 1);
+        if (quern__facts_waits(facts, number, i)) quern__json_integer(out, NULL, i + 1);
     quern__json_close(out, ']');
     quern__json_open(out, "systems", '[');
     for (uint32_t i = 0; i < pass->systems.count; i++)
@@ -338,7 +338,7 @@ static void put_phase(quern__json *out, const quern__facts *facts, const quern__
     if (phase->step_seconds > 0) {
         quern__json_open(out, "fixed_step", '{');
         quern__json_decimal(out, "seconds", quern__seconds_to_ns(phase->step_seconds), 9);
-        quern__json_count(out, "max_count", phase->max_step_count);
+        quern__json_integer(out, "max_count", phase->max_step_count);
         quern__json_close(out, '}');
     } else
         quern__json_null(out, "fixed_step");
@@ -358,7 +358,7 @@ static void put_reactions(quern__json *out, const quern__facts *facts)
         return;
     }
     quern__json_open(out, "reactions", '{');
-    quern__json_count(out, "max_rounds", plan->max_reaction_rounds);
+    quern__json_integer(out, "max_rounds", plan->max_reaction_rounds);
     quern__json_open(out, "segments", '[');
     for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count; i++)
         put_segment(out, facts, i);
@@ -389,9 +389,9 @@ void quern__describe_json(quern__printer *printer, const quern__facts *facts)
     const quern_schedule *schedule = facts->schedule;
     quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
     quern__json_open(&out, NULL, '{');
-    quern__json_count(&out, "version", FORMAT_VERSION);
-    quern__json_flag(&out, "fuse", schedule->plan.fuse);
-    quern__json_count(&out, "shuffle_seed", schedule->plan.shuffle_seed);
+    quern__json_integer(&out, "version", FORMAT_VERSION);
+    quern__json_bool(&out, "fuse", schedule->plan.fuse);
+    quern__json_integer(&out, "shuffle_seed", schedule->plan.shuffle_seed);
     quern__json_text(&out, "unit", facts->is_timed ? "ns" : "calls");
     put_load(&out, "load", facts->load);
     quern__json_open(&out, "phases", '[');

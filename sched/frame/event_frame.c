@@ -326,7 +326,7 @@ static void look_for_provisional(void *argument, const quern__type *type, const 
         quern__type_visit_entities(type, keyed->batch.values + (size_t)i * type->size_bytes,
                                    note_provisional, &found);
     if (found.bits == 0) return;
-    quern__violation(
+    quern__report_violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "system '%s' emitted '%s' with the provisional handle of a deferred create (number %u) "
         "that the same callback did not record, so it would remain provisional; emit handles only from "

@@ -95,14 +95,14 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
     const char *when = schedule->guards.when;
     const unsigned long long frame = schedule->frame_index;
     if (guard->holder != NULL)
-        quern__violation(
+        quern__report_violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it: code wrote through "
             "a pointer that it kept beyond its call. The last writable view was that of system '%s' "
             "(declared: %s). Do not keep pointers from views and lookups",
             component, when, frame, guard->holder->name, declared);
     else
-        quern__violation(
+        quern__report_violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it, and no system has "
             "had one for writing: code kept a pointer from outside of the frame, or cast const away; write "

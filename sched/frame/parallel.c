@@ -261,7 +261,7 @@ quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quer
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, function_name)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, run_in_pool(query, jobs, callback, user_data));
+    return quern__world_leave(world, run_in_pool(query, jobs, callback, user_data));
 }
 
 uint32_t quern_query_view_count(quern_query *query)

@@ -50,8 +50,9 @@ static void call_rows(const quern__pass_table *table, const quern__reacting_call
     quern__view_set_listeners(&view, archetype, reacting->rows->slot);
     context->reaction = reacting->rows->kind;
     quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
-    quern__bit_run run = {0};
-    while (quern__bitset_next_run(words_of(reacting), QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
+    quern__bit_range run = {0};
+    while (
+        quern__bitset_next_range(words_of(reacting), QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
         view.count = run.count;
         view.first_row = run.first;
         view.entities = entities + run.first;

@@ -112,13 +112,14 @@ void quern_schedule_destroy(quern_schedule *schedule)
 {
     if (schedule == NULL) return;
     if (schedule->is_running || schedule->plan.world->locked) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
         return;
     }
     if (schedule->has_history) {
-        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "quern_schedule_destroy: a history still saves the schedule; destroy that first");
+        quern__report_violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_destroy: a history still saves the schedule; destroy that first");
         return;
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
@@ -176,7 +177,7 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
 static quern_result name_add(quern_result result, const quern_system_def *def)
 {
     bool has_name = def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
-    return quern__name_failure(result, "quern_schedule_add_system", has_name ? def->name : NULL);
+    return quern__message_add_call(result, "quern_schedule_add_system", has_name ? def->name : NULL);
 }
 
 quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
@@ -185,7 +186,7 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     if (schedule == NULL) return quern__fail_null("quern_schedule_add_system", "schedule");
     if (def == NULL) return quern__fail_null("quern_schedule_add_system", "def");
     quern_result result = check_add(schedule, def);
-    if (result != QUERN_OK) return quern__name_failure(result, "quern_schedule_add_system", NULL);
+    if (result != QUERN_OK) return quern__message_add_call(result, "quern_schedule_add_system", NULL);
     quern__system *system = NULL;
     result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
     if (result != QUERN_OK) return name_add(result, def);
@@ -239,7 +240,7 @@ quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system ha
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
     if (result != QUERN_OK) return result;
     result = quern__target_set(&system->query, target);
-    return result != QUERN_OK ? quern__name_failure(result, function, system->name) : QUERN_OK;
+    return result != QUERN_OK ? quern__message_add_call(result, function, system->name) : QUERN_OK;
 }
 
 quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase, double step_seconds,

@@ -89,7 +89,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
                                 .worker_count = schedule->worker_count,
-                                .shows_parts = observer->wants_parts,
+                                .always_divides = observer->wants_parts,
                                 .begin_stage = schedule->is_observed ? begin_stage : NULL};
     if (QUERN_CHECKS) quern__guards_break(schedule);
     return quern__playback_run(&schedule->playback, quern__schedule_recorders(schedule), &executor,

@@ -77,22 +77,23 @@ quern_result quern_history_create(quern_world *world, const quern_history_def *d
     if (world == NULL) return quern__fail_null(function, "world");
     if (out_history == NULL) return quern__fail_null(function, "out_history");
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, quern__in_call(create(world, def, out_history), function));
+    return quern__world_leave(world, quern__in_call(create(world, def, out_history), function));
 }
 
 void quern_history_destroy(quern_history *history)
 {
     if (history == NULL) return;
     if (history->core.world->locked) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED, "quern_history_destroy: " QUERN__WORLD_LOCKERS
-                                                   " is running on the history's world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_history_destroy: " QUERN__WORLD_LOCKERS
+                                                          " is running on the history's world");
         return;
     }
     if (history->core.delta_count > 0) {
-        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "quern_history_destroy: %u deltas still hold frames of the history: destroy them "
-                         "first (quern_delta_destroy)",
-                         history->core.delta_count);
+        quern__report_violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_history_destroy: %u deltas still hold frames of the history: destroy them "
+            "first (quern_delta_destroy)",
+            history->core.delta_count);
         return;
     }
     const quern_allocator allocator = history->core.store.allocator;

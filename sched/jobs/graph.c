@@ -36,7 +36,7 @@ void quern_graph_destroy(quern_graph *graph)
 {
     if (graph == NULL) return;
     if (quern__graph_is_running(graph)) {
-        quern__violation(
+        quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_graph_destroy: the graph is running and was not destroyed; wait for the run first");
         return;
@@ -55,7 +55,7 @@ void quern_graph_clear(quern_graph *graph)
 {
     if (graph == NULL) return;
     if (quern__graph_is_running(graph)) {
-        quern__violation(
+        quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_graph_clear: the graph is running and was not cleared; wait for the run first");
         return;

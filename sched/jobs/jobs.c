@@ -662,8 +662,9 @@ void quern_jobs_destroy(quern_jobs *jobs)
     }
     if (quern__registration_of(jobs) != NULL) (void)quern_jobs_unregister_thread(jobs);
     if (!try_enter_exclusive(jobs)) {
-        quern__violation(QUERN_ERROR_POOL_BUSY, "quern_jobs_destroy: job pool '%s' %s; it is left as it is",
-                         jobs->name, busy_reason(jobs));
+        quern__report_violation(QUERN_ERROR_POOL_BUSY,
+                                "quern_jobs_destroy: job pool '%s' %s; it is left as it is", jobs->name,
+                                busy_reason(jobs));
         return;
     }
     end_workers(jobs);

@@ -40,9 +40,10 @@ void quern_frame_capture_destroy(quern_frame_capture *capture)
 {
     if (capture == NULL) return;
     if (capture->is_in_use) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_frame_capture_destroy: a frame that uses the capture is running; destroy "
-                         "the capture after the frame");
+        quern__report_violation(
+            QUERN_ERROR_WORLD_LOCKED,
+            "quern_frame_capture_destroy: a frame that uses the capture is running; destroy "
+            "the capture after the frame");
         return;
     }
     const quern_allocator allocator = capture->allocator;

@@ -140,7 +140,7 @@ void quern_trace_destroy(quern_trace *trace)
     /* Acquire: pairs with the release in quern__observer_remove_user. */
     const uint32_t user_count = atomic_load_explicit(&trace->observer.user_count, memory_order_acquire);
     if (user_count > 0) {
-        quern__violation(
+        quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_trace_destroy: %u pools and schedules still record on the trace; destroy them first",
             user_count);
@@ -320,7 +320,7 @@ static bool begin_report(quern_trace *trace, uint32_t what)
 static QUERN__SLOW_PATH void report_track(quern_trace *trace, uint32_t track)
 {
     if (was_reported(trace, QUERN__REPORTED_TRACK) || !begin_report(trace, QUERN__REPORTED_TRACK)) return;
-    (void)quern__violation(
+    (void)quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_trace_zone_begin: no track %u; the trace has %u; raise track_count in its "
         "definition (reported once per start of the trace)",
@@ -333,7 +333,7 @@ static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_tra
         return;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__trace_copy_name(trace, zone->name, name);
-    (void)quern__violation(
+    (void)quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_trace_zone_end: zone '%s' on track %u has ended already, or one that began "
         "in it has not; end each zone once, the last begun first (reported once per start of the "

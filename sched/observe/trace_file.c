@@ -88,8 +88,8 @@ static void open_event(quern__json *json, const char *phase, uint32_t track)
 {
     quern__json_open(json, NULL, '{');
     quern__json_text(json, "ph", phase);
-    quern__json_count(json, "pid", 1);
-    quern__json_count(json, "tid", track + 1);
+    quern__json_integer(json, "pid", 1);
+    quern__json_integer(json, "tid", track + 1);
 }
 
 static void write_track_name(trace_writer *writer, uint32_t index)
@@ -107,7 +107,7 @@ static void write_track_name(trace_writer *writer, uint32_t index)
     open_event(json, "M", index);
     quern__json_text(json, "name", "thread_sort_index");
     quern__json_open(json, "args", '{');
-    quern__json_count(json, "sort_index", index);
+    quern__json_integer(json, "sort_index", index);
     quern__json_close(json, '}');
     quern__json_close(json, '}');
 }
@@ -139,8 +139,8 @@ static void write_args(quern__json *json, const quern__trace_event *event)
     if (!has_count(event)) return;
     quern__json_open(json, "args", '{');
     const char *ordinal = kinds[event->kind].ordinal;
-    if (ordinal != NULL) quern__json_count(json, ordinal, event->ordinal);
-    quern__json_count(json, kinds[event->kind].count, event->count);
+    if (ordinal != NULL) quern__json_integer(json, ordinal, event->ordinal);
+    quern__json_integer(json, kinds[event->kind].count, event->count);
     quern__json_close(json, '}');
 }
 
@@ -196,7 +196,7 @@ static quern_result write_trace(trace_writer *writer, const char *function)
     quern__json_open(json, NULL, '{');
     quern__json_text(json, "displayTimeUnit", "ns");
     quern__json_open(json, "otherData", '{');
-    quern__json_count(json, "dropped", stats.dropped_count);
+    quern__json_integer(json, "dropped", stats.dropped_count);
     quern__json_close(json, '}');
     quern__json_open(json, "traceEvents", '[');
     write_tracks(writer);
@@ -252,17 +252,17 @@ quern_result quern_trace_save(quern_trace *trace, const char *path)
     if (path == NULL) return quern__fail_null("quern_trace_save", "path");
     trace_text text = {.trace = trace, .events = allocate_events(trace, "quern_trace_save")};
     if (text.events == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    const size_t path_bytes = strlen(path) + sizeof QUERN__PART_SUFFIX;
-    char *part_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
+    const size_t path_bytes = strlen(path) + sizeof QUERN__TEMPORARY_SUFFIX;
+    char *temporary_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
     quern_result result = QUERN_OK;
-    if (part_path == NULL) {
+    if (temporary_path == NULL) {
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                              "quern_trace_save: out of memory for the name of the temporary file");
     } else {
-        const int error = quern__file_write(path, part_path, write_text, &text);
+        const int error = quern__file_write(path, temporary_path, write_text, &text);
         if (error != 0) result = fail_file(path, error);
     }
     release_events(trace, text.events);
-    quern__release(&trace->allocator, part_path, path_bytes, EVENTS_ALIGNMENT_BYTES);
+    quern__release(&trace->allocator, temporary_path, path_bytes, EVENTS_ALIGNMENT_BYTES);
     return result;
 }

@@ -47,7 +47,7 @@ static void end_text(quern_replay_report *report)
 static void set_entity(const quern_world *world, uint64_t relative, quern_replay_report *report)
 {
     const quern__entities *entities = &world->storage.entities;
-    const quern_entity entity = quern__entity_absolute(relative, entities->first_handle_high);
+    const quern_entity entity = quern__entity_from_relative(relative, entities->first_handle_high);
     report->entity_index = (uint32_t)relative;
     report->entity_use_count = (uint32_t)(relative >> 32);
     if (quern__entities_find(entities, entity) != NULL) report->entity = entity;

@@ -50,7 +50,7 @@ static void write_field(const quern_field *field, const char *value, uint32_t fi
     for (uint32_t i = 0; i < field->count; i++) {
         quern_entity entity;
         memcpy(&entity, at + i * sizeof entity, sizeof entity);
-        quern__write_u64(bytes, quern__entity_relative(entity, first_handle_high));
+        quern__write_u64(bytes, quern__entity_to_relative(entity, first_handle_high));
     }
 }
 
@@ -74,7 +74,7 @@ static void set_field(const quern_field *field, char *value, uint32_t first_hand
         return;
     }
     for (uint32_t i = 0; i < field->count; i++) {
-        const quern_entity entity = quern__entity_absolute(quern__load_u64(at, i), first_handle_high);
+        const quern_entity entity = quern__entity_from_relative(quern__load_u64(at, i), first_handle_high);
         memcpy(to + i * sizeof entity, &entity, sizeof entity);
     }
 }

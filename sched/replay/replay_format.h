@@ -29,7 +29,7 @@
  *   entities:   | handle of each row | for each component that is no tag: a hash of each row's value |
  *
  * The bytes of a state follow from the world, so two of them are compared as they are. A handle is index
- * and life (quern__entity_relative). */
+ * and life (quern__entity_to_relative). */
 
 #include "core/bytes/schema.h"
 

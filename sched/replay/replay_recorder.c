@@ -35,7 +35,7 @@ static quern_result add_inputs(quern__inputs *inputs, const quern_replay_recorde
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__resources_check(&inputs->world->resources, def->inputs[i]);
         if (result == QUERN_OK) result = quern__inputs_add(inputs, quern__resource_index(def->inputs[i]));
-        if (result != QUERN_OK) quern__name_element(result, "input", i);
+        if (result != QUERN_OK) quern__message_add_element(result, "input", i);
     }
     return result;
 }

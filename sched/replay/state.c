@@ -43,7 +43,7 @@ static uint64_t hash_handles(const quern__archetype *archetype, uint32_t first_h
     for (uint32_t k = 0; k < archetype->chunk_count; k++) {
         const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[k].chunk);
         for (uint32_t row = 0; row < archetype->slots[k].row_count; row++)
-            hash = quern__hash_word(hash, quern__entity_relative(handles[row], first_handle_high));
+            hash = quern__hash_word(hash, quern__entity_to_relative(handles[row], first_handle_high));
     }
     return hash;
 }
@@ -117,7 +117,7 @@ static void write_handles(const quern__archetype *archetype, uint32_t first_hand
         const uint32_t count = archetype->slots[k].row_count;
         char *to = quern__write_room(bytes, (size_t)count * sizeof(uint64_t));
         for (uint32_t row = 0; to != NULL && row < count; row++, to += sizeof(uint64_t)) {
-            const uint64_t handle = quern__entity_relative(handles[row], first_handle_high);
+            const uint64_t handle = quern__entity_to_relative(handles[row], first_handle_high);
             memcpy(to, &handle, sizeof handle);
         }
     }

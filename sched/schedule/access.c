@@ -42,7 +42,7 @@ static quern_result add_relations(quern__access *access, const quern_world *worl
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         quern__relation *relation;
         result = quern__relation_check(&world->storage, def->relations[i], &relation);
-        if (result != QUERN_OK) return quern__name_element(result, "relation", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "relation", i);
         if (quern__bitset_has(access->relations, relation->component_index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
                                "system '%s' declares relation '%s' twice; once is enough", def->name,
@@ -70,7 +70,7 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
             return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
                                "resource %u names no resource: was it registered?", i);
         result = quern__resources_check(&world->resources, use->resource);
-        if (result != QUERN_OK) return quern__name_element(result, "resource", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "resource", i);
         uint32_t index = quern__resource_index(use->resource);
         const char *name = world->resources.list.items[index].type.name;
         if (use->access < QUERN_ACCESS_READ || use->access > QUERN_ACCESS_WRITE_CONCURRENT)

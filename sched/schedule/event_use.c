@@ -25,7 +25,7 @@ static quern_result add_emits(quern__event_use *use, const quern_world *world, c
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         quern__channel *channel;
         result = quern__events_check(world, def->emits[i], &channel);
-        if (result != QUERN_OK) return quern__name_element(result, "emitted event", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "emitted event", i);
         if (quern__event_use_emits(use, channel)) return fail_twice(def, channel, "emits");
         use->emits.items[use->emits.count++] = channel;
     }
@@ -71,7 +71,7 @@ static quern_result add_readers(quern__event_use *use, const quern_world *world,
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u events", count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = add_reader(use, world, def, def->reads_events[i]);
-        if (result != QUERN_OK) return quern__name_element(result, "read event", i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "read event", i);
     }
     if (result != QUERN_OK || def->items.bits == 0) return result;
     result = add_reader(use, world, def, def->items);

@@ -78,7 +78,7 @@ static quern_result add_list(quern__lookups *lookups, const quern_world *world, 
     quern_result result = quern__list_count(list, QUERN_MAX_ACCESS, is_end_of_lookups, what, NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = add_lookup(lookups, &world->storage.components, &list[i], writes);
-        if (result != QUERN_OK) quern__name_element(result, what, i);
+        if (result != QUERN_OK) quern__message_add_element(result, what, i);
     }
     return result;
 }

@@ -208,7 +208,7 @@ static quern_result count_target_runs(quern__pass *pass)
     quern__system *system = pass->systems.items[0];
     if (!system->enabled) return QUERN_OK;
     const quern_result result = quern__target_list(&system->query);
-    if (result != QUERN_OK) return quern__name_failure(result, system->name, NULL);
+    if (result != QUERN_OK) return quern__message_add_call(result, system->name, NULL);
     system->view_count = pass->chunk_count = system->query.target->ranges.count;
     system->entity_count = system->query.target->rows.count;
     pass->touched_bytes = 0;

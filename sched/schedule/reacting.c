@@ -27,7 +27,7 @@ static quern_result take(const quern__pass *pass)
         system->entity_count = 0;
         if (!system->enabled) quern__reaction_drop(storage, system->reaction);
         const quern_result result = quern__reaction_take(storage, system->reaction);
-        if (result != QUERN_OK) return quern__name_failure(result, system->name, NULL);
+        if (result != QUERN_OK) return quern__message_add_call(result, system->name, NULL);
     }
     return QUERN_OK;
 }
@@ -107,9 +107,9 @@ static void copy_handles(quern__pass *pass, const quern__taken *taken, const que
 {
     const quern__archetype *archetype = rows->archetype;
     const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[rows->slot].chunk);
-    quern__bit_run run = {0};
-    while (quern__bitset_next_run(taken->words.items + rows->first_word,
-                                  QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
+    quern__bit_range run = {0};
+    while (quern__bitset_next_range(taken->words.items + rows->first_word,
+                                    QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
         memcpy(&pass->reacting_handles.items[pass->reacting_handles.count], handles + run.first,
                run.count * sizeof *handles);
         pass->reacting_handles.count += run.count;

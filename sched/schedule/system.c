@@ -162,7 +162,8 @@ static quern_result add_rules(quern__system *system, const char *const *names, b
                            system->name);
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__check_name(names[i], "system");
-        if (result != QUERN_OK) return quern__name_element(result, is_before ? "before" : "after", i);
+        if (result != QUERN_OK)
+            return quern__message_add_element(result, is_before ? "before" : "after", i);
         quern__order_rule *rule = &system->rules.items[system->rules.count++];
         *rule = (quern__order_rule){.is_before = is_before};
         memcpy(rule->name, names[i], strlen(names[i]) + 1);

@@ -645,7 +645,7 @@ static void destroy_before_last_life(quern_entity entity)
     const uint64_t last = (uint64_t)QUERN__MAX_GENERATION << 32 | slot;
     must(quern_entity_destroy(from.world, entity));
     quern__entities_record(entities, slot)->handle_high =
-        (uint32_t)(quern__entity_absolute(last, entities->first_handle_high).bits >> 32);
+        (uint32_t)(quern__entity_from_relative(last, entities->first_handle_high).bits >> 32);
 }
 
 Test(archive, slots_that_are_retired_and_slots_before_their_last_life_stay_so)

@@ -68,7 +68,7 @@ Test(base, a_violation_is_logged_and_goes_to_the_assert_hook_in_builds_with_chec
 {
     captured_reports reports;
     capture_reports(&reports);
-    cr_assert_eq(quern__violation(QUERN_ERROR_UNDECLARED_ACCESS, "'%s'", "move"),
+    cr_assert_eq(quern__report_violation(QUERN_ERROR_UNDECLARED_ACCESS, "'%s'", "move"),
                  QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_str_eq(quern_error_message(), "'move'");
     cr_assert_str_eq(reports.last, "'move'");

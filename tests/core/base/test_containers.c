@@ -207,9 +207,9 @@ Test(bitset, has_what_was_added_and_not_removed)
 Test(bitset, gives_up_its_bits_from_the_lowest)
 {
     uint64_t word = 1ull << 63 | 1ull << 5 | 1;
-    cr_assert_eq(quern__bitset_take_lowest(&word), 0u);
-    cr_assert_eq(quern__bitset_take_lowest(&word), 5u);
-    cr_assert_eq(quern__bitset_take_lowest(&word), 63u);
+    cr_assert_eq(quern__bitset_pop_lowest(&word), 0u);
+    cr_assert_eq(quern__bitset_pop_lowest(&word), 5u);
+    cr_assert_eq(quern__bitset_pop_lowest(&word), 63u);
     cr_assert_eq(word, 0u);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/quern_file_XXXXXX", path[64], part_path[80];
+static char folder[] = "/tmp/quern_file_XXXXXX", path[64], temporary_path[80];
 
 typedef struct text {
     const char *text;
@@ -49,20 +49,20 @@ TestSuite(file, .init = open_folder, .fini = remove_folder);
 
 Test(file, replaces_what_was_there)
 {
-    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"first text", 0}), 0);
+    cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"first text", 0}), 0);
     assert_holds("first text");
-    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"second", 0}), 0);
+    cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"second", 0}), 0);
     assert_holds("second");
 }
 
 Test(file, keeps_what_was_there_when_writing_fails)
 {
-    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"first", 0}), 0);
-    cr_assert_eq(quern__file_write(path, part_path, write_text, &(text){"half of", ENOSPC}), ENOSPC);
+    cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"first", 0}), 0);
+    cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"half of", ENOSPC}), ENOSPC);
     assert_holds("first");
 }
 
 Test(file, says_why_a_file_cannot_be_written)
 {
-    cr_assert_eq(quern__file_write("/nowhere/at/all", part_path, write_text, &(text){"", 0}), ENOENT);
+    cr_assert_eq(quern__file_write("/nowhere/at/all", temporary_path, write_text, &(text){"", 0}), ENOENT);
 }

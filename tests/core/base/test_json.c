@@ -26,12 +26,12 @@ static void assert_written(const char *expected)
 static void write_nested(quern__json *json)
 {
     quern__json_open(json, NULL, '{');
-    quern__json_flag(json, "yes", true);
+    quern__json_bool(json, "yes", true);
     quern__json_open(json, "list", '[');
-    quern__json_count(json, NULL, UINT64_MAX);
+    quern__json_integer(json, NULL, UINT64_MAX);
     quern__json_open(json, NULL, '{');
     quern__json_null(json, "none");
-    quern__json_flag(json, "no", false);
+    quern__json_bool(json, "no", false);
     quern__json_close(json, '}');
     quern__json_close(json, ']');
     quern__json_open(json, "empty", '[');

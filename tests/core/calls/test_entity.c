@@ -278,7 +278,7 @@ static quern_entity take(quern__entities *entities)
 Test(entity, a_slot_whose_generations_ran_out_is_retired)
 {
     quern__entities entities;
-    quern__entities_init(&entities, quern__handle_high_first(5, 0));
+    quern__entities_init(&entities, quern__first_handle_high(5, 0));
     quern_entity first = take(&entities);
     uint32_t slot = quern_entity_index(first);
     quern__entities_give(&entities, slot);
@@ -308,7 +308,7 @@ Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
 {
     for (uint32_t n = 1; n < 4; n++) {
         quern__entities entities;
-        const uint32_t first_handle_high = quern__handle_high_first(255, n);
+        const uint32_t first_handle_high = quern__first_handle_high(255, n);
         quern__entities_init(&entities, first_handle_high);
         quern_entity first = take(&entities);
         cr_assert_eq(first.bits >> 32, first_handle_high);
@@ -321,7 +321,8 @@ Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
         quern__entities_record(&entities, 0)->handle_high = first_handle_high - 2;
         quern_entity last = live_again(&entities, 0);
         cr_assert_eq(last.bits >> 32, first_handle_high - 1);
-        cr_assert_eq(quern__generation_life(first_handle_high, quern_entity_generation(last)), 0xFFFFFFu);
+        cr_assert_eq(quern__generation_use_count(first_handle_high, quern_entity_generation(last)),
+                     0xFFFFFFu);
         quern__entities_give(&entities, 0);
         cr_assert_eq(entities.retired_count, 1u);
         cr_assert_neq(quern_entity_index(take(&entities)), 0u);
@@ -331,15 +332,15 @@ Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
 
 Test(entity, first_generations_of_worlds_with_one_tag_are_all_different)
 {
-    static bool seen[QUERN__STRETCH_COUNT];
-    for (uint32_t n = 0; n < QUERN__STRETCH_COUNT; n++) {
-        const uint32_t handle_high = quern__handle_high_first(7, n),
+    static bool seen[QUERN__GENERATION_BASE_COUNT];
+    for (uint32_t n = 0; n < QUERN__GENERATION_BASE_COUNT; n++) {
+        const uint32_t handle_high = quern__first_handle_high(7, n),
                        generation = handle_high & QUERN__MAX_GENERATION;
         cr_assert_eq(handle_high >> 24, 7u);
-        cr_assert(generation == 1 || (generation > 0 && generation % QUERN__STRETCH_GENERATIONS == 0));
-        cr_assert_not(seen[generation / QUERN__STRETCH_GENERATIONS], "world %u", n);
-        seen[generation / QUERN__STRETCH_GENERATIONS] = true;
-        cr_assert_eq(quern__generation_life(handle_high, generation), 1u);
+        cr_assert(generation == 1 || (generation > 0 && generation % QUERN__GENERATION_BASE_STEP == 0));
+        cr_assert_not(seen[generation / QUERN__GENERATION_BASE_STEP], "world %u", n);
+        seen[generation / QUERN__GENERATION_BASE_STEP] = true;
+        cr_assert_eq(quern__generation_use_count(handle_high, generation), 1u);
     }
 }
 
@@ -403,7 +404,7 @@ Test(entity, seeds_are_those_of_index_and_life)
 Test(entity, no_slots_are_given_beyond_the_limit)
 {
     quern__entities entities;
-    quern__entities_init(&entities, quern__handle_high_first(1, 0));
+    quern__entities_init(&entities, quern__first_handle_high(1, 0));
     entities.slot_count = QUERN_MAX_ENTITIES - 1;
     cr_assert_eq(quern__entities_reserve(&entities, allocator(), 2), QUERN_ERROR_LIMIT);
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ENTITIES"));

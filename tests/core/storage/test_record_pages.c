@@ -22,7 +22,7 @@ static void open_entities(void)
 {
     memory = failing_allocator_create();
     allocator = failing_allocator_interface(memory);
-    quern__entities_init(&entities, quern__handle_high_first(3, 1));
+    quern__entities_init(&entities, quern__first_handle_high(3, 1));
 }
 
 /* The end of each test: an assertion after it, in .fini, would not fail it. */
@@ -68,7 +68,7 @@ static uint64_t held_pages(void)
 
 static uint32_t life_of(quern_entity entity)
 {
-    return quern__generation_life(entities.first_handle_high, quern_entity_generation(entity));
+    return quern__generation_use_count(entities.first_handle_high, quern_entity_generation(entity));
 }
 
 Test(record_pages, without_a_living_entity_are_given_back)
@@ -333,7 +333,7 @@ Test(record_pages, that_come_and_go_give_the_handles_that_the_model_gives)
             random_step(&random);
         cr_assert_eq(quern__entities_alive_count(&entities), expected.alive_count);
         quern__entities_release(&entities, &allocator);
-        quern__entities_init(&entities, quern__handle_high_first(3, 1 + (uint32_t)seed));
+        quern__entities_init(&entities, quern__first_handle_high(3, 1 + (uint32_t)seed));
     }
     close_entities();
 }

@@ -117,7 +117,7 @@ static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quer
 static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
                                       quern_entity *out_entity, quern__row *out_row)
 {
-    if (QUERN__UNLIKELY(archetype->is_watched || !quern__row_append(archetype, out_row)))
+    if (QUERN__UNLIKELY(archetype->tracks_changes || !quern__row_append(archetype, out_row)))
         return create_slowly(storage, archetype, out_entity, out_row);
     *out_entity = quern__row_arrive_new(storage, archetype, *out_row);
     return QUERN_OK;

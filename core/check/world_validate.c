@@ -88,8 +88,9 @@ static quern_result validate_planes(const quern__archetype *archetype)
 {
     const quern__planes *planes = archetype->planes;
     if (planes == NULL) return QUERN_OK;
-    REQUIRE(archetype->is_watched,
-            "archetype %u has planes, but is not watched, so changes do not update them", archetype->index);
+    REQUIRE(archetype->tracks_changes,
+            "archetype %u has planes, but does not track changes, so changes do not update them",
+            archetype->index);
     REQUIRE(planes->slot_capacity >= archetype->slot_capacity &&
                 planes->row_capacity == archetype->row_capacity,
             "the planes of archetype %u are too small for its rows", archetype->index);
@@ -132,7 +133,7 @@ static quern_result validate_row_versions(const quern__storage *storage, const q
                 "component %u has no row versions in archetype %u", index, archetype->index);
         count++;
     }
-    REQUIRE(versions == NULL || (archetype->is_watched && versions->lane_count == count &&
+    REQUIRE(versions == NULL || (archetype->tracks_changes && versions->lane_count == count &&
                                  versions->slot_capacity >= archetype->held_count &&
                                  versions->row_capacity == archetype->row_capacity),
             "the versions of the rows of archetype %u do not fit it", archetype->index);

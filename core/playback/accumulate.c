@@ -271,7 +271,7 @@ static __attribute__((noinline)) void find_place(place_of *it, const quern__reco
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     it->known_number = record->archetype_number;
     it->place = quern__archetype_place(archetype, it->component_index);
-    it->is_heard |= archetype->is_watched;
+    it->is_heard |= archetype->tracks_changes;
 }
 
 /* Finds the values to combine with the items of a batch, and prefetches them. Skips items without a value.

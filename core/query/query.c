@@ -170,7 +170,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         .term_count = term_count,
         .filter_count = filter_count,
         .entries_version = QUERN__NO_VERSION,
-        .walked_version = QUERN__NO_VERSION,
+        .iterated_version = QUERN__NO_VERSION,
         .scope = {.accessor = &query->accessor, .storage = storage, .caller = QUERN__CALLER_ITERATION}};
     for (uint32_t i = 0; i < term_count; i++) {
         query->terms[i] = terms[i];

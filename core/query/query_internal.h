@@ -54,8 +54,8 @@ struct quern_query {
      * when a second iteration begins at the same structure version. A single iteration between two
      * structural changes therefore never pays for the list. */
     QUERN__ARRAY(quern__chunk_entry) entries;
-    uint64_t entries_version; /* structure version of `entries`; QUERN__NO_VERSION if it was never built */
-    uint64_t walked_version;  /* structure version at the start of the last iteration */
+    uint64_t entries_version;  /* structure version of `entries`; QUERN__NO_VERSION if it was never built */
+    uint64_t iterated_version; /* structure version at the start of the last iteration */
     /* Number of removals from `matches`. A change of it invalidates everything that depends on match indices
      * or on the number of matches. */
     uint32_t removed_count;
@@ -146,10 +146,10 @@ quern_result quern__query_refresh(quern__query *query);
 /* Writes the declared accesses into `text`: "read Velocity, write Position". */
 void quern__query_describe(const quern__query *query, char *text, size_t text_bytes);
 
-/* Sets the members of a view that only archetypes with is_watched have: versions, row versions and row bits.
+/* Sets the members of a view that only archetypes with tracks_changes have: versions, row versions and row bits.
  * slot: index of the chunk in the archetype. */
-static inline void quern__view_set_watched(quern_view *view, const quern__archetype *archetype,
-                                           uint32_t slot)
+static inline void quern__view_load_change_data(quern_view *view, const quern__archetype *archetype,
+                                                uint32_t slot)
 {
     const quern__planes *planes = archetype->planes;
     const quern__row_versions *row_versions = archetype->row_versions;
@@ -164,13 +164,14 @@ static inline void quern__view_set_watched(quern_view *view, const quern__archet
     view->plane_words = planes->plane_words;
 }
 
-/* Sets or clears the versions and row bits of a view. archetype: NULL if the archetype is not is_watched. */
-static inline void quern__view_set_listeners(quern_view *view, const quern__archetype *archetype,
-                                             uint32_t slot)
+/* Sets or clears the versions and row bits of a view. archetype: NULL if it does not track
+ * changes. */
+static inline void quern__view_set_change_data(quern_view *view, const quern__archetype *archetype,
+                                               uint32_t slot)
 {
     view->versions = NULL;
     view->planes = NULL;
-    if (QUERN__UNLIKELY(archetype != NULL)) quern__view_set_watched(view, archetype, slot);
+    if (QUERN__UNLIKELY(archetype != NULL)) quern__view_load_change_data(view, archetype, slot);
 }
 
 /* Points a view at all rows of a chunk. The caller sets ordinal, query and context. */
@@ -184,8 +185,8 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
     view->chunk = (char *)slot->chunk;
     view->columns = match->columns;
     view->rows = NULL;
-    quern__view_set_listeners(view, match->archetype->is_watched ? match->archetype : NULL,
-                              (uint32_t)(slot - match->archetype->slots));
+    quern__view_set_change_data(view, match->archetype->tracks_changes ? match->archetype : NULL,
+                                (uint32_t)(slot - match->archetype->slots));
 }
 
 /* Points a view at `count` rows of its chunk, from first_row on. */

@@ -59,7 +59,7 @@ static void list_entries(quern__query *query)
                               (uint32_t)count + QUERN__PREFETCH_ENTRIES))
         return;
     uint64_t bytes = 0;
-    bool is_watched = false;
+    bool any_tracks = false;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         bytes += quern__archetype_row_count(match->archetype) * touched_bytes(query, match);
@@ -71,14 +71,14 @@ static void list_entries(quern__query *query)
                 .entities = quern__archetype_entities(match->archetype, slot->chunk),
                 .chunk = (char *)slot->chunk,
                 .columns = match->columns,
-                .watched = match->archetype->is_watched ? match->archetype : NULL,
+                .tracking_archetype = match->archetype->tracks_changes ? match->archetype : NULL,
                 .slot = k,
                 .is_plain = true,
             };
-            is_watched |= query->entries.items[query->entries.count++].watched != NULL;
+            any_tracks |= query->entries.items[query->entries.count++].tracking_archetype != NULL;
         }
     }
-    for (uint32_t i = 0; i < query->entries.count && is_watched; i++)
+    for (uint32_t i = 0; i < query->entries.count && any_tracks; i++)
         query->entries.items[i].is_plain = false;
     for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
         query->entries.items[count + i] = query->entries.items[count - 1];
@@ -88,7 +88,7 @@ static void list_entries(quern__query *query)
 
 void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry)
 {
-    quern__view_set_listeners(&iterator->view, entry->watched, entry->slot);
+    quern__view_set_change_data(&iterator->view, entry->tracking_archetype, entry->slot);
     if (entry->fetches_next) quern__query_prefetch_next(iterator->query, entry);
 }
 
@@ -138,8 +138,8 @@ static void use_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
     if (query->filter_count > 0 || query->selects_rows || query->target != NULL) return;
-    if (query->walked_version == version && query->entries_version != version) list_entries(query);
-    query->walked_version = version;
+    if (query->iterated_version == version && query->entries_version != version) list_entries(query);
+    query->iterated_version = version;
     if (query->entries_version != version || query->entries.count == 0) return;
     iterator->next_entry = query->entries.items;
     iterator->end_entry = query->entries.items + query->entries.count;
@@ -177,7 +177,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK && query->target != NULL)
         iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK && query->up_count > 0)
-        iterator.result = quern__in_call(quern__ups_begin_walk(&iterator), "quern_query_iterate");
+        iterator.result = quern__in_call(quern__ups_begin_iteration(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) use_entries(query, &iterator);
     if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
     iterator.seen_version = query->seen_version;
@@ -251,10 +251,10 @@ static bool advance(quern_query_iterator *iterator)
 }
 
 /* Gives up the addresses of the iteration, unless a later iteration has reused them. */
-static void end_up_walk(quern_query_iterator *iterator)
+static void release_up_buffer(quern_query_iterator *iterator)
 {
-    if (quern__ups_has_walk(iterator)) iterator->up_walk->number = 0;
-    iterator->up_walk = NULL;
+    if (quern__ups_owns_buffer(iterator)) iterator->up_buffer->number = 0;
+    iterator->up_buffer = NULL;
 }
 
 /* Advances to the next range of rows that row filters and terms on enabled or disabled components select, in
@@ -278,17 +278,17 @@ static bool advance_rows(quern_query_iterator *iterator)
 static bool advance_up(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
-    quern__up_walk *walk = iterator->up_walk;
-    quern__ups_use_walk(iterator);
-    walk->iterator = iterator;
-    while (query->whole_chunks || !quern__up_next(query, &walk->rows, &iterator->view)) {
+    quern__up_buffer *buffer = iterator->up_buffer;
+    quern__ups_mark_used(iterator);
+    buffer->iterator = iterator;
+    while (query->whole_chunks || !quern__up_next(query, &buffer->rows, &iterator->view)) {
         if (!advance_rows(iterator)) {
-            end_up_walk(iterator);
+            release_up_buffer(iterator);
             return false;
         }
-        walk->rows = quern__up_find(query, walk->addresses, &iterator->view);
+        buffer->rows = quern__up_find(query, buffer->addresses, &iterator->view);
         if (query->whole_chunks &&
-            quern__rows_apply_ups(query, &walk->rows, &iterator->view, &iterator->mask))
+            quern__rows_apply_ups(query, &buffer->rows, &iterator->view, &iterator->mask))
             return true;
     }
     return true;
@@ -306,13 +306,13 @@ static bool check_valid(quern_query_iterator *iterator)
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
                                                        "while a query was iterated: collect the entities "
                                                        "first, and change them after the loop");
-    if (iterator->result == QUERN_OK && iterator->up_walk != NULL && !quern__ups_has_walk(iterator))
+    if (iterator->result == QUERN_OK && iterator->up_buffer != NULL && !quern__ups_owns_buffer(iterator))
         iterator->result = quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_query_next: a later iteration has reused the addresses of this one: a query with "
             "up-terms supports %d unfinished iterations; end those that are left early by "
             "quern_query_iterator_end, or create another query",
-            QUERN__UP_WALKS);
+            QUERN__UP_BUFFERS);
     return iterator->result == QUERN_OK;
 }
 
@@ -325,13 +325,13 @@ bool quern__query_next(quern_query_iterator *iterator)
     bool is_listed = iterator->end_entry != NULL;
     iterator->next_entry = iterator->end_entry; /* the list is exhausted, or the iteration is invalid */
     if (!check_valid(iterator) || is_listed) return false;
-    return iterator->up_walk == NULL ? advance_rows(iterator) : advance_up(iterator);
+    return iterator->up_buffer == NULL ? advance_rows(iterator) : advance_up(iterator);
 }
 
 void quern_query_iterator_end(quern_query_iterator *iterator)
 {
     if (iterator == NULL) return;
-    if (iterator->up_walk != NULL) end_up_walk(iterator);
+    if (iterator->up_buffer != NULL) release_up_buffer(iterator);
     iterator->next_entry = iterator->end_entry;
     iterator->match_index = UINT32_MAX; /* past the last match and the last range of a target term */
     iterator->next_row = UINT32_MAX;

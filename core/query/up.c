@@ -120,8 +120,8 @@ void quern__ups_destroy(quern__query *query)
         quern__storage_drop_places(query->storage, &ups->items[i].values);
         if (ups->items[i].is_nearest) quern__storage_drop_places(query->storage, &ups->items[i].targets);
     }
-    for (uint32_t i = 0; i < QUERN__UP_WALKS; i++)
-        release_addresses(query, ups->walks[i].addresses, 1);
+    for (uint32_t i = 0; i < QUERN__UP_BUFFERS; i++)
+        release_addresses(query, ups->buffers[i].addresses, 1);
     release_addresses(query, ups->worker_addresses, ups->worker_count);
     quern__release(&query->storage->allocator, ups, ups_bytes(query->up_count), _Alignof(quern__ups));
     query->ups = NULL;
@@ -141,55 +141,56 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- walks */
+/* ------------------------------------------------------------------------------------------- iterations */
 
-/* Returns the number of steps that iterations have made since the walk was used last. */
-static uint32_t age_of(const quern__ups *ups, const quern__up_walk *walk)
+/* Returns the number of steps that iterations have made since the buffer was used last. */
+static uint32_t age_of(const quern__ups *ups, const quern__up_buffer *buffer)
 {
-    return ups->walk_number - walk->number;
+    return ups->step_number - buffer->number;
 }
 
-/* Returns whether a later iteration uses the walk's iterator object, so that the walk's own iteration is over. If
+/* Returns whether a later iteration uses the buffer's iterator object, so that the buffer's own iteration is over. If
  * the object was copied, the iteration may still run. */
-static bool is_superseded(const quern__ups *ups, const quern__up_walk *walk)
+static bool is_superseded(const quern__ups *ups, const quern__up_buffer *buffer)
 {
-    for (uint32_t i = 0; i < QUERN__UP_WALKS && walk->iterator != NULL; i++)
-        if (ups->walks[i].iterator == walk->iterator && age_of(ups, &ups->walks[i]) < age_of(ups, walk))
+    for (uint32_t i = 0; i < QUERN__UP_BUFFERS && buffer->iterator != NULL; i++)
+        if (ups->buffers[i].iterator == buffer->iterator &&
+            age_of(ups, &ups->buffers[i]) < age_of(ups, buffer))
             return true;
     return false;
 }
 
-/* Returns a walk that no iteration uses; otherwise the least recently used one, if possible a superseded one. */
-static quern__up_walk *choose_walk(quern__ups *ups, uint64_t structure_version)
+/* Returns a buffer that no iteration uses; otherwise the least recently used one, if possible a superseded one. */
+static quern__up_buffer *choose_buffer(quern__ups *ups, uint64_t structure_version)
 {
-    quern__up_walk *chosen = NULL;
+    quern__up_buffer *chosen = NULL;
     bool was_superseded = false;
-    for (uint32_t i = 0; i < QUERN__UP_WALKS; i++) {
-        quern__up_walk *walk = &ups->walks[i];
-        if (walk->number == 0 || walk->structure_version != structure_version) return walk;
-        const bool is_better = is_superseded(ups, walk);
+    for (uint32_t i = 0; i < QUERN__UP_BUFFERS; i++) {
+        quern__up_buffer *buffer = &ups->buffers[i];
+        if (buffer->number == 0 || buffer->structure_version != structure_version) return buffer;
+        const bool is_better = is_superseded(ups, buffer);
         if (chosen != NULL &&
-            (is_better != was_superseded ? was_superseded : age_of(ups, walk) < age_of(ups, chosen)))
+            (is_better != was_superseded ? was_superseded : age_of(ups, buffer) < age_of(ups, chosen)))
             continue;
-        chosen = walk;
+        chosen = buffer;
         was_superseded = is_better;
     }
     return chosen;
 }
 
-quern_result quern__ups_begin_walk(quern_query_iterator *iterator)
+quern_result quern__ups_begin_iteration(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
     quern__ups *ups = query->ups;
-    quern__up_walk *walk = choose_walk(ups, query->storage->structure_version);
-    if (walk->addresses == NULL) walk->addresses = allocate_addresses(query, 1);
-    if (walk->addresses == NULL)
+    quern__up_buffer *buffer = choose_buffer(ups, query->storage->structure_version);
+    if (buffer->addresses == NULL) buffer->addresses = allocate_addresses(query, 1);
+    if (buffer->addresses == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
-    walk->structure_version = query->storage->structure_version;
-    walk->rows = (quern__up_rows){0};
-    walk->iterator = NULL;
-    iterator->up_walk = walk;
-    quern__ups_use_walk(iterator);
+    buffer->structure_version = query->storage->structure_version;
+    buffer->rows = (quern__up_rows){0};
+    buffer->iterator = NULL;
+    iterator->up_buffer = buffer;
+    quern__ups_mark_used(iterator);
     return QUERN_OK;
 }
 

@@ -37,26 +37,26 @@ typedef struct quern__up_rows {
 /* Addresses for one iteration of a query. A loop that is left early does not end its iteration, so a query has
  * several of these. When all are in use, a new iteration reuses one: preferably one with an iterator object
  * that belongs to a later iteration by now, as happens in an outer loop; otherwise the least recently used one. */
-typedef struct quern__up_walk {
+typedef struct quern__up_buffer {
     const void **addresses;
     quern__up_rows rows;
     /* Number of the last step of the iteration that uses the addresses. The iterator has a copy, up_number. Numbers
-     * grow with each view of any iteration, so they order the walks by their last use. 0: not in use. */
+     * grow with each view of any iteration, so they order the buffers by their last use. 0: not in use. */
     uint32_t number;
     /* Structure version at the start of the iteration. The iteration is over once the world has another. */
     uint64_t structure_version;
     /* Object that made the last step, only to be compared; it may not exist any more. NULL before a step. */
     const quern_query_iterator *iterator;
-} quern__up_walk;
+} quern__up_buffer;
 
-enum { QUERN__UP_WALKS = 8 };
+enum { QUERN__UP_BUFFERS = 8 };
 
 /* State of a query's up-terms. */
 typedef struct quern__ups {
     uint32_t count;
-    uint32_t walk_number; /* number of the last step of any iteration, see quern__up_walk */
+    uint32_t step_number; /* number of the last step of any iteration, see quern__up_buffer */
     bool has_required;    /* whether some up-term is required (not optional) */
-    quern__up_walk walks[QUERN__UP_WALKS];
+    quern__up_buffer buffers[QUERN__UP_BUFFERS];
     const void **worker_addresses; /* addresses for the workers of parallel queries, one block per worker */
     uint32_t worker_count;         /* number of workers for which there are addresses */
     quern__up items[];             /* `count` up-terms, in the order of the terms */
@@ -83,20 +83,20 @@ static inline size_t quern__ups_address_count(uint32_t up_count)
 quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t worker_count);
 
 /* Assigns addresses to a new iteration. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
-quern_result quern__ups_begin_walk(quern_query_iterator *iterator);
+quern_result quern__ups_begin_iteration(quern_query_iterator *iterator);
 
 /* Returns whether the iteration still has its addresses: no later iteration has reused them. */
-static inline bool quern__ups_has_walk(const quern_query_iterator *iterator)
+static inline bool quern__ups_owns_buffer(const quern_query_iterator *iterator)
 {
-    return iterator->up_walk->number == iterator->up_number;
+    return iterator->up_buffer->number == iterator->up_number;
 }
 
 /* Marks the addresses of the iteration as the most recently used ones. */
-static inline void quern__ups_use_walk(quern_query_iterator *iterator)
+static inline void quern__ups_mark_used(quern_query_iterator *iterator)
 {
     quern__ups *ups = iterator->query->ups;
-    ups->walk_number += ups->walk_number == UINT32_MAX ? 2 : 1; /* never 0 */
-    iterator->up_walk->number = iterator->up_number = ups->walk_number;
+    ups->step_number += ups->step_number == UINT32_MAX ? 2 : 1; /* never 0 */
+    iterator->up_buffer->number = iterator->up_number = ups->step_number;
 }
 
 /* Looks up the addresses for all rows of a view, and stores them in `addresses` and the view's `up`. Returns

@@ -189,7 +189,7 @@ quern_result quern__archetype_track(quern__archetype *archetype, const quern_all
                                     const quern__components *components)
 {
     if (archetype->versions.items != NULL || start_versions(archetype, allocator, components)) {
-        quern__archetype_note_watched(archetype);
+        quern__archetype_update_tracking(archetype);
         return QUERN_OK;
     }
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the change versions of %u chunks",
@@ -203,7 +203,7 @@ quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern
                            archetype->slot_capacity))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a bit for each row of %u chunks",
                            archetype->slot_capacity);
-    quern__archetype_note_watched(archetype);
+    quern__archetype_update_tracking(archetype);
     return QUERN_OK;
 }
 
@@ -211,7 +211,7 @@ void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allo
                                    quern__plane plane)
 {
     quern__planes_remove(&archetype->planes, allocator, plane);
-    quern__archetype_note_watched(archetype);
+    quern__archetype_update_tracking(archetype);
 }
 
 /* Before the first one: has more rows than any chunk. */

@@ -88,13 +88,13 @@ typedef struct quern__archetype {
 
     quern__copy_word *relocation; /* copy program from row to row; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_PLACES];
-    bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
-    bool is_quick;    /* is_plain, and no listener needs room for rows that leave */
-    bool has_destroy; /* some type has a destroy hook */
-    bool is_spare;    /* has no rows and is listed among those that may retain a chunk: see storage.h */
-    bool is_removed;  /* about to be removed: see core/calls/reclaim.c */
-    bool is_watched;  /* verbs have to notify versions, move counts, row bits or listeners */
-    bool has_handles; /* some component whose values users set has entity fields */
+    bool is_plain;       /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool is_quick;       /* is_plain, and no listener needs room for rows that leave */
+    bool has_destroy;    /* some type has a destroy hook */
+    bool is_spare;       /* has no rows and is listed among those that may retain a chunk: see storage.h */
+    bool is_removed;     /* about to be removed: see core/calls/reclaim.c */
+    bool tracks_changes; /* verbs have to notify versions, move counts, row bits or listeners */
+    bool has_handles;    /* some component whose values users set has entity fields */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes; needs versions */
     quern__departures *departures;     /* the storage's, if a reader counts moves; else NULL */
@@ -141,11 +141,11 @@ quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern
 void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
                                    quern__plane plane);
 
-/* Recomputes is_watched. */
-static inline void quern__archetype_note_watched(quern__archetype *archetype)
+/* Recomputes tracks_changes. */
+static inline void quern__archetype_update_tracking(quern__archetype *archetype)
 {
-    archetype->is_watched = archetype->versions.items != NULL || archetype->departures != NULL ||
-                            archetype->planes != NULL || archetype->first_listener != NULL;
+    archetype->tracks_changes = archetype->versions.items != NULL || archetype->departures != NULL ||
+                                archetype->planes != NULL || archetype->first_listener != NULL;
 }
 
 /* Returns the size of a column in a chunk, in bytes, including padding. */

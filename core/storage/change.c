@@ -250,7 +250,7 @@ void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint3
 void quern__rows_leave_apart(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count)
 {
     assert(!archetype->has_destroy);
-    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     for (uint32_t i = 0, run; i < count; i += run) {
         run = 1;
         while (i + run < count && rows[i + run] == rows[i] + run)
@@ -282,7 +282,7 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
                           uintptr_t from, uint32_t count)
 {
     assert(quern__is_run(archetype, to, count) && quern__is_run(archetype, from, count));
-    if (QUERN__UNLIKELY(archetype->is_watched)) quern__note_relocation(archetype, to, from, count);
+    if (QUERN__UNLIKELY(archetype->tracks_changes)) quern__note_relocation(archetype, to, from, count);
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
         quern__copy_row(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));

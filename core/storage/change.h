@@ -45,7 +45,7 @@
  * quern__structure_changed.
  *
  * Listeners. Every listener is called from one of the four quern__on_... functions or from quern__note_relocation.
- * Every path of a verb calls its function exactly once per row range. An archetype with a listener has is_watched
+ * Every path of a verb calls its function exactly once per row range. An archetype with a listener has tracks_changes
  * set; without one, a change costs only the test of that flag. A listener must not fail, must obey the thread rules
  * above, and must not read values that the caller may still have to write. A location recorded by a listener may be
  * relocated before the change ends; a handle stays valid. Change versions listen to all verbs except leave. The
@@ -79,7 +79,7 @@ static inline void quern__note_departure(const quern__archetype *archetype, uint
         quern__departures_note(archetype->departures, quern__chunk_number(quern__chunk_of(location)));
 }
 
-/* Notes that rows move between two chunks of the archetype or within one. Precondition: the archetype is watched,
+/* Notes that rows move between two chunks of the archetype or within one. Precondition: the archetype tracks changes,
  * and the rows at `to` are raw. */
 static inline void quern__note_relocation(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
                                           uint32_t count)
@@ -97,7 +97,7 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
 static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
-    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
     if (archetype->row_versions != NULL)
         quern__row_versions_arrive(archetype->row_versions, first, count, *archetype->versions.clock);
@@ -110,7 +110,7 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
 static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
-    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     quern__note_departure(archetype, first);
     for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
          listener = listener->next)
@@ -124,7 +124,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
                                   const quern__archetype *source, uintptr_t from, uint32_t count)
 {
     assert(quern__is_run(source, from, count) && quern__is_run(target, to, count));
-    if (QUERN__LIKELY(!source->is_watched && !target->is_watched)) return;
+    if (QUERN__LIKELY(!source->tracks_changes && !target->tracks_changes)) return;
     quern__note_departure(source, from);
     quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
     if (target->row_versions != NULL)
@@ -140,7 +140,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
 }
 
 /* Notes that the component of these rows may be written, or was written, enabled or disabled. Precondition: the
- * archetype is watched. */
+ * archetype tracks changes. */
 static inline void quern__note_component(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                                          uint32_t component_index)
 {
@@ -157,7 +157,7 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
                                      uintptr_t first, uint32_t count, uint32_t component_index)
 {
     assert(quern__is_run(archetype, first, count));
-    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     if (quern__archetype_column(archetype, component_index) >= QUERN__COLUMN_TAG) return;
     quern__note_component(archetype, first, count, component_index);
     for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
@@ -169,7 +169,7 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
  * components were written. */
 static inline bool quern__writes_are_heard(const quern__archetype *archetype)
 {
-    return QUERN__UNLIKELY(archetype->is_watched) &&
+    return QUERN__UNLIKELY(archetype->tracks_changes) &&
            (archetype->versions.items != NULL || archetype->first_listener != NULL);
 }
 
@@ -309,7 +309,7 @@ static inline void quern__rows_written_from(const quern__archetype *archetype,
 static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t location,
                                    uint32_t component_index)
 {
-    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     quern__note_component(archetype, location, 1, component_index);
 }
 
@@ -435,7 +435,7 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
                      const quern__move_plan *plan, uintptr_t to);
 
 /* The fast path, for archetypes and plans without hooks. Each function makes at most one call, as its last action.
- * The callers that inline these functions therefore save no registers. If an archetype is watched, one such call
+ * The callers that inline these functions therefore save no registers. If an archetype tracks changes, one such call
  * does all the work. */
 
 static inline void *quern__row_value(quern__place place, quern__row row)
@@ -478,7 +478,7 @@ static inline void quern__row_place(quern__storage *storage, const quern__archet
 static inline quern_entity quern__row_arrive_new(quern__storage *storage, const quern__archetype *archetype,
                                                  quern__row row)
 {
-    assert(!archetype->is_watched && quern__is_run(archetype, quern__row_location(row), 1));
+    assert(!archetype->tracks_changes && quern__is_run(archetype, quern__row_location(row), 1));
     const quern_entity entity = quern__entities_take(&storage->entities);
     quern__row_place(storage, archetype, entity, row);
     return entity;
@@ -520,7 +520,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
     quern__chunk_slot *slot = archetype->last_slot;
     const quern__row last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
-        if (hears && archetype->is_watched)
+        if (hears && archetype->tracks_changes)
             quern__note_relocation(archetype, quern__row_location(gap), quern__row_location(last), 1);
         quern__row_rehouse(storage, archetype, gap, last);
         if (is_plain)
@@ -570,7 +570,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage,
                                                         quern_entity entity, quern__record *record,
                                                         const quern__edge *edge, quern__row to)
 {
-    if (QUERN__UNLIKELY(source->is_watched || edge->target->is_watched))
+    if (QUERN__UNLIKELY(source->tracks_changes || edge->target->tracks_changes))
         return quern__row_move_heard(storage, source, entity, record, edge, to);
     return quern__row_move_along(storage, source, entity, record, edge, to, false);
 }
@@ -585,7 +585,7 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
     plan->target->reserved_count--;
     quern__row to = {0};
     quern__row_append(plan->target, &to);
-    if (QUERN__UNLIKELY(!plan->is_plain || source->is_watched || plan->target->is_watched)) {
+    if (QUERN__UNLIKELY(!plan->is_plain || source->tracks_changes || plan->target->tracks_changes)) {
         quern__row_move(storage, entity, record, plan, quern__row_location(to));
         return;
     }
@@ -606,7 +606,7 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
 static inline quern_result quern__row_leave_plain(quern__storage *storage, quern__archetype *archetype,
                                                   quern_entity entity, quern__record *record)
 {
-    if (QUERN__UNLIKELY(archetype->is_watched))
+    if (QUERN__UNLIKELY(archetype->tracks_changes))
         return quern__row_leave_heard(storage, archetype, entity, record);
     return quern__row_leave_gap(storage, archetype, entity, record, false);
 }

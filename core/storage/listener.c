@@ -12,7 +12,7 @@ static void note_listeners(quern__archetype *archetype)
          listener = listener->next)
         if (listener->needs_room) archetype->is_quick = false;
     if (!archetype->is_quick) memset(archetype->edges, 0, sizeof archetype->edges);
-    quern__archetype_note_watched(archetype);
+    quern__archetype_update_tracking(archetype);
 }
 
 void quern__row_listener_add(quern__row_listener *listener)

@@ -108,7 +108,7 @@ static void watch_departures(quern__storage *storage, quern__archetype *archetyp
     for (uint32_t i = 0; i < archetype->component_count; i++)
         if (storage->components.list.items[archetype->component_indices[i]]->ref_count > 0)
             archetype->departures = &storage->slabs.departures;
-    quern__archetype_note_watched(archetype);
+    quern__archetype_update_tracking(archetype);
 }
 
 void quern__storage_enter(quern__storage *storage, quern__archetype *archetype)

@@ -744,10 +744,10 @@ typedef struct quern__chunk_entry {
     char *chunk;
     const quern_view_column *columns;
     /* archetype of the chunk, if it has versions or row bits; otherwise NULL */
-    const struct quern__archetype *watched;
+    const struct quern__archetype *tracking_archetype;
     uint32_t slot;
     bool fetches_next; /* whether the next entry is prefetched while this one is processed */
-    bool is_plain;     /* whether fetches_next is false, and `watched` is NULL in the whole list */
+    bool is_plain;     /* whether fetches_next is false, and tracking_archetype is NULL in the whole list */
 } quern__chunk_entry;
 
 /* Internal: a set of rows of one chunk, one bit per row. */
@@ -772,11 +772,11 @@ typedef struct quern_query_iterator {
     const bool *is_locked;
     /** Internal: change filters select what has a greater version. */
     uint64_t seen_version;
-    struct quern__up_walk *up_walk; /**< Internal: addresses of the up-terms; NULL if the query has none. */
-    uint32_t view_count;            /**< Internal: number of chunks visited so far. */
-    uint32_t match_index;           /**< Internal: index of the current match. */
-    uint32_t chunk_index;           /**< Internal: index of the next chunk of the match. */
-    uint32_t up_number;             /**< Internal: number that identifies the iteration in up_walk. */
+    struct quern__up_buffer *up_buffer; /**< Internal: addresses of the up-terms; NULL if none. */
+    uint32_t view_count;                /**< Internal: number of chunks visited so far. */
+    uint32_t match_index;               /**< Internal: index of the current match. */
+    uint32_t chunk_index;               /**< Internal: index of the next chunk of the match. */
+    uint32_t up_number;                 /**< Internal: number that identifies the iteration in up_buffer. */
     /** Internal: row from which `mask` still has rows to visit; UINT32_MAX if it has none. */
     uint32_t next_row;
     /** Internal: rows of the current chunk that terms select; valid only with next_row. */

@@ -76,7 +76,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
                        .context = (quern_context *)context};
     for (uint32_t i = begin; i < end; i++) {
         const quern__chunk_entry *entry = &run->query->entries.items[i];
-        quern__view_set_listeners(&view, entry->watched, entry->slot);
+        quern__view_set_change_data(&view, entry->tracking_archetype, entry->slot);
         if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
         if (entry->fetches_next) quern__query_prefetch_next(run->query, entry);
         view.ordinal = context->ordinal = i;

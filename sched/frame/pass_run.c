@@ -303,7 +303,8 @@ IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_inde
     view->count = slot->row_count;
     view->entities = quern__archetype_entities(table->archetype, slot->chunk);
     view->chunk = (char *)slot->chunk;
-    quern__view_set_listeners(view, table->archetype->is_watched ? table->archetype : NULL, chunk_index);
+    quern__view_set_change_data(view, table->archetype->tracks_changes ? table->archetype : NULL,
+                                chunk_index);
 }
 
 /* Calls one system on the rows that the view shows. */

@@ -47,7 +47,7 @@ static void call_rows(const quern__pass_table *table, const quern__reacting_call
                        .query = call->query,
                        .context = context,
                        .version = context->schedule->version_base + call->system->position};
-    quern__view_set_listeners(&view, archetype, reacting->rows->slot);
+    quern__view_set_change_data(&view, archetype, reacting->rows->slot);
     context->reaction = reacting->rows->kind;
     quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
     quern__bit_range run = {0};

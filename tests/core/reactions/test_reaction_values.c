@@ -222,10 +222,10 @@ Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_wh
     cr_assert_not(archetype->is_quick);
     reacting_end(&told);
     cr_assert(archetype->is_quick);
-    cr_assert_not(archetype->is_watched);
+    cr_assert_not(archetype->tracks_changes);
     reacting added = react(QUERN_REACT_ADDED | QUERN_REACT_SET, quern_term_read(number));
     cr_assert(archetype->is_quick);
-    cr_assert(archetype->is_watched);
+    cr_assert(archetype->tracks_changes);
     must(quern_entity_add(world, entity, other, NULL)); /* makes an edge */
     must(quern_entity_remove(world, entity, other));
     must(quern_entity_add(world, entity, other, NULL));

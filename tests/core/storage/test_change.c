@@ -209,7 +209,7 @@ static const quern__plane marked = {QUERN__PLANE_ADDED, 7};
 static void mark_planes(quern__archetype *archetype)
 {
     cr_assert_eq(quern__archetype_add_plane(archetype, &storage->allocator, marked), QUERN_OK);
-    cr_assert(archetype->is_watched);
+    cr_assert(archetype->tracks_changes);
 }
 
 static void mark(quern_entity entity)

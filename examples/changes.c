@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Changes known by row: few trees burn, and only those are drawn anew. docs/changes.md explains it. */
+/* Change filters by row: few trees burn, and only those are drawn. docs/changes.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Looks at all trees, writes those that burn, and says so of each. */
+/* Reads all trees, writes those that burn, and marks their rows as changed. */
 static void burn(quern_context *context, const quern_view *view)
 {
     Fuel *fuels = QUERN_COLUMN_ROWS(view, 0, Fuel);
@@ -30,7 +30,7 @@ static void burn(quern_context *context, const quern_view *view)
     }
 }
 
-/* Comes to the trees that have changed since it ran, and to no other. */
+/* Prints the trees that have changed since this system last ran. */
 static void draw(quern_context *context, const quern_view *view)
 {
     const Fuel *fuels = QUERN_COLUMN(view, 0, const Fuel);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Commands: what systems may ask for while others run. docs/commands.md explains it. */
+/* Commands: structural changes that systems record while other systems run. docs/commands.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef struct Fuse {
 } Fuse;
 
 typedef struct Shard {
-    quern_entity next; /* described as a handle, so that it may name an entity that is still to come */
+    quern_entity next; /* described as a handle, so that it may be provisional */
     float angle;
 } Shard;
 
@@ -26,7 +26,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* What is about to explode burns in its last frame, and is gone in the next. */
+/* An entity burns in its last frame, and is destroyed in the next one. */
 static void burn(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -43,7 +43,7 @@ static void burn(quern_context *context, const quern_view *view)
 
 enum { SHARDS = 3 };
 
-/* Each shard knows the one created after it. */
+/* Each shard refers to the shard created after it. */
 static void scatter(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -63,7 +63,7 @@ static void scatter(quern_context *context, const quern_view *view)
     }
 }
 
-/* Comes after burn and knows nothing of it: some of its entities end at the same sync point. */
+/* Runs after burn. Some of its entities are destroyed at the same sync point; their commands are dropped. */
 static void extinguish(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Things that hang on other things: a truck with a crane, which picks up a crate. docs/kit.md explains it. */
+/* Transforms: a truck carries a crane, whose hook picks up a crate. docs/kit.md explains it. */
 #include <quern/kit/transform.h>
 
 #include <math.h>
@@ -14,7 +14,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* An entity at a place in the space of its parent, which may be null. */
+/* Creates an entity at a position in the space of its parent, which may be null. */
 static quern_entity add_part(quern_world *world, quern_transform *transform, quern_entity parent, float x,
                              float y)
 {
@@ -30,7 +30,7 @@ static quern_entity add_part(quern_world *world, quern_transform *transform, que
     return part;
 }
 
-/* Turns about the vertical axis, y. */
+/* Rotates a part about the vertical axis, y. */
 static void turn(quern_world *world, quern_transform *transform, quern_entity part, double degrees)
 {
     quern_local3 *local = quern_entity_get(world, part, quern_transform_local(transform));
@@ -43,13 +43,13 @@ static void turn(quern_world *world, quern_transform *transform, quern_entity pa
 static void show(quern_world *world, quern_transform *transform, quern_entity part, const char *what)
 {
     const quern_world3 *placed = quern_entity_get(world, part, quern_transform_world(transform));
-    /* + 0.0: so that nothing is shown as -0 */
+    /* + 0.0 turns -0 into 0 */
     printf("%-28s %6.2f %6.2f %6.2f\n", what, round((double)placed->m[0][3] * 100) / 100 + 0.0,
            round((double)placed->m[1][3] * 100) / 100 + 0.0,
            round((double)placed->m[2][3] * 100) / 100 + 0.0);
 }
 
-/* Trucks drive along x; whatever hangs on them comes with them. */
+/* Drives trucks along x. Their descendants move with them. */
 static void drive(quern_context *context, const quern_view *view)
 {
     quern_local3 *locals = QUERN_COLUMN(view, 0, quern_local3);

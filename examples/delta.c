@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Who watches a game over a network gets what has changed since the frame that he has: here as lines of
+/* Deltas: a client of a network game receives the changes since the frame that it has. Here they are lines of
  * text. */
 
 typedef struct Position {
@@ -27,7 +27,7 @@ static const char *const kinds[] = {
     [QUERN_DELTA_RESOURCE] = "a resource",
 };
 
-/* A packet would have the values behind this: batch->count of them, one after the other. */
+/* Prints the head of a batch. A packet would continue with its batch->count values. */
 static void send_batch(const quern_world *world, const quern_delta_batch *batch, uint32_t *sent_bytes)
 {
     const bool has_component = !quern_component_is_null(batch->component);
@@ -44,7 +44,7 @@ static void send_delta(const quern_world *world, quern_history *history, uint64_
     uint32_t count, sent_bytes = 0;
     check(quern_delta_create(history, acknowledged, frame, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
-    printf("frame %u, for who has frame %u:\n", (unsigned)frame, (unsigned)acknowledged);
+    printf("changes from frame %u to %u:\n", (unsigned)acknowledged, (unsigned)frame);
     for (uint32_t i = 0; i < count; i++)
         send_batch(world, &batches[i], &sent_bytes);
     printf("  %u bytes of values\n", sent_bytes);
@@ -78,7 +78,7 @@ int main(void)
     check(quern_entity_destroy(world, entities[998]));
     check(quern_history_save(history, 2, NULL));
     send_delta(world, history, 1, 2);
-    send_delta(world, history, 0, 2); /* what got lost on the way is in it, too */
+    send_delta(world, history, 0, 2); /* contains what a lost packet contained */
 
     quern_history_destroy(history);
     quern_world_destroy(world);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Events: what some systems emit and others read. docs/events.md explains it. */
+/* Events: values that some systems emit and others read. docs/events.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ typedef struct Hit {
 } Hit;
 
 typedef struct Death {
-    quern_entity who;
+    quern_entity entity;
 } Death;
 
 typedef struct Types {
@@ -47,7 +47,7 @@ static void shoot(quern_context *context, const quern_view *view)
         quern_emit(hits, &(Hit){.target = guns[i].target, .damage = guns[i].damage});
 }
 
-/* Goes over the hits, and not over entities. It writes what it looks up, so it is serial. */
+/* Its views are blocks of hits instead of entities. It writes through lookups, so it is serial. */
 static void bleed(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -58,7 +58,7 @@ static void bleed(quern_context *context, const quern_view *view)
         Health *health = quern_context_lookup_write(context, hits[i].target, types->health);
         if (health == NULL || health->points <= 0) continue;
         health->points -= hits[i].damage;
-        if (health->points <= 0) quern_emit(deaths, &(Death){.who = hits[i].target});
+        if (health->points <= 0) quern_emit(deaths, &(Death){.entity = hits[i].target});
     }
 }
 
@@ -72,11 +72,11 @@ static void bury(quern_context *context, const quern_view *view)
     while (quern_event_next(&it)) {
         const Death *deaths = it.block.values;
         for (uint32_t i = 0; i < it.block.count; i++)
-            check(quern_commands_destroy(quern_context_commands(context), deaths[i].who));
+            check(quern_commands_destroy(quern_context_commands(context), deaths[i].entity));
     }
 }
 
-/* Code between frames reads, too: sounds, a display, statistics. */
+/* Code between frames also reads events: for sounds, a display, statistics. */
 static uint32_t count_hits(quern_event_reader *reader)
 {
     quern_event_block block;
@@ -120,7 +120,7 @@ int main(void)
     check(QUERN_COMPONENT_REGISTER_FIELDS(world, &types.gun, Gun, target, damage));
     check(QUERN_COMPONENT_REGISTER_FIELDS(world, &types.health, Health, points));
     check(QUERN_EVENT_REGISTER_FIELDS(world, &types.hit, Hit, target, damage));
-    check(QUERN_EVENT_REGISTER_FIELDS(world, &types.death, Death, who));
+    check(QUERN_EVENT_REGISTER_FIELDS(world, &types.death, Death, entity));
     check(quern_schedule_create(world, &(quern_schedule_def){.phases = {"shots", "wounds", "graves"}},
                                 &schedule));
     add_systems(schedule, &types);

@@ -17,7 +17,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* The schedule is only described, so what the systems do is left out. */
+/* The schedule is only described, so the systems do nothing. */
 static void nothing(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -62,13 +62,13 @@ int main(int argument_count, char **arguments)
         {.name = "fly", .run = nothing, .terms = {quern_term_write(velocity)}},
         {.name = "move", .run = nothing, .terms = {quern_term_write(position), quern_term_read(velocity)}},
         {.name = "heal", .run = nothing, .terms = {quern_term_write(health)}},
-        /* It looks where another ship is, wherever that is stored: all of them must have moved. */
+        /* Looks up the position of another ship, in any chunk, so all ships must have moved. */
         {.name = "aim",
          .run = nothing,
          .terms = {quern_term_read(target), quern_term_write(velocity)},
          .lookups = {{.component = position}}},
         {.name = "burn", .run = nothing, .terms = {quern_term_write(health), quern_term_read(velocity)}},
-        /* One writer of a resource: its views come one after another. */
+        /* Writes a resource, so its views are processed one after another. */
         {.name = "count",
          .run = nothing,
          .terms = {quern_term_read(health)},

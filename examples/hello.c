@@ -13,7 +13,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Called with a run of rows at a time, from any thread. */
+/* Called with one range of rows at a time, on any thread. */
 static void move(quern_context *context, const quern_view *view)
 {
     const float dt = (float)quern_context_delta_seconds(context);
@@ -45,7 +45,7 @@ int main(void)
     for (int frame = 0; frame < 64; frame++)
         check(quern_schedule_run(schedule, jobs, 1.0 / 64));
     const Position *p = quern_entity_get(world, last, position);
-    printf("after one second the last of 1000 stands at %g\n", (double)*p);
+    printf("after one second the last of 1000 is at %g\n", (double)*p);
     quern_jobs_destroy(jobs);
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);

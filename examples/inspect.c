@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A tiny inspector: it knows none of the types below, lists an entity, and changes a field by text. */
+/* A tiny inspector: it lists the fields of an entity and sets them as text, without knowing their types. */
 
 typedef enum Mood { MOOD_CALM, MOOD_ANGRY } Mood;
 
@@ -68,7 +68,7 @@ static void print_entity(const quern_world *world, quern_entity entity)
     }
 }
 
-/* What somebody has typed: a console tells what is wrong, and goes on. */
+/* Sets a field to a text from a console: prints the error message if that fails, and continues. */
 static void set_field(quern_world *world, quern_entity entity, const char *path, const char *text)
 {
     if (quern_entity_set_text(world, entity, path, text) != QUERN_OK) printf("%s\n", quern_error_message());

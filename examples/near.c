@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Who is near: bees look for flowers, and the grid of the kit (docs/kit.md) knows where these are. Each bee
- * flies to the nearest flower that it can see, and takes the nectar when it is there; flowers without
- * nectar are destroyed. */
+/* The grid of the kit (docs/kit.md): each bee flies to the nearest flower within sight and drinks its nectar.
+ * Flowers without nectar are destroyed. */
 
 #include <quern/kit/grid.h>
 
@@ -14,21 +13,21 @@ enum { FLOWERS = 40, BEES = 8, FRAMES = 300 };
 
 static const float sight = 6.0f;
 static const float speed = 4.0f;
-static const float size = 24.0f; /* of the meadow */
+static const float size = 24.0f; /* size of the meadow */
 
 typedef struct Place {
     float x, y;
 } Place;
 
 typedef struct Bee {
-    quern_entity flower; /* that it flies to; null while it sees none */
+    quern_entity flower; /* the flower it flies to; null while it sees none */
     uint32_t nectar;
 } Bee;
 
 typedef struct Meadow {
     quern_component place, bee, flower;
     quern_grid *grid;
-    quern_resource flowers; /* the grid, as systems declare it */
+    quern_resource flowers; /* the resource of the grid, which systems declare */
 } Meadow;
 
 static void check(quern_result result)
@@ -38,7 +37,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* The grid has flowers only, in cells that are as wide as a bee can see. */
+/* Makes a grid of flowers. Its cells are as wide as the radius of the queries. */
 static void make_grid(quern_world *world, Meadow *meadow)
 {
     const quern_grid_def def = {.name = "flowers",
@@ -50,7 +49,7 @@ static void make_grid(quern_world *world, Meadow *meadow)
     meadow->flowers = quern_grid_resource(meadow->grid);
 }
 
-/* Where a bee can see a flower, it flies to the nearest one. */
+/* Finds the nearest flower within sight of each bee. */
 static void look_out(quern_context *context, const quern_view *view)
 {
     const Meadow *meadow = quern_context_user_data(context);
@@ -96,7 +95,7 @@ static void add_systems(quern_schedule *schedule, Meadow *meadow)
                                    .terms = {quern_term_read(meadow->place), quern_term_write(meadow->bee)},
                                    .resources = {{meadow->flowers, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &look, NULL));
-    /* Bees are no flowers: so one may look up where flowers are while others fly. */
+    /* Flowers are no bees, so the lookup does not conflict with the places that this system writes. */
     const quern_system_def flight = {.name = "fly",
                                      .run = fly,
                                      .user_data = meadow,
@@ -107,7 +106,7 @@ static void add_systems(quern_schedule *schedule, Meadow *meadow)
     check(quern_schedule_add_system(schedule, &flight, NULL));
 }
 
-/* A place that looks random, and is the same each time. */
+/* Returns a place that looks random and is the same in every run. */
 static Place some_place(uint32_t i)
 {
     return (Place){(float)(i * 2654435761u >> 16) / 65536.0f * size,
@@ -125,7 +124,7 @@ static void populate(quern_world *world, const Meadow *meadow)
     }
 }
 
-/* Who has how much, and what is left. */
+/* Prints the nectar of each bee, and the number of flowers. */
 static void report(quern_world *world, const Meadow *meadow)
 {
     const quern_query_def def = {.terms = {quern_term_read(meadow->bee)}};
@@ -139,7 +138,7 @@ static void report(quern_world *world, const Meadow *meadow)
             printf("bee %u: nectar of %u flowers\n", i + 1, bees[i].nectar);
     }
     quern_query_destroy(query);
-    /* Everything there is, whatever the radius: what the last frame has destroyed is still in the grid. */
+    /* The radius covers the whole meadow. The grid still has the flowers that the last frame destroyed. */
     const float middle[] = {size / 2, size / 2};
     uint32_t left = 0;
     check(quern_grid_build(meadow->grid, NULL));

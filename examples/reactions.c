@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reactions: what follows from what has happened, sync point by sync point. docs/reactions.md explains it. */
+/* Reactions: systems that run on the rows that a sync point has changed. docs/reactions.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Everybody with health is hit; the commands show after the sync point. */
+/* Damages every entity with health. The commands are applied at the sync point. */
 static void shoot(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -45,7 +45,7 @@ static void shoot(quern_context *context, const quern_view *view)
             quern_commands_set(quern_context_commands(context), view->entities[i], types->damage, &damage));
 }
 
-/* Reacts to damage: takes it off, and marks who has nothing left. */
+/* Reacts to damage: subtracts it, and tags entities without points as dead. */
 static void hurt(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -61,7 +61,7 @@ static void hurt(quern_context *context, const quern_view *view)
     }
 }
 
-/* Reacts to the mark, one round later. */
+/* Reacts to the tag, one round later. */
 static void bury(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -70,8 +70,8 @@ static void bury(quern_context *context, const quern_view *view)
         check(quern_commands_destroy(commands, view->entities[i]));
 }
 
-/* Reacts to the end of whoever had a bounty, another round later: the entities are gone, and the view has
- * copies of what they had. */
+/* Reacts to the removal of bounties, another round later. The entities are destroyed by then, and the view has
+ * copies of their values. */
 static void reward(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Rollback: two players on two machines, here in one process. Nobody waits for the other's input: each peer
- * guesses that it is what it was last, goes on, and where it was wrong goes back and runs the frames again. What
- * lies between them loses, delays and reorders. docs/replays.md explains it.
+/* Rollback: two players on two machines, here in one process. No peer waits for the other's input. It guesses
+ * that the input has not changed and continues; after a wrong guess it restores that frame and runs the frames
+ * since then again. The channel between the peers loses, delays and reorders packets. docs/replays.md explains
+ * it.
  *
  * usage: rollback [THREADS] */
 #include <quern/quern.h>
@@ -29,7 +30,7 @@ typedef struct Input {
     bool fires;
 } Input;
 
-/* What comes from outside, as a resource. */
+/* Input from outside, as a resource. */
 typedef struct Inputs {
     int32_t steer[PLAYERS];
     bool fires[PLAYERS];
@@ -132,7 +133,7 @@ static void add_systems(Game *game)
         check(quern_schedule_add_system(game->schedule, &systems[i], NULL));
 }
 
-/* The game must stay where it is: systems point at it. */
+/* The game must not move: systems point to it. */
 static void game_open(Game *game)
 {
     check(quern_world_create(NULL, &game->world));
@@ -168,7 +169,7 @@ static void game_step(Game *game, quern_jobs *jobs, const Input *players)
     check(quern_schedule_run(game->schedule, jobs, frame_seconds));
 }
 
-/* What a player does in a frame: something else every few frames. */
+/* Returns the input of a player in a frame, which changes every few frames. */
 static uint32_t random_below(uint64_t seed, uint32_t limit)
 {
     seed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9ull;
@@ -185,7 +186,7 @@ static Input played(uint32_t player, uint32_t frame)
 
 /* ------------------------------------------------------------------------------------- the channel */
 
-/* The latest inputs of a player, so that a packet that is lost is made up for by the next. */
+/* The latest inputs of a player. Packets repeat inputs, so the next one replaces a lost one. */
 typedef struct Packet {
     uint32_t to, arrival;           /* peer and tick */
     uint32_t end;                   /* the frame after the last one */
@@ -212,7 +213,7 @@ static void channel_send(Channel *channel, const Packet *packet)
     sent->arrival += 1 + random_below(number * 131u + 7, DELAY);
 }
 
-/* One that has arrived, in any order. */
+/* Returns a packet that has arrived, in any order. */
 static bool channel_receive(Channel *channel, uint32_t to, uint32_t tick, Packet *out_packet)
 {
     for (uint32_t i = 0; i < channel->count; i++) {
@@ -230,10 +231,10 @@ typedef struct Peer {
     Game game;
     quern_history *history;
     uint32_t player;
-    uint32_t frame;                /* the next one */
-    uint32_t known_end;            /* the other's inputs are known up to here; guessed from here on */
-    uint32_t acknowledged_end;     /* the other knows this player's inputs up to here */
-    Input inputs[FRAMES][PLAYERS]; /* as they were played, or guessed */
+    uint32_t frame;                /* the next frame to run */
+    uint32_t known_end;            /* the other player's inputs are guessed from here on */
+    uint32_t acknowledged_end;     /* the other peer has this player's inputs up to here */
+    Input inputs[FRAMES][PLAYERS]; /* the inputs that were run, known or guessed */
     uint32_t rollback_count, again_count;
 } Peer;
 
@@ -255,14 +256,14 @@ static void peer_step(Peer *peer, quern_jobs *jobs)
 {
     const uint32_t frame = peer->frame++, other = 1 - peer->player;
     Input *inputs = peer->inputs[frame];
-    if (frame >= peer->known_end) /* a guess: the other goes on as before */
+    if (frame >= peer->known_end) /* guess that the other player continues as before */
         inputs[other] = peer->known_end > 0 ? peer->inputs[peer->known_end - 1][other] : (Input){0, false};
     inputs[other].fires &= frame < peer->known_end;
     check(quern_history_save(peer->history, frame, jobs));
     game_step(&peer->game, jobs, inputs);
 }
 
-/* Back to the first frame in which the guess was wrong, and on to where the peer was. */
+/* Restores the first frame with a wrong guess, and runs again up to the frame where the peer was. */
 static void peer_go_back(Peer *peer, uint32_t first_wrong, quern_jobs *jobs)
 {
     const uint32_t end = peer->frame;
@@ -283,7 +284,7 @@ static void peer_send(const Peer *peer, uint32_t tick, Channel *channel)
     channel_send(channel, &packet);
 }
 
-/* Returns the first frame that has run on a wrong guess, or the next one. */
+/* Returns the first frame that has run with a wrong guess, or the next frame. */
 static uint32_t peer_learn(Peer *peer, const Packet *packet)
 {
     const uint32_t other = 1 - peer->player;
@@ -310,7 +311,7 @@ static void peer_tick(Peer *peer, uint32_t tick, Channel *channel, quern_jobs *j
         if (wrong < first_wrong) first_wrong = wrong;
     }
     if (first_wrong < peer->frame) peer_go_back(peer, first_wrong, jobs);
-    /* too far ahead, it waits: the history does not reach back further */
+    /* a peer that is too far ahead waits: the history has no older frames */
     if (peer->frame < FRAMES && peer->frame < peer->known_end + FRAMES_AHEAD) {
         peer->inputs[peer->frame][peer->player] = played(peer->player, peer->frame);
         peer_step(peer, jobs);
@@ -320,7 +321,7 @@ static void peer_tick(Peer *peer, uint32_t tick, Channel *channel, quern_jobs *j
 
 /* -------------------------------------------------------------------------------------------- main */
 
-/* All inputs in time. */
+/* Runs the game with all inputs in time. */
 static uint64_t run_without_channel(quern_jobs *jobs)
 {
     Game game;

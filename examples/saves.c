@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives: a world that is saved and loaded again, by a program that has changed meanwhile; and a tower that is
- * carried from one world to another. docs/archives.md explains it. */
+/* Archives: a world is saved, and loaded by a newer program; and a tower is copied from one world to another.
+ * docs/archives.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As it was when the game was published. */
+/* The type in the program that saved. */
 typedef struct OldHealth {
     int32_t points;
 } OldHealth;
@@ -83,7 +83,7 @@ static void show(quern_world *world, const Types *types, const char *path)
     printf("\n");
 }
 
-/* A prefab comes as a tree, too: captured where it was loaded, it is there again. */
+/* An archive contains no prefabs: the loaded tree is captured again. */
 static void spawn_more(quern_world *world)
 {
     quern_prefab prefab;
@@ -96,7 +96,7 @@ static void spawn_more(quern_world *world)
     check(quern_prefab_destroy(world, prefab));
 }
 
-/* The tower and all that is below it goes to another world. */
+/* Copies the tower and its descendants to another world. */
 static void carry_tower(quern_world *from, quern_world *to)
 {
     quern_archive *list;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Writing to others: turrets on all threads lower the health of whom they hit, whatever chunk that is in.
- * docs/commands.md explains it. */
+/* Accumulating commands: turrets on all threads lower the health of enemies in any chunk. docs/commands.md
+ * explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Several turrets may hit one enemy, on several threads: at the sync point the hits are added up. */
+/* Several turrets may hit one enemy, on several threads. The sync point adds up the hits. */
 static void shoot(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -42,7 +42,7 @@ static void shoot(quern_context *context, const quern_view *view)
     }
 }
 
-/* Reacts to what was added up. */
+/* Reacts to the sums. */
 static void die(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A game loop that shows where its time goes. docs/profiling.md explains it. */
+/* A game loop with a profile and a trace. docs/profiling.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Without terms: called once in each frame. */
+/* Has no terms, so it is called once per frame. */
 static void spawn(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);
@@ -42,7 +42,7 @@ static void spawn(quern_context *context, const quern_view *view)
                                      BALLS_PER_FRAME, NULL));
 }
 
-/* Called on many threads at once: each records its zones on the track of the worker that it is. */
+/* Runs on several threads at a time. Each worker records its zones on its own track. */
 static void fall(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);
@@ -62,7 +62,7 @@ static void fall(quern_context *context, const quern_view *view)
     quern_trace_zone_end(&zone);
 }
 
-/* A track for each worker of the pool, which has a thread for each processor, or fewer. */
+/* Creates a trace with a track per worker: the pool has at most one thread per processor. */
 static void open_trace(Game *game)
 {
     const quern_trace_def def = {.track_count = quern_processor_count()};
@@ -71,7 +71,7 @@ static void open_trace(Game *game)
     check(quern_trace_add_name(game->trace, "bounce", &game->bounce_zone));
 }
 
-/* The pool shows steals and sleeps, the schedule what frames are made of; so both get the trace. */
+/* Both get the trace: the pool records steals and sleeps, the schedule records frames and systems. */
 static void open_schedule(Game *game)
 {
     quern_jobs_def jobs_def = {.trace = game->trace};
@@ -94,7 +94,7 @@ static void add_systems(Game *game)
         check(quern_schedule_add_system(game->schedule, &systems[i], NULL));
 }
 
-/* Whoever runs frames is worker 0 of them; so track 0 is this thread's, between frames as well. */
+/* The thread that runs frames is worker 0, so track 0 belongs to it, between frames as well. */
 static void draw(const Game *game)
 {
     const quern_trace_zone zone = quern_trace_zone_begin(game->trace, 0, game->draw_zone);
@@ -107,7 +107,7 @@ static void draw(const Game *game)
     quern_trace_zone_end(&zone);
 }
 
-/* watch [FILE]: FILE is for the trace of some frames. */
+/* watch [FILE]: writes the trace of some frames to FILE. */
 int main(int argc, char **argv)
 {
     Game game = {0};
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 
     quern_schedule_destroy(game.schedule);
     quern_jobs_destroy(game.jobs);
-    quern_trace_destroy(game.trace); /* after what records on it */
+    quern_trace_destroy(game.trace); /* after the pool and the schedule, which record on it */
     quern_world_destroy(game.world);
     return EXIT_SUCCESS;
 }

@@ -16,25 +16,38 @@ foreach(example counter fork graph loop submit_loop host_threads window)
                       -DSOURCE=${PROJECT_SOURCE_DIR}/examples/jobs/${example}.c)
 endforeach()
 
-# quern_add_quotes(TEST PAGE SOURCE ...): each block of C in docs/PAGE.md stands in one of the files or folders.
+# The program at the top of a page, and its output: docs/PAGE.md quotes examples/pages/PAGE.c.
+foreach(page archives commands entities events history prefabs queries reactions reflection relations replays systems
+             toggles)
+  quern_add_page_test(${page}_page_quotes_program quote docs/${page}.md
+                      -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/${page}.c)
+endforeach()
+quern_add_page_test(changes_page_quotes_program quote docs/changes.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/changes.c)
+quern_add_page_test(kit_page_quotes_program quote docs/kit.md
+                    -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/transforms.c)
+quern_add_page_test(passes_page_quotes_program quote docs/passes.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/explain.c)
+quern_add_page_test(profiling_page_quotes_program quote docs/profiling.md
+                    -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/profiling.c)
+
+# quern_add_quotes(TEST PAGE SOURCE ...): each block of C in docs/PAGE.md is in one of the files or folders.
 function(quern_add_quotes test page)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
   list(JOIN ARGN "\\;" sources)
   quern_add_page_test(${page}_page_${test} quote_parts docs/${page}.md "-DSOURCE=${sources}")
 endfunction()
-quern_add_quotes(quotes_example archives examples/saves.c)
-quern_add_quotes(quotes_example changes examples/changes.c)
-quern_add_quotes(quotes_example commands examples/commands.c examples/turret.c)
-quern_add_quotes(quotes_example events examples/events.c)
-quern_add_quotes(quotes_example history examples/delta.c)
+quern_add_quotes(quotes_example archives examples/pages/archives.c examples/saves.c)
+quern_add_quotes(quotes_example commands examples/pages/commands.c examples/commands.c examples/turret.c)
+quern_add_quotes(quotes_example events examples/pages/events.c examples/events.c)
+quern_add_quotes(quotes_example history examples/pages/history.c examples/delta.c)
 quern_add_quotes(quotes_commands internals core/record core/playback)
 quern_add_quotes(quotes_examples jobs examples/jobs examples/stream)
-quern_add_quotes(quotes_example kit examples/crane.c examples/near.c)
-quern_add_quotes(quotes_example profiling examples/watch.c)
-quern_add_quotes(quotes_game queries examples/keep/game)
-quern_add_quotes(quotes_example reactions examples/reactions.c)
-quern_add_quotes(quotes_example reflection examples/inspect.c)
-quern_add_quotes(quotes_example replays examples/rollback.c)
+quern_add_quotes(quotes_example kit examples/pages/transforms.c examples/crane.c examples/near.c)
+quern_add_quotes(quotes_example profiling examples/pages/profiling.c examples/watch.c)
+quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game)
+quern_add_quotes(quotes_example reactions examples/pages/reactions.c examples/reactions.c)
+quern_add_quotes(quotes_example reflection examples/pages/reflection.c examples/inspect.c)
+quern_add_quotes(quotes_example replays examples/pages/replays.c examples/rollback.c)
+quern_add_quotes(quotes_kit relations examples/pages/relations.c kit)
 
 # quern_add_output(EXAMPLE PAGE): docs/PAGE.md shows the whole output of the example.
 function(quern_add_output example page)
@@ -43,10 +56,21 @@ function(quern_add_output example page)
     quern_guard_test(docs_quote_${example})
   endif()
 endfunction()
+foreach(page archives commands entities events history prefabs queries reactions reflection relations replays systems
+             toggles)
+  quern_add_output(page_${page} ${page})
+endforeach()
+quern_add_output(page_transforms kit)
+quern_add_output(changes_example changes)
 quern_add_output(crane kit)
 quern_add_output(delta history)
 quern_add_output(explain passes)
+quern_add_output(inspect reflection)
 quern_add_output(near kit)
 quern_add_output(rollback replays)
+
+# Each public function is named in a page.
+add_test(NAME pages_name_functions COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -P
+                                           ${CMAKE_CURRENT_SOURCE_DIR}/docs/named.cmake)
 
 quern_add_page_test(internals_page_names_functions functions docs/internals.md -DROOT=${PROJECT_SOURCE_DIR})

@@ -9,7 +9,7 @@ function(quern_add_example name arguments)
   quern_expect(${name} ${ARGN})
 endfunction()
 
-quern_add_example(hello "" "stands at 1000\n")
+quern_add_example(hello "" "is at 1000\n")
 quern_add_example(saves "" "carried 2 entities. 'tower' comes first\n")
 quern_add_example(changes_example "" "frame 2\n  tree 2: 7\nframe 3\n  tree 2: 6\n  tree 4: 20\n$")
 quern_add_example(events_example ""

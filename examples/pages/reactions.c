@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/quern.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Health {
+    int32_t points;
+} Health;
+
+static void check(quern_result result)
+{
+    if (result == QUERN_OK) return;
+    fprintf(stderr, "%s\n", quern_error_message());
+    exit(EXIT_FAILURE);
+}
+
+/* Called with the entities whose health was set since the last sync point. */
+static void bury(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const Health *healths = QUERN_COLUMN(view, 0, const Health);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
+        if (healths[i].points <= 0) check(quern_commands_destroy(commands, view->entities[i]));
+}
+
+int main(void)
+{
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_component health;
+    quern_entity monsters[3];
+    check(quern_world_create(NULL, &world));
+    check(QUERN_COMPONENT_REGISTER(world, &health, Health));
+    check(quern_schedule_create(world, NULL, &schedule));
+    const quern_system_def system = {
+        .name = "bury", .run = bury, .terms = {quern_term_read(health)}, .reacts_to = QUERN_REACT_SET};
+    check(quern_schedule_add_system(schedule, &system, NULL));
+    const Health full[3] = {{10}, {10}, {10}};
+    check(quern_entity_create_many(world, &health, (const void *[]){full}, 1, 3, monsters));
+    check(quern_schedule_run(schedule, NULL, 0));
+
+    check(quern_entity_set(world, monsters[1], health, &(Health){0}));
+    check(quern_world_react(world, NULL)); /* the next frame would do it, too */
+    for (int i = 0; i < 3; i++)
+        printf("monster %d: %s\n", i, quern_entity_is_alive(world, monsters[i]) ? "alive" : "dead");
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    return EXIT_SUCCESS;
+}

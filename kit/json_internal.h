@@ -3,25 +3,26 @@
 #ifndef QUERN_KIT_JSON_INTERNAL_H
 #define QUERN_KIT_JSON_INTERNAL_H
 
-/* What the sources of the JSON library share. */
+/* Declarations shared by the sources of the JSON library. */
 
 #include "kit/json.h"
 
 enum { QUERN__JSON_VERSION = 1 };
 
-/* quern_error_set, of which the compiler can see here what it returns. */
+/* Sets the error and returns `code`. A macro, so that the compiler sees the returned value. */
 #define quern__json_fail(code, ...) ((void)quern_error_set((code), __VA_ARGS__), (code))
 
-#define QUERN__JSON_EXACT 9007199254740992.0 /* 2^53: whole numbers up to it are doubles */
+#define QUERN__JSON_EXACT 9007199254740992.0 /* 2^53: doubles represent all whole numbers up to it */
 
-/* The numbers that handles have in the JSON of a world: positions in a list that is sorted by slot. NULL
- * list: handles are written as text. */
+/* Entities of a written world, ascending by slot. The JSON id of an entity is its index in the list.
+ * `entities` is NULL if handles are written as text. */
 typedef struct quern__json_ids {
     const quern_entity *entities;
     uint32_t count;
 } quern__json_ids;
 
-/* A field without what keeps it from being set, as a type of its own, so that it is found at once. */
+/* One field as a writable type of its own: quern_value_* finds its only field in the first step, and
+ * `is_read_only` is cleared. Points into itself, so it must not be copied. */
 typedef struct quern__json_field {
     quern_field field;
     quern_type_info type;
@@ -49,8 +50,8 @@ static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
                             type->name);
 }
 
-/* Gives the flag, from number *index on, whose state an entity's object lists, and sets *index behind it. False:
- * there is none. */
+/* Finds the next flag whose state entities list in JSON, starting at flag number *index, and advances *index past
+ * it. Returns false if there is none. */
 static inline bool quern__json_next_list(uint32_t *index, quern_flag_info *out_flag)
 {
     while (*index < quern_component_flag_count())
@@ -71,46 +72,47 @@ typedef enum quern__json_kind {
     QUERN__JSON_OBJECT
 } quern__json_kind;
 
-/* A value of a document. Behind an array or object lie its elements or members, each with all that is in it. */
+/* A value of a document. The elements or members of a container follow it, each with its own contents. */
 typedef struct quern__json_item {
-    const char *key;  /* of a member of an object, ends with a 0; NULL: an element, or the root */
-    const char *text; /* of a string, decoded, ends with a 0; of a number, as it is written, `bytes` long */
+    const char *key; /* zero-terminated key of a member; NULL for an element and the root */
+    const char
+        *text; /* of a string: decoded, zero-terminated; of a number: `bytes` characters as written */
     uint32_t bytes;
-    uint32_t count; /* of elements or members */
-    uint32_t span;  /* items from this one to the next behind all that is in it */
+    uint32_t count; /* number of elements or members */
+    uint32_t span;  /* number of items of this value, itself included */
     quern__json_kind kind;
 } quern__json_item;
 
 typedef struct quern__json_document {
     quern_allocator allocator;
-    quern__json_item *items; /* the first one is the root */
+    quern__json_item *items; /* the first item is the root */
     uint32_t count, capacity;
-    char *text; /* the decoded copy that items point into */
+    char *text; /* the decoded copy that the items point into */
     size_t text_bytes;
-    const char *source; /* the caller's, for messages while it is parsed */
+    const char *source; /* the caller's text, for error messages of the parser */
 } quern__json_document;
 
-/* Errors, with nothing to be closed: NULL_ARGUMENT, INVALID_ARGUMENT, saying where, LIMIT (4 GiB),
- * OUT_OF_MEMORY. */
+/* Parses a text. Fails with NULL_ARGUMENT, INVALID_ARGUMENT (the message names line and byte), LIMIT (4 GiB) or
+ * OUT_OF_MEMORY; then there is nothing to close. */
 quern_result quern__json_parse(const quern_allocator *allocator, const char *text, size_t bytes,
                                quern__json_document *out_document);
 
-/* Gives the memory back; of a document of zero bytes there is none. */
+/* Releases the memory of a document. A document of zero bytes is allowed. */
 void quern__json_document_close(quern__json_document *document);
 
-/* item may be NULL in these: there is none. */
+/* In the next two functions, item may be NULL. */
 static inline bool quern__json_is(const quern__json_item *item, quern__json_kind kind)
 {
     return item != NULL && item->kind == kind;
 }
 
-/* The first element or member, or NULL. */
+/* Returns the first element or member, or NULL. */
 static inline const quern__json_item *quern__json_first(const quern__json_item *item)
 {
     return item != NULL && item->count > 0 ? item + 1 : NULL;
 }
 
-/* The element or member of `outer` behind another one, or NULL. */
+/* Returns the element or member of `outer` that follows `inner`, or NULL. */
 static inline const quern__json_item *quern__json_next(const quern__json_item *outer,
                                                        const quern__json_item *inner)
 {
@@ -118,57 +120,58 @@ static inline const quern__json_item *quern__json_next(const quern__json_item *o
     return next < outer + outer->span ? next : NULL;
 }
 
-/* The member of an object with a key; NULL if there is none, or object is none. */
+/* Returns the member with a key, or NULL if there is none or `object` is not an object. */
 const quern__json_item *quern__json_member(const quern__json_item *object, const char *key);
 
 enum { QUERN__JSON_WHOLE_BYTES = 24 };
 
-/* Writes a whole number of up to 20 digits as digits, with a sign if it has one: 1e2 and 100.0 become 100. False
- * for all else. */
+/* Writes a whole number of up to 20 digits as a sign and digits: 1e2 and 100.0 become 100. Returns false for every
+ * other item. */
 bool quern__json_as_whole(const quern__json_item *item, char text[QUERN__JSON_WHOLE_BYTES]);
 
-/* A whole number from 0 to limit. False for all else. */
+/* Reads a whole number from 0 to limit. Returns false for every other item. */
 bool quern__json_as_count(const quern__json_item *item, uint64_t limit, uint64_t *out_count);
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-/* Ids are whole numbers from 0 on that any tool keeps, also one that has doubles alone. */
+/* The largest id: tools that store all numbers as doubles keep whole numbers up to it. */
 #define QUERN__JSON_MAX_ID ((UINT64_C(1) << 53) - 1)
 
-/* What handles in values become. */
+/* Maps the ids in the JSON to entities. */
 typedef struct quern__json_handles {
-    const uint64_t *ids;      /* ascending; NULL: handles are text */
-    const uint32_t *indices;  /* of the entities of the ids */
-    const quern_entity *made; /* by index; NULL: they are not made yet */
+    const uint64_t *ids;      /* ascending; NULL: handles are read as text */
+    const uint32_t *indices;  /* indices[i]: index of the entity with ids[i] */
+    const quern_entity *made; /* created entities by index; NULL: not created yet */
     uint32_t count;
 } quern__json_handles;
 
 typedef struct quern__json_reader {
-    quern_world *world; /* of a value alone, only looked at */
+    quern_world *world; /* quern_json_read_value only reads it */
     quern_allocator allocator;
     const quern_json_options *options;
     quern__json_handles handles;
-    bool is_quiet; /* the second time; what is left out was told */
-    char *scratch; /* room for the largest value */
+    bool is_quiet; /* whether what is left out has been reported already: set for the second pass */
+    char *scratch; /* space for one component or resource value */
     size_t scratch_bytes;
 } quern__json_reader;
 
-/* The index of the entity with an id; false if there is none. */
+/* Finds the index of the entity with an id. Returns false if there is none. */
 bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
                          uint32_t *out_index);
 
-/* For something that the world does not have: an error, or QUERN_OK when it is left out. */
+/* Handles a name that the world does not have: fails with `code`, or reports the name as left out and returns
+ * QUERN_OK, depending on the options. owner: the type that lacks a field, or NULL. */
 quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
                                  const char *name, const char *owner);
 
-/* Gives a value what the item has. */
+/* Sets the fields of a value to the members of an item. A type without described fields is read as bytes. */
 quern_result quern__json_read_fields(const quern__json_reader *reader, const quern_type_info *type,
                                      const quern__json_item *item, char *value);
 
 quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
                                      const quern_json_options *options, const char *function);
 
-/* Room for a value of so many bytes. */
+/* Makes the scratch space large enough for a value of `bytes` bytes. Its content is lost if it grows. */
 quern_result quern__json_reader_reserve(quern__json_reader *reader, size_t bytes);
 
 void quern__json_reader_close(quern__json_reader *reader);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A parser of JSON as RFC 8259 has it, which loses nothing: numbers keep their text, so that fields of 64 bits and
- * floats are read from the digits themselves. It is strict where JSON of others could be misread: it refuses a key
- * that an object has twice, and the character U+0000, which no C string holds.
+/* A JSON parser (RFC 8259) that loses nothing: numbers keep their text, so 64-bit integers and floats are read
+ * from the digits themselves. It rejects input that programs read differently: a key that occurs twice in an
+ * object, and the character U+0000, which a C string cannot hold.
  *
- * The items of a document are one array in the order of the text. An object or array is followed by its members or
- * elements, each with all that is in it; `span` leads from an item to the one behind it. Strings are decoded in
- * place, in a copy of the text: no escape is shorter than what it stands for. */
+ * The items of a document are one array in the order of the text. A container is followed by its members or
+ * elements, each with its own contents; `span` leads from an item to the next one that it does not contain. Strings
+ * are decoded in place in a copy of the text: no escape is shorter than its decoded bytes. */
 
 #include "kit/json_internal.h"
 
@@ -21,11 +21,11 @@ enum { LEAST_ITEMS = 64, FEW_MEMBERS = 8 };
 
 typedef struct parser {
     quern__json_document *document;
-    char *text; /* the document's, with a 0 behind it */
+    char *text; /* the document's copy of the text, zero-terminated */
     size_t at, bytes;
     uint32_t
-        open; /* index of the innermost open container, whose span is the index of the next outer one */
-    const char *key; /* of the next value, if it is a member */
+        open; /* index of the innermost open container, whose `span` holds the index of the enclosing one */
+    const char *key; /* key of the next value, or NULL */
 } parser;
 
 /* --------------------------------------------------------------------------------------------- errors */
@@ -55,7 +55,7 @@ static int hexadecimal(char digit)
     return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-/* The four digits after \u, where at is; -1 if they are none. */
+/* Reads the four digits after \u. Returns -1 if they are not hexadecimal. */
 static int32_t code_unit(const char *at)
 {
     int32_t unit = 0;
@@ -80,7 +80,7 @@ static size_t put_utf8(char *to, uint32_t code)
     return bytes;
 }
 
-/* A \u escape, at the u, and a second one where that makes a pair. */
+/* Decodes a \u escape and, if it is a high surrogate, the low surrogate after it. from->at: the 'u'. */
 static quern_result decode_code(parser *from, char **to)
 {
     const char *at = from->text + from->at;
@@ -112,7 +112,7 @@ static quern_result decode_escape(parser *from, char **to)
     return QUERN_OK;
 }
 
-/* A string, at its first quote; *out: its text, which ends with a 0. */
+/* Parses a string. from->at: its opening quote. *out: the zero-terminated decoded text. */
 static quern_result parse_string(parser *from, const char **out, uint32_t *out_bytes)
 {
     char *const first = from->text + from->at + 1, *to = first;
@@ -146,7 +146,7 @@ static size_t skip_digits(const char *text, size_t at)
     return at;
 }
 
-/* The end of the number that begins at `at`, or `at` if it is none. */
+/* Returns the end of the number that begins at `at`, or `at` if no number does. */
 static size_t number_end(const char *text, size_t at)
 {
     const size_t begin = at, first = at + (text[at] == '-');
@@ -171,7 +171,7 @@ static void skip_space(parser *from)
         from->at++;
 }
 
-/* Appends an item, which gets the key that was read before. NULL: no memory. */
+/* Appends an item with the key that was parsed last. Returns NULL if there is no memory. */
 static quern__json_item *append(parser *from, quern__json_kind kind)
 {
     quern__json_document *document = from->document;
@@ -195,7 +195,7 @@ static quern__json_item *append(parser *from, quern__json_kind kind)
     return item;
 }
 
-/* null, true, false and numbers. */
+/* Parses null, true, false or a number. */
 static quern_result parse_word(parser *from)
 {
     static const struct {
@@ -219,7 +219,7 @@ static quern_result parse_word(parser *from)
     return QUERN_OK;
 }
 
-/* A value; of an object or array, the beginning. */
+/* Parses a scalar value, or opens a container. */
 static quern_result parse_value(parser *from)
 {
     const char byte = from->text[from->at];
@@ -272,7 +272,7 @@ static quern_result check_few_keys(const parser *from, const quern__json_item *o
     return QUERN_OK;
 }
 
-/* No key may be there twice. The span of the object is known. */
+/* Fails if a key occurs twice. The object's span must be set. */
 static quern_result check_keys(const parser *from, const quern__json_item *object)
 {
     if (object->count <= FEW_MEMBERS) return check_few_keys(from, object);
@@ -315,7 +315,7 @@ static quern_result parse_key(parser *from)
     return QUERN_OK;
 }
 
-/* The next part of the open container: its end, or a member or element. */
+/* Parses the next element or member of the open container, or its end. */
 static quern_result parse_part(parser *from)
 {
     const quern__json_item *container = &from->document->items[from->open];
@@ -391,14 +391,14 @@ const quern__json_item *quern__json_member(const quern__json_item *object, const
     return item;
 }
 
-/* The digits of a number, and the places that they have: digit k counts 10^(first_place - k). */
+/* The digits of a number: digit k has the value 10^(first_place - k). */
 typedef struct decimal {
-    const char *digits; /* with a point in between, maybe */
-    size_t count;       /* of digits */
+    const char *digits; /* may contain a decimal point */
+    size_t count;       /* number of digits */
     int64_t first_place;
 } decimal;
 
-/* Exponents beyond this leave no number whole, and make all but 0 too large: no text has as many digits. */
+/* Limit of exponents. With a larger one, no number is whole or in range except 0, as no text has so many digits. */
 #define FAR_EXPONENT INT64_C(1000000000000)
 
 static decimal decimal_of(const quern__json_item *number)

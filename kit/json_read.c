@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Entities and worlds from JSON. All of it is read once to see that it fits, and then again to record
- * commands for entities that were created meanwhile; the flush does all of them or nothing. What a flush
- * would drop, and not refuse (cycles, names that are taken), is looked for before. */
+/* Reads entities and worlds from JSON. A first pass over the document checks that everything fits. Then entities
+ * are created and a second pass records commands for them; one flush applies all commands or none. A flush drops
+ * commands that would close a cycle or take a used name, so the first pass checks for both. */
 
 #include "kit/json_internal.h"
 
@@ -21,25 +21,25 @@ typedef struct id_index {
     uint32_t index;
 } id_index;
 
-/* Names are unique among the children of an entity. */
+/* A name and the entity's parent, for the check that siblings have different names. */
 typedef struct named {
     const char *name;
-    uint32_t parent; /* or NO_TARGET */
+    uint32_t parent; /* index of an entity, or NO_TARGET */
 } named;
 
 typedef struct loader {
     quern__json_reader reader;
-    quern_commands *commands; /* NULL: it is only looked whether all fits */
-    uint32_t count;           /* entities */
+    quern_commands *commands; /* NULL during the first pass, which only checks */
+    uint32_t count;           /* number of entities */
     const quern__json_item *entities;
     const quern__json_item **items;
     id_index *sorted;
     uint64_t *ids;
     uint32_t *indices;
     quern_entity *made;
-    uint32_t *targets; /* of one relation */
+    uint32_t *targets; /* index of each entity's target in the relation that is checked */
     named *names;
-    char *block; /* all of these arrays */
+    char *block; /* the memory of all these arrays */
     size_t block_bytes;
 } loader;
 
@@ -65,7 +65,7 @@ static quern_result record(const loader *from, quern_entity entity, quern_compon
     return quern_commands_set(from->commands, entity, component, from->reader.scratch);
 }
 
-/* A value that is made anew. What is recorded of a type that cannot be copied is handed over. */
+/* Reads a new value. Recording moves the value into the commands if its type cannot be copied. */
 static quern_result load_new(loader *from, quern_entity entity, quern_component component,
                              const quern_type_info *type, const quern__json_item *item)
 {
@@ -79,7 +79,7 @@ static quern_result load_new(loader *from, quern_entity entity, quern_component 
     return result;
 }
 
-/* A value that the entity has, with the fields that are given. */
+/* Changes the given fields of a value that the entity has already. */
 static quern_result load_known(loader *from, quern_entity entity, quern_component component,
                                const quern_type_info *type, const quern__json_item *item)
 {
@@ -95,7 +95,7 @@ static quern_result load_known(loader *from, quern_entity entity, quern_componen
     return result == QUERN_OK && from->commands != NULL ? record(from, entity, component, type) : result;
 }
 
-/* entity: null where it is not made yet. */
+/* entity: null if it does not exist yet. */
 static quern_result load_component(loader *from, quern_entity entity, const quern__json_item *item)
 {
     quern_world *world = from->reader.world;
@@ -118,7 +118,7 @@ static quern_result load_component(loader *from, quern_entity entity, const quer
                     : load_new(from, entity, component, &type, item);
 }
 
-/* Puts the component that an element of the flag's list names into the state that the flag allows. */
+/* Applies one element of a flag's list: puts the component that it names into the flag's state. */
 static quern_result load_listed(loader *from, quern_entity entity, const quern_flag_info *flag,
                                 const quern__json_item *components, const quern__json_item *item)
 {
@@ -128,7 +128,7 @@ static quern_result load_listed(loader *from, quern_entity entity, const quern_f
     if (quern__json_member(components, name) == NULL)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                 "'%s' names '%.63s', which is no component of it", flag->list_name, name);
-    if (quern_component_is_null(component)) return QUERN_OK; /* it was left out */
+    if (quern_component_is_null(component)) return QUERN_OK; /* the component was left out */
     const quern_result result = quern_component_get_info(from->reader.world, component, &type);
     if (result != QUERN_OK) return result;
     if (!quern_type_has_flag(&type, flag))
@@ -171,7 +171,7 @@ static bool is_entity_member(const char *key)
            strcmp(key, "children") == 0 || is_entity_list(key);
 }
 
-/* Refuses, or lists as left out, the members of an object that have no meaning there. */
+/* Fails for, or reports as left out, each member of an object that `is_member` does not know. */
 static quern_result check_members(const loader *from, const quern__json_item *object, const char *what,
                                   bool (*is_member)(const char *key))
 {
@@ -212,7 +212,7 @@ static quern_result load_entity(loader *from, quern_entity entity, const quern__
     return load_lists(from, entity, object, components);
 }
 
-/* Puts the entity before what is wrong with it. */
+/* Prefixes the error message with the entity's id. Returns `result`. */
 static quern_result in_entity(quern_result result, const quern__json_item *object)
 {
     const quern__json_item *id = quern__json_member(object, "id");
@@ -237,7 +237,7 @@ static quern_result load_entities(loader *from)
 
 /* --------------------------------------------------------------------------------------- resources */
 
-/* While commands are there, all has been seen to fit, and values are put in place. */
+/* Reads a resource. is_put: the checks are done, and the value is stored in the world. */
 static quern_result load_resource(loader *from, const quern__json_item *item, bool is_put)
 {
     quern_world *world = from->reader.world;
@@ -311,8 +311,8 @@ static quern_result collect_targets(loader *from, const char *relation)
     return QUERN_OK;
 }
 
-/* Everybody comes to somebody without target in fewer steps than there are entities; each way is walked
- * until it meets one that was walked before, which is noted in what is not needed until later. */
+/* Follows the targets of each entity upwards until they end or reach an entity that was visited before. Entities
+ * visited for entity i are marked with i, so reaching the mark i again is a cycle. */
 static quern_result check_cycles(loader *from, const char *relation)
 {
     uint32_t *walks = from->indices + from->count;
@@ -344,7 +344,7 @@ static const char *name_of(const quern__json_item *object)
     return quern__json_is(name, QUERN__JSON_STRING) ? name->text : NULL;
 }
 
-/* targets are those of the hierarchy. */
+/* Fails if two siblings have the same name. Precondition: `targets` are those of the parent hierarchy. */
 static quern_result check_names(loader *from)
 {
     uint32_t count = 0;
@@ -400,12 +400,12 @@ static quern_result check_relations(loader *from)
     return result == QUERN_OK ? check_names(from) : result;
 }
 
-/* A child becomes the last of its siblings, or the first where they have no order. */
+/* Relates children in the order in which the relation lists new ones: ordered relations append, others prepend. */
 static quern_result record_children(loader *from, uint32_t target, quern_relation relation, bool is_ordered,
                                     const quern__json_item *children)
 {
     for (uint32_t i = 0; i < children->count; i++) {
-        /* ids are numbers, which lie next to each other */
+        /* All elements are numbers without contents, so they are adjacent. */
         const quern__json_item *item = children + 1 + (is_ordered ? i : children->count - 1 - i);
         uint32_t child = 0;
         (void)quern__json_find_id(&from->reader.handles, item, &child);
@@ -416,7 +416,7 @@ static quern_result record_children(loader *from, uint32_t target, quern_relatio
     return QUERN_OK;
 }
 
-/* Names come last: they are unique among those who are siblings then. */
+/* Records the relations, and then the names, since names must be unique among the siblings that result. */
 static quern_result record_links(loader *from)
 {
     quern_world *world = from->reader.world;
@@ -470,13 +470,13 @@ static quern_result list_ids(loader *from)
             return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "two entities have the id %llu",
                                     (unsigned long long)from->ids[i]);
     }
-    for (i = 0; i < from->count; i++) /* from here on by index, for messages */
+    for (i = 0; i < from->count; i++) /* from here on sorted[i].id is the id of entity i, for messages */
         from->sorted[from->indices[i]].id = from->ids[i];
     from->reader.handles = (quern__json_handles){from->ids, from->indices, NULL, from->count};
     return QUERN_OK;
 }
 
-/* Arrays of count + 1 elements each, the widest first. */
+/* Allocates the arrays in one block, count + 1 elements each, those with the strictest alignment first. */
 static quern_result reserve_lists(loader *from)
 {
     const size_t count = from->count + (size_t)1;
@@ -494,11 +494,11 @@ static quern_result reserve_lists(loader *from)
     from->ids = (uint64_t *)(from->made + count);
     from->items = (const quern__json_item **)(from->ids + count);
     from->targets = (uint32_t *)(from->items + count);
-    from->indices = from->targets + count; /* twice as long: see check_cycles */
+    from->indices = from->targets + count; /* two arrays of count + 1 elements: see check_cycles */
     return QUERN_OK;
 }
 
-/* What the world registers itself when it is first asked for. */
+/* Registers the parent relation and the disabled tag if the JSON uses them. */
 static quern_result register_own(loader *from)
 {
     quern_world *world = from->reader.world;
@@ -539,7 +539,7 @@ static quern_result check_world(loader *from, const quern__json_item *root)
     return result == QUERN_OK ? check_relations(from) : result;
 }
 
-/* In the reverse order, so that slots come back in the order in which they were. */
+/* Destroys the created entities in reverse order, which returns their slots to the free list in the old order. */
 static void undo(loader *from)
 {
     char said[512];
@@ -552,7 +552,7 @@ static void undo(loader *from)
     (void)quern_error_set(QUERN_OK, "%s", said);
 }
 
-/* The flush of what was recorded, which is all there is. */
+/* Applies the recorded commands and fails if any was dropped. No other commands wait. */
 static quern_result flush(quern_world *world)
 {
     quern_flush_stats stats;

@@ -108,10 +108,10 @@ static quern_result read_handle(const quern__json_reader *reader, const quern_ty
     return QUERN_OK;
 }
 
-enum { NUMBER_BYTES = 129 }; /* as many characters as quern_value_set_text takes, and a 0 */
+enum { NUMBER_BYTES = 129 }; /* 128 characters, the limit of quern_value_set_text, and a 0 */
 
-/* The text of a number for quern_value_set_text: as it is written, but whole numbers for fields that are no floats
- * as digits alone. */
+/* Writes the text of a number for quern_value_set_text. For integer fields, whole numbers become plain digits; all
+ * other numbers stay as written. */
 static quern_result number_text(const quern__json_field *one, const quern__json_item *item,
                                 const char *path, char text[NUMBER_BYTES])
 {
@@ -126,7 +126,7 @@ static quern_result number_text(const quern__json_field *one, const quern__json_
     return QUERN_OK;
 }
 
-/* entity: where the element is, if it is a handle. */
+/* entity: the address of the element if it is an entity handle. */
 static quern_result read_element(const quern__json_reader *reader, const quern__json_field *one,
                                  const quern__json_item *item, const char *path, char *value, char *entity)
 {
@@ -148,7 +148,7 @@ static quern_result read_element(const quern__json_reader *reader, const quern__
     return result == QUERN_OK ? quern_value_set_text(reader->world, &one->type, value, path, text) : result;
 }
 
-/* Text that is no text is an array of its bytes. */
+/* Reads a text field from an array of all its bytes, the form of texts that are not UTF-8. */
 static quern_result read_text_bytes(const quern__json_field *one, const quern__json_item *item, char *at)
 {
     uint32_t i = 0;
@@ -211,8 +211,8 @@ static bool has_inside(const quern_type_info *type, const char *name)
     return false;
 }
 
-/* The members of an object, whose fields have the prefix. Names of fields are short, and so is what is
- * nested. */
+/* Reads the members of an object into the fields whose names start with `prefix`. The recursion is as deep as a
+ * field's name has dots. */
 static quern_result read_object(const quern__json_reader *reader, const quern_type_info *type,
                                 const quern__json_item *object, const char *prefix, char *value)
 {
@@ -222,7 +222,7 @@ static quern_result read_object(const quern__json_reader *reader, const quern_ty
         quern_result result;
         const int bytes =
             snprintf(name, sizeof name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", item->key);
-        /* a dot in a key would be a second way to name a field */
+        /* With dots in keys, a field could be named in two ways. */
         const bool fits = bytes > 0 && bytes <= QUERN_MAX_NAME_BYTES && strchr(item->key, '.') == NULL;
         const uint32_t i = fits ? find_field(type, name) : type->field_count;
         if (i < type->field_count)

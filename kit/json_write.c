@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* JSON on its way to a sink. */
+/* A buffer of JSON text before a sink. */
 typedef struct writer {
     quern_sink sink;
     const quern_world *world;
@@ -19,7 +19,9 @@ typedef struct writer {
     char text[512];
 } writer;
 
-enum { FIELD_TEXT_BYTES = 8192 }; /* of an element: a path of names at most */
+enum {
+    FIELD_TEXT_BYTES = 8192
+}; /* limit of the text of one element: the path of an entity is the longest */
 
 static void flush(writer *to)
 {
@@ -41,7 +43,7 @@ static void print(writer *to, const char *text)
     put(to, text, strlen(text));
 }
 
-/* Bytes that are not UTF-8 stay, for names of types may have them: the reader compares bytes. */
+/* Bytes that are not UTF-8 are written unchanged: names of types may contain them, and the reader compares bytes. */
 static void print_string(writer *to, const char *text, size_t bytes)
 {
     print(to, "\"");
@@ -85,7 +87,7 @@ static quern_result close_writer(writer *to, const char *function)
 
 /* ------------------------------------------------------------------------------------------ fields */
 
-/* The text of a field or an element of it, which fits. */
+/* Writes the text of a field or of an array element and returns its length, 0 on an error. */
 static size_t text_of(const writer *to, const quern_type_info *type, const void *value, const char *path,
                       char text[FIELD_TEXT_BYTES])
 {
@@ -147,7 +149,7 @@ static void print_element(writer *to, const quern__json_field *one, const char *
         print_string(to, text, bytes);
 }
 
-/* Bytes of the UTF-8 character at text, of which `left` are there; 0 when it is none. */
+/* Returns the length of the UTF-8 character at `text`, of which `left` bytes exist, or 0 if it is not valid. */
 static size_t character_bytes(const char *text, size_t left)
 {
     const unsigned char first = (unsigned char)text[0];
@@ -229,7 +231,7 @@ static void print_field(writer *to, const quern_type_info *type, uint32_t i, con
     print(to, "]");
 }
 
-/* Whether a field before the i-th one has the same first bytes of its name. */
+/* Whether the name of a field before the i-th one starts with the same `bytes` bytes. */
 static bool was_before(const quern_type_info *type, uint32_t i, size_t bytes)
 {
     for (uint32_t k = 0; k < i; k++)
@@ -237,9 +239,9 @@ static bool was_before(const quern_type_info *type, uint32_t i, size_t bytes)
     return false;
 }
 
-/* An object of the fields whose names begin as that of the i-th one does, up to skipped_bytes, which end with a
- * dot. Fields with more of their names in common are members of one object, also where others lie between them.
- * Names are short, and so is what is nested. */
+/* Prints an object of all fields whose names start with the first `skipped_bytes` bytes of the i-th field's name,
+ * which end with a dot. Fields that share a longer prefix become members of one nested object, even if other
+ * fields are declared between them. The recursion is as deep as a name has dots. */
 static void print_fields(writer *to, const quern_type_info *type, const char *value, uint32_t i,
                          size_t skipped_bytes)
 {
@@ -292,7 +294,7 @@ static quern_result print_any(writer *to, const quern_type_info *type, const voi
 
 /* ---------------------------------------------------------------------------------------- entities */
 
-/* The components that are in the state that the flag allows. */
+/* Prints the list of the components that are in the flag's state. */
 static void print_list(writer *to, quern_entity entity, const quern_flag_info *flag,
                        const quern_component *components, uint32_t count)
 {
@@ -331,7 +333,7 @@ static void print_children(writer *to, quern_entity target)
     if (has_relations) print(to, "}");
 }
 
-/* The members of an entity behind the first. */
+/* Prints all members of an entity after "id". */
 static quern_result print_entity(writer *to, quern_entity entity)
 {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
@@ -405,7 +407,7 @@ static void print_schema(writer *to)
     print(to, "}");
 }
 
-/* Those with described fields, as in the hash of a world: others may hold pointers. */
+/* Prints the resources with described fields, like the world's hash: others may contain pointers. */
 static quern_result print_resources(writer *to)
 {
     bool has_items = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Registering, the systems, and the sweep: all worlds, level by level. transform_walk.c has the other way, and
- * decides which one a frame takes. */
+/* Registration, the systems, and the sweep, which computes all worlds level by level. transform_walk.c computes only
+ * the worlds that have changed, and decides for each frame whether the sweep runs. */
 
 #include "kit/transform_internal.h"
 
@@ -121,7 +121,8 @@ static quern_result make_getters(quern_transform *transform)
     return quern_getter_create(transform->owner, &of_worlds, &transform->worlds);
 }
 
-/* The tag says no result when it cannot be had: only its name can be in the way, or memory. */
+/* Registers the disabled tag. quern_world_disabled_tag returns no error code; it fails only if another component
+ * has the name, or for lack of memory. */
 static quern_result find_disabled(quern_world *world)
 {
     if (!quern_component_is_null(quern_world_disabled_tag(world))) return QUERN_OK;
@@ -202,7 +203,8 @@ quern_component quern_transform_world(const quern_transform *transform)
 
 /* ------------------------------------------------------------------------------------------- systems */
 
-/* What the walk has decided. Until it is asked for, the sweep is owed: a frame may end with an error before. */
+/* Whether the walk has requested a sweep. Until this condition is evaluated, the request stays pending, since an
+ * error may end the frame first. */
 static bool sweeps(quern_context *context)
 {
     quern_transform *transform = quern_context_user_data(context);
@@ -235,7 +237,7 @@ quern_result quern_transform_add_systems(quern_transform *transform, quern_sched
                                     .levels = transform->parent,
                                     .after = {kind->walk_name},
                                     .user_data = transform};
-    /* Where the second could not be added, another try adds it alone. */
+    /* If an earlier call added the walk and failed on the sweep, this call adds the sweep alone. */
     const bool has_walk = quern_schedule_find_system(schedule, kind->walk_name).bits != 0;
     const bool has_sweep = quern_schedule_find_system(schedule, kind->sweep_name).bits != 0;
     quern_result result = QUERN_OK;
@@ -250,7 +252,7 @@ quern_result quern_transform_mark(quern_transform *transform, quern_entity entit
     static const char function[] = "quern_transform_mark";
     if (transform == NULL) return quern__transform_null(function, "transform");
     if (!quern__transform_is_node(transform, entity)) {
-        /* says what is wrong with the entity, or that it lacks a local */
+        /* This call fails with the entity's error, or because it lacks a local. */
         const quern_result result = quern_entity_mark_changed(transform->owner, entity, transform->local);
         if (result != QUERN_OK) return result;
         return quern_error_set(QUERN_ERROR_COMPONENT_ABSENT, "%s: entity %u:%u has a local and no world",

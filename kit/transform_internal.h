@@ -3,24 +3,24 @@
 #ifndef QUERN_KIT_TRANSFORM_INTERNAL_H
 #define QUERN_KIT_TRANSFORM_INTERNAL_H
 
-/* What the files of this library share. */
+/* Declarations shared by the sources of the transform library. */
 
 #include "kit/transform.h"
 
 #include <stdatomic.h>
 
-/* Three dimensions, or two. */
+/* The component types and functions of three or two dimensions. */
 typedef struct quern__transform_kind {
     quern_component_def local, world;
-    const char *walk_name, *sweep_name; /* of its systems */
+    const char *walk_name, *sweep_name; /* names of the systems */
     quern_view_callback *sweep;
-    /* quern_world3_place and the matching types of other dimensions; parent may be NULL */
+    /* Untyped quern_world3_place, _multiply and _split, or the functions of two dimensions; parent may be NULL. */
     void (*place)(const void *parent, const void *local, void *world);
     void (*multiply)(const void *outer, const void *inner, void *out);
     bool (*split)(const void *parent, const void *world, void *local);
 } quern__transform_kind;
 
-/* Room for a local or world of either kind. */
+/* Storage for a local or world of either dimension. */
 typedef union quern__transform_value {
     quern_world3 world3;
     quern_world2 world2;
@@ -28,34 +28,37 @@ typedef union quern__transform_value {
     quern_local2 local2;
 } quern__transform_value;
 
-/* Entities, and pointers to values of each. */
+/* A list of entities with pointers to their components, in one block of memory. */
 typedef struct quern__transform_list {
     quern_entity *entities;
     void **locals, **worlds;
     uint32_t count, capacity;
 } quern__transform_list;
 
-/* A node that a climber has visited; see the climbers in transform_walk.c. */
+/* A node visited by a climber; see the climbers in transform_walk.c. */
 typedef struct quern__transform_visit {
     quern_entity entity;
-    uint32_t climber; /* index of the first climber at the node */
-    uint32_t walk;    /* number of the walk that visited it */
+    uint32_t climber; /* index of the first climber that visited the node */
+    uint32_t walk;    /* number of the walk in which the node was visited */
 } quern__transform_visit;
 
-/* Climbs from a changed node. */
+/* Steps from a changed node upwards, from parent to parent. */
 typedef struct quern__transform_climber {
     quern_entity at;
-    uint32_t verdict; /* its own index: a top, so far; the index of another climber, or BELOW_ANOTHER */
-    uint32_t next;    /* index of the next climber that has not ended */
+    uint32_t
+        verdict;   /* its own index: no node above it has changed, so far; another climber's index: the same
+                         verdict as that climber; or BELOW_ANOTHER */
+    uint32_t next; /* index of the next active climber */
 } quern__transform_climber;
 
-/* A part of a walk, which one job does: the entities that it has come to, in order; null for what is no
- * node. */
+/* A share of a walk, done by one job. `list` holds the entities that the job has reached, parents before children;
+ * entries that are not nodes are null. */
 typedef struct quern__transform_part {
     quern_transform *transform;
-    void *const *parents; /* the worlds of the parents of the first ones, the tops; NULL: none */
+    void *const *
+        parents; /* worlds of the parents of the first entities, the tops; an entry is NULL without a parent */
     quern__transform_list list;
-    bool is_whole; /* it did not end for want of memory, or since it took too long */
+    bool is_whole; /* whether the share was completed: it had memory and stayed within the limit */
 } quern__transform_part;
 
 enum { QUERN__TRANSFORM_PARTS = 32 };
@@ -66,27 +69,28 @@ struct quern_transform {
     quern_world *owner;
     quern_component local, world;
     quern_relation parent;
-    quern_query *nodes;    /* all that the systems place: entities with local and world */
-    quern_query *counting; /* of those, what may have changed: to count it, */
-    quern_query *changed;  /* and to look at it */
-    quern_query *alone;    /* world without local: not placed, but others may hang on it */
-    quern_query *fixed;    /* of those, what has changed; NULL until there are some */
-    quern_query *bare;     /* local without world; changed, since it may have lost it */
+    quern_query *nodes;    /* entities with local and world: the systems place them */
+    quern_query *counting; /* nodes that may have changed, for counting them */
+    quern_query *changed;  /* nodes that may have changed, for testing them */
+    quern_query *alone;    /* entities with world and no local: never placed, but may be parents of nodes */
+    quern_query *fixed; /* entities of `alone` whose world was written; NULL until `alone` has entities */
+    quern_query *bare;  /* entities with a changed local and no world: they may have lost it */
     quern_getter *locals, *worlds;
     bool no_walk;
-    bool all_marked;             /* the next frame sweeps; the first one does */
-    bool sweeps;                 /* this frame does, and has not yet; the walk decides */
-    quern__transform_list marks; /* entities that the next frame looks at; no values */
-    uint64_t limit;              /* of what a walk of this frame may look at or place */
-    /* what has changed in this frame; then those with nothing changed above, and worlds of their parents */
+    bool all_marked; /* the next frame sweeps; true for the first frame */
+    bool sweeps;     /* the walk has decided that this frame sweeps, and the sweep has not run yet */
+    quern__transform_list marks; /* entities that the next frame tests; only `entities` is used */
+    uint64_t limit;              /* largest number of nodes that a walk of this frame may test, or place */
+    /* First the nodes that have changed; later the changed nodes without a changed ancestor (the tops), with the
+     * worlds of their parents. */
     quern__transform_list tops;
-    quern__transform_visit *visits; /* hash table of the nodes that climbers of this walk have visited */
+    quern__transform_visit *visits;       /* hash table of the nodes visited by the climbers of this walk */
     uint32_t visit_count, visit_capacity; /* capacity: a power of two, or 0 */
-    uint32_t walk_number;                 /* of this walk, never 0: visits of other walks are free slots */
-    quern__transform_climber *climbers;   /* of the changed nodes in tops, by index */
+    uint32_t walk_number;                 /* never 0; slots with another walk's number are free */
+    quern__transform_climber *climbers;   /* one per changed node, by its index in tops */
     uint32_t climber_capacity;
     quern__transform_part parts[QUERN__TRANSFORM_PARTS];
-    _Atomic uint64_t placed_count; /* by all parts of the walk so far */
+    _Atomic uint64_t placed_count; /* entities placed by all shares of the walk so far */
     quern_transform_stats stats;
 };
 
@@ -94,11 +98,11 @@ struct quern_transform {
 void quern__transform_walk(quern_context *context, const quern_view *view);
 void quern__transform_walk_release(quern_transform *transform);
 
-/* False when there is no memory, with the list as it was. */
+/* Returns false if there is no memory; the list stays as it was. */
 bool quern__transform_list_reserve(const quern_transform *transform, quern__transform_list *list,
                                    uint32_t capacity);
 
-/* Whether the entity is one that the systems place. */
+/* Whether the entity is a node: one with local and world, which the systems place. */
 static inline bool quern__transform_is_node(const quern_transform *transform, quern_entity entity)
 {
     return quern_getter_get(transform->worlds, entity) != NULL &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What is computed with locals and worlds. The sweep and the walk place entities with the same functions of
- * this file, which are not inlined: so the same input gives the same bits, whichever of the two comes to an
- * entity, even where the bits of a NaN hang on the order of operands that a compiler has chosen. It is
- * compiled without contracting products and sums into one operation, so that every compiler agrees. */
+/* Arithmetic of locals and worlds. The sweep and the walk place entities with the same functions of this file, which
+ * are not inlined. So the same input gives the same bits in both, even where the bits of a NaN depend on the order
+ * of operands that a compiler chose. The file is compiled without contraction of products and sums into fused
+ * operations, so that all compilers agree. */
 
 #include "kit/transform.h"
 
@@ -24,7 +24,7 @@ quern_local3 quern_local3_identity(void)
     return (quern_local3){.rotation = {0, 0, 0, 1}, .scale = {1, 1, 1}};
 }
 
-/* A row of a matrix: computed with as a whole, which compilers do not find out by themselves. */
+/* A matrix row as a vector: compilers do not vectorise these loops by themselves. */
 typedef float four __attribute__((vector_size(16)));
 
 static inline four four_at(const float *values)
@@ -56,13 +56,13 @@ static inline void rows_of_local3(const quern_local3 *local, four rows[3])
     rows[2] = (four){(xz - wy) * sx, (yz + wx) * sy, (1 - (xx + yy)) * sz, t[2]};
 }
 
-/* The last row of inner, 0 0 0 1, adds nothing to the first three columns. */
+/* Multiplies affine matrices: the implied last row of inner, 0 0 0 1, contributes nothing to the first columns. */
 static inline void multiply3(const quern_world3 *outer, const four inner[3], four out[3])
 {
     for (int i = 0; i < 3; i++) {
         const four of_outer = four_at(outer->m[i]);
         const four last = {0, 0, 0, of_outer[3]};
-        /* casts: compilers for processors without float registers hold scalars wider */
+        /* The casts round: compilers for processors without float registers keep scalars in a wider format. */
         out[i] = (float)of_outer[0] * inner[0] + (float)of_outer[1] * inner[1] +
                  (float)of_outer[2] * inner[2] + last;
     }
@@ -125,7 +125,7 @@ static bool all_finite(const float *values, size_t count)
     return true;
 }
 
-/* Axes and origin of a world. */
+/* The columns of a world in double precision. */
 typedef struct columns {
     vector axes[3], origin;
 } columns;
@@ -147,18 +147,18 @@ static double length_of(vector a)
     return sqrt(dot(a, a));
 }
 
-/* Whether a world is as thin as the rounding errors of floats, next to how long it is. Worlds are products of
- * floats: where an ancestor has flattened, and what is below is rotated, rounding errors are all that is left of
- * the lost direction, some units in the last place for each level. spanned: volume or area of the axes;
- * spanned_without: sum of the areas or lengths of its sides, so that the quotient is the thickness; length: sum of
- * the lengths of the axes. True also for what is not finite. */
+/* Whether a world is about as thin, relative to its length, as the rounding errors of floats. Worlds are products of
+ * floats: if an ancestor is flat and a node below it is rotated, the lost direction consists of rounding errors
+ * alone, some units in the last place per level. spanned: volume or area of the axes; spanned_without: sum of the
+ * areas or lengths of its sides, so that the quotient is the thickness; length: sum of the lengths of the axes.
+ * Also true if a number is not finite. */
 static bool is_flat(double spanned, double spanned_without, double length)
 {
     enum { ROUNDING_UNITS = 16 };
     return !(fabs(spanned) > spanned_without * length * (ROUNDING_UNITS * (double)FLT_EPSILON));
 }
 
-/* The rows of the inverse are cross products of the axes, over their volume. */
+/* The rows of the inverse are the cross products of the axes, divided by the volume. */
 static bool invert3(const columns *c, columns *out)
 {
     const vector *a = c->axes;
@@ -190,7 +190,7 @@ bool quern_world3_invert(const quern_world3 *world, quern_world3 *out)
     return true;
 }
 
-/* The direction of a part of an axis, unless next to nothing is left of it. */
+/* Normalises what remains of an axis. Returns false if the remainder is negligible relative to the whole axis. */
 static bool direction_of(vector part, double whole_length, vector *out)
 {
     const double length = length_of(part);
@@ -199,7 +199,7 @@ static bool direction_of(vector part, double whole_length, vector *out)
     return true;
 }
 
-/* Any direction at right angles to this one. */
+/* Returns any direction at right angles to `direction`. */
 static vector beside(vector direction)
 {
     const vector helper = fabs(direction.x) < 0.75 ? (vector){1, 0, 0} : (vector){0, 1, 0};
@@ -208,9 +208,9 @@ static vector beside(vector direction)
     return found;
 }
 
-/* Three directions at right angles to each other, as near to the axes as they can be: the first of an axis
- * that has a length is that axis, the next is in its plane, and what is missing is made up. The last follows
- * from the others, so that they turn as x, y, z do. */
+/* Builds a right-handed orthonormal frame close to the axes (Gram-Schmidt). The first axis with a length keeps its
+ * direction, and the next one stays in its plane with the first. Missing directions are chosen. The last direction
+ * is the cross product of the others, so the frame has the orientation of x, y, z. */
 static void frame_of(const vector axes[3], const double lengths[3], vector frame[3])
 {
     bool has[3];
@@ -237,7 +237,7 @@ static void frame_of(const vector axes[3], const double lengths[3], vector frame
     frame[last] = cross(frame[(last + 1) % 3], frame[(last + 2) % 3]);
 }
 
-/* The largest of the four is computed from the diagonal, and the others from it (Shepperd 1978). */
+/* Computes the largest component from the diagonal, and the other three from it (Shepperd 1978). */
 static void quaternion_of(const vector f[3], float out[4])
 {
     const double trace = f[0].x + f[1].y + f[2].z;
@@ -271,7 +271,7 @@ static void quaternion_of(const vector f[3], float out[4])
         out[i] = (float)q[i];
 }
 
-/* As seen from the parent. */
+/* Transforms columns from world space into the parent's space. Returns false if the parent is flat. */
 static bool relative3(const quern_world3 *parent, columns *c)
 {
     if (parent == NULL) return true;
@@ -351,8 +351,8 @@ void quern_world2_multiply(const quern_world2 *outer, const quern_world2 *inner,
     *out = product;
 }
 
-/* a b x
- * c d y */
+/* The matrix  a b x
+ *             c d y  in double precision. */
 typedef struct plane {
     double a, b, c, d, x, y;
 } plane;
@@ -386,7 +386,7 @@ bool quern_world2_invert(const quern_world2 *world, quern_world2 *out)
     return true;
 }
 
-/* As seen from the parent. */
+/* Transforms from world space into the parent's space. Returns false if the parent is flat. */
 static bool relative2(const quern_world2 *parent, plane *p)
 {
     if (parent == NULL) return true;

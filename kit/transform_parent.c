@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Hanging entities on others. */
+/* Computing the current world of an entity, and changing its parent. */
 
 #include "kit/transform_internal.h"
 
 #include <string.h>
 
-/* The world that the children of an entity get to see, computed from locals; NULL where it has none. */
+/* Returns the world that places the children of an entity, computed from current locals, or NULL if the entity has
+ * none. */
 static const void *world_for_children(const quern_transform *transform, quern_entity entity,
                                       quern__transform_value *out_world)
 {
@@ -16,7 +17,8 @@ static const void *world_for_children(const quern_transform *transform, quern_en
     return quern_transform_compute(transform, entity, out_world) == QUERN_OK ? out_world : NULL;
 }
 
-/* From the entity up to the first without a parent that has a world, or with one that has a world alone. */
+/* Multiplies locals from the entity upwards. Ends at a root, below a parent without a world, or with the world of a
+ * parent without a local. */
 quern_result quern_transform_compute(const quern_transform *transform, quern_entity entity, void *out_world)
 {
     static const char function[] = "quern_transform_compute";
@@ -24,7 +26,7 @@ quern_result quern_transform_compute(const quern_transform *transform, quern_ent
     if (out_world == NULL) return quern__transform_null(function, "out_world");
     const quern__transform_kind *kind = transform->kind;
     const void *local = quern_getter_get(transform->locals, entity);
-    if (local == NULL) /* says what is wrong with the entity, if it is not this alone */
+    if (local == NULL) /* fails with the entity's error, or because it lacks a local */
         return quern_entity_mark_changed(transform->owner, entity, transform->local);
     quern__transform_value product, outer;
     kind->place(NULL, local, &product);
@@ -41,7 +43,7 @@ quern_result quern_transform_compute(const quern_transform *transform, quern_ent
     return QUERN_OK;
 }
 
-/* The local that keeps an entity where it is. parent_world may be NULL. */
+/* Computes the local that keeps an entity at its place in the world. parent_world may be NULL. */
 static quern_result find_local(const quern_transform *transform, const void *parent_world,
                                const void *world, quern__transform_value *out_local, const char *function)
 {
@@ -73,7 +75,7 @@ quern_result quern_transform_set_parent(quern_transform *transform, quern_entity
     else
         result = quern_entity_unrelate(owner, entity, transform->parent);
     if (result == QUERN_ERROR_COMPONENT_ABSENT && quern_entity_is_null(parent)) result = QUERN_OK;
-    /* The component is there, and its values are plain bytes: this cannot fail. */
+    /* Setting cannot fail: the component is present, and its values are plain bytes. */
     return result == QUERN_OK && keep_world ? quern_entity_set(owner, entity, transform->local, &local)
                                             : result;
 }

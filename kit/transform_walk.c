@@ -1,50 +1,50 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The walk: finds the entities that have changed, and places them and all below them. It runs before the
- * sweep of transform.c and decides whether that runs in this frame, too.
+/* The walk finds the entities that have changed and places them and all their descendants. It runs before the
+ * sweep of transform.c and decides whether the sweep runs in this frame.
  *
- * The equation that holds after each frame is: world = place(world of the parent, local), bit for bit, for
- * each entity with local and world (a node). Only these can break it:
+ * After each frame, this equation holds bit for bit for each node (entity with local and world):
+ * world = place(world of the parent, local). Only these changes can break it:
  *
- *   - the local was written, the node is new, or has another parent: it is in a chunk that a change filter
- *     lets pass, or is marked. Its equation is tested; if it fails, the node has changed.
- *   - the parent has a world and no local, and that world was written; or it has a local, and has lost its
- *     world: the parent is found by a filter, and the equation of each of its children is tested.
+ *   - The local of the node was written, or the node is new or has another parent. The node is then in a chunk that
+ *     passes a change filter, or it is marked. The walk tests its equation; if it fails, the node has changed.
+ *   - The parent has a world and no local, and its world was written; or the parent has a local and lost its world.
+ *     A filter finds the parent, and the walk tests the equation of each of its children.
  *
- * A parent that has neither any more is in no chunk that a filter could look at: quern_transform_mark_all.
+ * A parent that has lost both is in no chunk that a filter visits: see quern_transform_mark_all.
  *
- * Where no equation fails, there is nothing to do. A node that has changed is placed, and then all nodes
- * below it, parents before children: that mends all that could follow from it. So of nodes that have
- * changed, only those count that have no other above them on a way of nodes. These are the tops; what is
- * below one top is below no other, so they can be worked on side by side, in any order.
+ * If no equation fails, there is nothing to do. Placing a changed node and then all nodes below it, parents before
+ * children, restores all equations that the change could break. So a changed node with another changed node above
+ * it, connected by nodes only, needs no work of its own. The remaining changed nodes are the tops. The nodes below
+ * one top are below no other top, so tops can be processed in parallel and in any order.
  *
- * A sweep mends all equations, too, by the same function on the same input. So it never matters for the
- * world whether a frame walks or sweeps, except for change filters on world: a sweep writes all chunks. The
- * choice follows from the world alone (how many entities there are, and how many may have changed), so
- * filters let the same pass at every thread count. A walk that turns out to be too long, or gets no memory,
- * is left to the sweep. */
+ * A sweep also restores all equations, with the same function on the same input. So the choice between walk and
+ * sweep never affects the values of worlds. It does affect change filters on world, since a sweep writes all chunks.
+ * The choice depends only on the state of the ECS world (the number of nodes, and how many may have changed), so
+ * filters pass the same chunks at every thread count. A walk that exceeds its limit or runs out of memory leaves the
+ * work to the sweep. */
 
 #include "kit/transform_internal.h"
 
 #include <string.h>
 
 enum {
-    /* A walk tests at most one node in so many for changes, and places at most as many. */
+    /* A walk tests at most a quarter of the nodes for changes, and places at most a quarter. */
     NODES_PER_STEP = 4,
     LEAST_CAPACITY = 64,
-    LOOKUP_BATCH = 32,  /* nodes whose children are looked up together */
-    TOPS_PER_PART = 16, /* at least, so that a part is worth a job */
+    LOOKUP_BATCH = 32,  /* nodes whose children are looked up in one call */
+    TOPS_PER_PART = 16, /* smallest number of tops per job, so that a job pays */
 };
 
 /* -------------------------------------------------------------------------------------------- memory */
 
-/* Of an entry of a list. */
+/* Bytes per entry of a list. */
 #define ENTRY_BYTES (sizeof(quern_entity) + 2 * sizeof(void *))
 
 static void *take(const quern_transform *transform, uint32_t count, size_t item_bytes)
 {
     const quern_allocator *allocator = &transform->allocator;
-    if (count > SIZE_MAX / item_bytes) return NULL; /* with 32-bit sizes */
+    if (count > SIZE_MAX / item_bytes) return NULL; /* possible where size_t has 32 bits */
     return allocator->allocate(allocator->user_data, count * item_bytes, _Alignof(max_align_t));
 }
 
@@ -55,7 +55,7 @@ static void give(const quern_transform *transform, void *items, uint32_t count, 
         allocator->release(allocator->user_data, items, count * item_bytes, _Alignof(max_align_t));
 }
 
-/* All arrays are one block. */
+/* Allocates the three arrays of a list as one block. */
 bool quern__transform_list_reserve(const quern_transform *transform, quern__transform_list *list,
                                    uint32_t wanted)
 {
@@ -93,7 +93,7 @@ void quern__transform_walk_release(quern_transform *transform)
 
 /* ------------------------------------------------------------------------------------- what has changed */
 
-/* Of an entity whose equation does not hold. False: there is no memory. */
+/* Adds an entity whose equation fails to the changed nodes. Returns false if there is no memory. */
 static bool note_changed(quern_transform *transform, quern_entity entity)
 {
     quern__transform_list *tops = &transform->tops;
@@ -121,7 +121,7 @@ static const void *world_of_parent(const quern_transform *transform, quern_entit
     return world_of(transform, quern_entity_target(transform->owner, entity, transform->parent));
 }
 
-/* An entity that may be no node any more. */
+/* Tests an entity that may have stopped being a node. */
 static bool test_one(quern_transform *transform, quern_entity entity)
 {
     const void *world = quern_getter_get(transform->worlds, entity);
@@ -139,7 +139,7 @@ static bool test_marked(quern_transform *transform)
     return true;
 }
 
-/* All nodes of a view of transform->changed. */
+/* Tests all nodes of a view of transform->changed. */
 static bool test_view(quern_transform *transform, const quern_view *view)
 {
     const quern__transform_kind *kind = transform->kind;
@@ -152,7 +152,7 @@ static bool test_view(quern_transform *transform, const quern_view *view)
     return true;
 }
 
-/* The children of what is no node itself. */
+/* Tests the children of all entities of a query whose entities are not nodes. */
 static bool test_children(quern_transform *transform, quern_query *query)
 {
     quern_query_iterator it = quern_query_iterate(query);
@@ -169,8 +169,8 @@ static bool test_children(quern_transform *transform, quern_query *query)
     return it.result == QUERN_OK;
 }
 
-/* Entities that have a world alone are rare. The filter that finds out when it was written costs something
- * whenever a world is written, so it is made for the first of them. */
+/* Creates the query of written worlds for the first entity that has a world and no local. Such entities are rare,
+ * and a change filter on world adds a cost to each write of a world. */
 static bool watch_fixed(quern_transform *transform)
 {
     if (transform->fixed != NULL || quern_query_count(transform->alone) == 0) return true;
@@ -183,7 +183,7 @@ static bool watch_fixed(quern_transform *transform)
     return quern_query_create(transform->owner, &def, &transform->fixed) == QUERN_OK;
 }
 
-/* Whether few enough may have changed that looking at them pays. */
+/* Whether so few nodes may have changed that testing them costs less than a sweep. */
 static bool few_changed(quern_transform *transform)
 {
     quern_transform_stats *stats = &transform->stats;
@@ -194,8 +194,8 @@ static bool few_changed(quern_transform *transform)
     return it.result == QUERN_OK && stats->changed_count <= transform->limit;
 }
 
-/* All filters look in each frame, whether or not what they let pass is then looked at: a sweep takes care
- * of it, too. */
+/* Collects the changed nodes in tops. Returns false if the frame needs a sweep. Each query is iterated in every
+ * frame, also before a sweep: iterating marks its changes as seen. */
 static bool find_changed(quern_transform *transform)
 {
     transform->tops.count = 0;
@@ -213,20 +213,20 @@ static bool find_changed(quern_transform *transform)
 
 /* ----------------------------------------------------------------------------------------------- tops */
 
-/* Which of the changed nodes are tops is found by climbing: a climber goes up from each of them, and in each round
- * all climbers take one step. A climber ends
+/* Climbing finds the tops among the changed nodes: one climber starts at each changed node, and in each round all
+ * active climbers take one step to the parent. A climber ends
  *
- *   - at a changed node: the climber's own node is below that one, and is no top;
- *   - at a node that another climber has visited: both have the same nodes above it, so the climber gets the
- *     verdict of the other one;
- *   - where there is no node above: the climber's own node is a top.
+ *   - at a changed node: its own node is below that node, and is no top;
+ *   - at a node that another climber has visited: both climbers have the same nodes above them, so the second one
+ *     gets the verdict of the first;
+ *   - where there is no node above: its own node is a top.
  *
- * So each node is visited once at most. The climbing also ends when one climber is left and none has ended in the
- * third way. Then no changed node is above the last climber: the climber of the highest such node could have ended
- * in no way but the third. So a node that has changed alone takes no step, and nodes that are close to each other
- * take few, however deep they are. */
+ * So each node is visited at most once. Climbing also ends when one climber is left and none has ended in the third
+ * way. Then no changed node is above the last climber's node: the climber of the highest changed node could only
+ * have ended in the third way. So a single changed node takes no step, and changed nodes close to each other take
+ * few steps, at any depth. */
 
-#define BELOW_ANOTHER UINT32_MAX /* a verdict; other verdicts are indices of changed nodes */
+#define BELOW_ANOTHER UINT32_MAX /* a verdict; all other verdicts are indices of changed nodes */
 
 static uint32_t slot_of(const quern_transform *transform, quern_entity entity)
 {
@@ -234,7 +234,7 @@ static uint32_t slot_of(const quern_transform *transform, quern_entity entity)
     return (uint32_t)(mixed >> 32) & (transform->visit_capacity - 1);
 }
 
-/* The slot of an entity that was visited in this walk, or a free one. */
+/* Returns the slot of an entity that was visited in this walk, or a free slot. */
 static quern__transform_visit *find_visit(const quern_transform *transform, quern_entity entity)
 {
     uint32_t slot = slot_of(transform, entity);
@@ -251,7 +251,8 @@ static void visit(quern_transform *transform, quern__transform_visit *slot, quer
     transform->visit_count++;
 }
 
-/* Makes the table large enough for `more` further visits. False: no memory, and the table as it was. */
+/* Makes the table large enough for `more` further visits. Returns false if there is no memory; the table stays as
+ * it was. */
 static bool reserve_visits(quern_transform *transform, uint32_t more)
 {
     const uint64_t wanted = 2 * ((uint64_t)transform->visit_count + more);
@@ -273,7 +274,7 @@ static bool reserve_visits(quern_transform *transform, uint32_t more)
     return true;
 }
 
-/* Forgets the visits of the last walk. */
+/* Discards the visits of the last walk. */
 static void clear_visits(quern_transform *transform)
 {
     transform->visit_count = 0;
@@ -295,7 +296,7 @@ static bool reserve_climbers(quern_transform *transform)
     return true;
 }
 
-/* Starts a climber at each changed node, and leaves each of these in tops once. False: no memory. */
+/* Starts a climber at each changed node and removes duplicates from tops. Returns false if there is no memory. */
 static bool start_climbers(quern_transform *transform)
 {
     quern__transform_list *tops = &transform->tops;
@@ -317,7 +318,7 @@ static bool start_climbers(quern_transform *transform)
 
 typedef enum step { STEP_ON, STEP_MET, STEP_ARRIVED, STEP_NO_MEMORY } step;
 
-/* Takes a climber one step up. STEP_MET: its verdict is known. STEP_ARRIVED: no node is above it. */
+/* Moves a climber one step up. STEP_MET: its verdict is set. STEP_ARRIVED: there is no node above it. */
 static step climb(quern_transform *transform, uint32_t index)
 {
     quern__transform_climber *climber = &transform->climbers[index];
@@ -336,7 +337,7 @@ static step climb(quern_transform *transform, uint32_t index)
     return STEP_ON;
 }
 
-/* Gives each climber its verdict. False: no memory. */
+/* Gives each climber its verdict. Returns false if there is no memory. */
 static bool climb_all(quern_transform *transform)
 {
     const uint32_t count = transform->tops.count;
@@ -357,8 +358,8 @@ static bool climb_all(quern_transform *transform)
     return true;
 }
 
-/* The verdict of a climber, by way of the climbers whose verdicts it shares. Each climber on the way gets the
- * verdict of the next one's next, so that all ways together are short. */
+/* Returns the verdict of a climber, following the climbers whose verdicts it shares. Each climber on the path gets
+ * the verdict of its successor's successor (path halving), so all paths together stay short. */
 static uint32_t verdict_of(quern__transform_climber *climbers, uint32_t index)
 {
     while (index != BELOW_ANOTHER && climbers[index].verdict != index) {
@@ -369,8 +370,8 @@ static uint32_t verdict_of(quern__transform_climber *climbers, uint32_t index)
     return index;
 }
 
-/* Leaves the changed nodes in tops that are below no other one, with the worlds of their parents. False: no
- * memory. */
+/* Removes the changed nodes that are below other changed nodes from tops, and adds the worlds of the parents of the
+ * others. Returns false if there is no memory. */
 static bool find_tops(quern_transform *transform)
 {
     quern__transform_list *tops = &transform->tops;
@@ -388,7 +389,7 @@ static bool find_tops(quern_transform *transform)
 
 /* ----------------------------------------------------------------------------------------------- walk */
 
-/* Places the entities of a list from one on, of which counts[i] have the i-th of the parents. */
+/* Places list entries from `first` on: counts[i] entries have the parent world parents[i]. */
 static void place_list(const quern_transform *transform, quern__transform_list *list, uint32_t first,
                        void *const *parents, const uint32_t *counts, uint32_t parent_count)
 {
@@ -398,10 +399,10 @@ static void place_list(const quern_transform *transform, quern__transform_list *
             if (list->locals[k] != NULL && list->worlds[k] != NULL)
                 place(parents[i], list->locals[k], list->worlds[k]);
             else
-                list->entities[k] = quern_entity_null(); /* so nothing below it follows from this */
+                list->entities[k] = quern_entity_null(); /* its descendants keep their worlds */
 }
 
-/* The tops, each with a parent of its own. */
+/* Places the tops; each has a parent of its own. */
 static void place_tops(const quern_transform *transform, quern__transform_list *list, void *const *parents)
 {
     quern_getter_get_many(transform->locals, list->entities, list->count, (const void **)list->locals);
@@ -410,7 +411,7 @@ static void place_tops(const quern_transform *transform, quern__transform_list *
         place_list(transform, list, i, parents + i, &(uint32_t){1}, 1);
 }
 
-/* Puts the children of some entities of a list at its end, and places them. */
+/* Appends the children of `count` entities of a list, beginning with `first`, and places them. */
 static bool place_children(const quern_transform *transform, quern__transform_list *list, uint32_t first,
                            uint32_t count)
 {
@@ -433,8 +434,8 @@ static bool place_children(const quern_transform *transform, quern__transform_li
     return true;
 }
 
-/* A list is as long as its part of the walk, so far. Relaxed: the number is all there is to it; that it
- * goes beyond the limit in the end does not depend on when who sees it. */
+/* Counts entities as placed. Returns false beyond the limit. Relaxed: nothing else is published through the number,
+ * and whether the total exceeds the limit does not depend on the order of the additions. */
 static bool goes_on(quern_transform *transform, uint32_t placed_count)
 {
     const uint64_t before =
@@ -465,7 +466,7 @@ static void walk_parts(void *user_data, uint32_t begin, uint32_t end, uint32_t w
         walk_part(&parts[i]);
 }
 
-/* Cuts the tops into parts; how many they are follows from the number of tops alone. */
+/* Divides the tops into shares for jobs. The number of shares depends on the number of tops alone. */
 static bool make_parts(quern_transform *transform, uint32_t *out_count)
 {
     const quern__transform_list *tops = &transform->tops;
@@ -492,14 +493,14 @@ static bool walk_down(quern_transform *transform, quern_jobs *jobs)
     if (transform->tops.count == 0) return true;
     uint32_t part_count;
     if (!make_parts(transform, &part_count)) return false;
-    /* relaxed: no part has begun */
+    /* Relaxed: no job has started. */
     atomic_store_explicit(&transform->placed_count, 0, memory_order_relaxed);
     if (jobs == NULL || part_count == 1 ||
         quern_jobs_parallel_for(jobs, part_count, 1, walk_parts, transform->parts) != QUERN_OK)
         walk_parts(transform->parts, 0, part_count, 0);
     for (uint32_t i = 0; i < part_count; i++)
         if (!transform->parts[i].is_whole) return false;
-    /* relaxed: all parts are over */
+    /* Relaxed: all jobs have ended. */
     transform->stats.moved_count = atomic_load_explicit(&transform->placed_count, memory_order_relaxed);
     return true;
 }
@@ -511,7 +512,8 @@ void quern__transform_walk(quern_context *context, const quern_view *view)
     const uint64_t node_count = quern_query_count(transform->nodes);
     transform->stats = (quern_transform_stats){.node_count = node_count};
     transform->limit = node_count / NODES_PER_STEP;
-    if (transform->sweeps) transform->all_marked = true; /* owed by a frame that ended with an error */
+    if (transform->sweeps)
+        transform->all_marked = true; /* the sweep of a frame that ended with an error is pending */
     const bool is_done = find_changed(transform) && find_tops(transform) &&
                          walk_down(transform, quern_context_jobs(context));
     transform->sweeps = transform->stats.swept = !is_done;

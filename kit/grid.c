@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Creating a grid, and its systems: one looks whether anything has changed, one notes where rows lie and
- * has them sorted.
+/* Creation of grids, and their systems: one detects changes, the other gathers the rows and sorts them.
  *
- * What can change which rows there are, or their order? Rows that come to a chunk or move in it are seen by
- * change filters. Rows that only leave are not: but then some chunk has fewer rows than when the grid was
- * built, or is gone. So the grid is built when a filter lets something pass, or when the list of chunks and
- * their rows is another one. And a history that takes the world back takes back what filters have seen, but
- * not the grid, which may be of a time that never was: then it is built, too. */
+ * A rebuild is needed if rows, their values or their order have changed. Change filters detect rows that were added
+ * to a chunk or moved within it. They do not detect removals, but after a removal a chunk has fewer rows than at the
+ * last build, or is gone. So the grid is rebuilt if a filter passes a chunk, or if the list of chunks and their row
+ * counts differs. Restoring a frame of a history also restores what filters have seen, but not the grid, which may
+ * show a frame that was undone; so a restore causes a rebuild as well. */
 
 #include "kit/grid_internal.h"
 
@@ -49,7 +48,7 @@ static quern_result check_numbers(const quern_grid_def *def)
     return QUERN_OK;
 }
 
-/* Where no offsets are given, coordinates follow one another. */
+/* Without given offsets, sets those of consecutive coordinates. */
 static void fill_offsets(quern_grid_def *def)
 {
     if (def->offsets_bytes[0] != 0 || def->offsets_bytes[1] != 0 || def->offsets_bytes[2] != 0) return;
@@ -75,7 +74,7 @@ static quern_result check_layout(const quern_grid *grid)
     return QUERN_OK;
 }
 
-/* Only plain bytes may be copied without the world's knowing. */
+/* Finds the sizes of the components. They must be plain bytes, since the grid copies them without hooks. */
 static quern_result look_up_sizes(quern_grid *grid)
 {
     const quern_grid_def *def = &grid->def;
@@ -113,7 +112,7 @@ static quern_result make_query(quern_grid *grid)
     return quern_query_create(grid->owner, &def, &grid->query);
 }
 
-/* One that an earlier grid has left is taken over. */
+/* Registers the grid's resource, or reuses the one that a destroyed grid has left. */
 static quern_result make_resource(quern_grid *grid, const char *name)
 {
     const quern_resource_def def = {.name = name,
@@ -306,7 +305,7 @@ quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, 
     watcher.terms[0] = quern_term_changed(watcher.terms[0]);
     if (grid->payload_term != 0)
         watcher.terms[grid->payload_term] = quern_term_changed(watcher.terms[grid->payload_term]);
-    /* Where the second could not be added, another try adds it alone. */
+    /* If an earlier call added the watcher and failed on the builder, this call adds the builder alone. */
     const bool has_watcher = quern_schedule_find_system(schedule, grid->watch_name).bits != 0;
     const bool has_builder = quern_schedule_find_system(schedule, grid->build_name).bits != 0;
     quern_result result = QUERN_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Questions. Each goes over the cells where an answer can be, run by run, and tests the items there. */
+/* Searches. Each iterates over the cells that can contain results, one range of cells along x after another, and
+ * tests their items. */
 
 #include "kit/grid_internal.h"
 
@@ -26,7 +27,7 @@ static void copy_point(const quern_grid *grid, const float *from, float to[3])
     to[2] = grid->dimension_count == 3 ? from[2] : 0;
 }
 
-/* The cells first to end - 1 along each axis. */
+/* The cells from first to end - 1 along each axis. */
 typedef struct region {
     uint32_t first[3], end[3];
 } region;
@@ -48,7 +49,7 @@ static quern_grid_iterator walk(const quern_grid *grid, const region *cells)
 
 /* ------------------------------------------------------------------------------------ radius and box */
 
-/* Asked most often, and mostly about few items: so without loops over axes. */
+/* The most frequent search, mostly with few results: written without loops over axes for speed. */
 quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *center, float radius)
 {
     const quern_grid_cells *cells = &grid->cells;
@@ -81,7 +82,7 @@ quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, con
     copy_point(grid, min, least);
     copy_point(grid, max, most);
     bool is_empty = grid->item_count == 0;
-    for (uint32_t axis = 0; axis < 3; axis++) /* infinite sides are good, but not NaN */
+    for (uint32_t axis = 0; axis < 3; axis++) /* infinite sides are valid, NaN is not */
         is_empty |= !(least[axis] <= most[axis]);
     if (is_empty) return walk(grid, &cells);
     for (uint32_t axis = 0; axis < 3; axis++) {
@@ -97,7 +98,7 @@ quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, con
 
 /* ------------------------------------------------------------------------------------- what comes first */
 
-/* The first hits of those that were offered: a heap, the last of them on top. */
+/* The best hits so far: a binary heap with the last of them on top. */
 typedef struct firsts {
     quern_grid_hit *hits;
     uint32_t count, capacity;
@@ -108,7 +109,7 @@ static bool comes_before(const quern_grid_hit *a, const quern_grid_hit *b)
     return a->key < b->key || (a->key == b->key && a->item < b->item);
 }
 
-/* Lets the hit sink to its place, from the top of a heap of count hits. */
+/* Replaces the top of a heap of `count` hits by `hit` and restores the heap order. */
 static void sink(quern_grid_hit *hits, uint32_t count, quern_grid_hit hit)
 {
     uint32_t place = 0;
@@ -133,7 +134,7 @@ static void offer(firsts *found, quern_grid_hit hit)
     found->hits[place] = hit;
 }
 
-/* Turns the heap into a list. */
+/* Sorts the heap into a list. */
 static uint32_t put_in_order(firsts *found)
 {
     for (uint32_t end = found->count; end > 1; end--) {
@@ -152,8 +153,8 @@ static bool covers_all(const quern_grid *grid, const quern_grid_iterator *it)
            it->end_y == grid->cells.counts[1] && it->z == 0 && it->end_z == grid->cells.counts[2];
 }
 
-/* By larger and larger radii, each twice the one before, so that the last takes most of the time. Whatever
- * is within a radius comes before all that is not: once there are enough, these are they. */
+/* Searches with growing radii, each twice the last, so the last search takes most of the time. All items within a
+ * radius are nearer than all others, so a radius with enough hits contains the nearest ones. */
 uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float radius,
                             quern_grid_hit *out_hits, uint32_t capacity)
 {
@@ -178,13 +179,13 @@ uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float r
 
 /* ----------------------------------------------------------------------------------------------- ray */
 
-/* A way of a ball: from an origin along a direction of length 1. */
+/* The path of a ball, from an origin along a direction of length 1. */
 typedef struct way {
     double origin[3], direction[3];
     double length, radius;
 } way;
 
-/* Where on the way the item is nearest; negative when the ball passes it by. */
+/* Returns the distance along the path of the point closest to the item, or a negative number if the ball misses it. */
 static double meet(const way *ball, const quern_grid_item *item)
 {
     double along = 0, square = 0;
@@ -217,12 +218,12 @@ static bool make_way(const quern_grid *grid, const float *origin, const float *d
     return square > 0;
 }
 
-/* Part of a way. */
+/* An interval of distances along the path; empty if begin > end. */
 typedef struct stretch {
     double begin, end;
 } stretch;
 
-/* Of the stretch, what has the coordinate between these. */
+/* Limits an interval to the distances at which the coordinate is between `least` and `most`. */
 static stretch clip(const way *ball, stretch whole, uint32_t axis, double least, double most)
 {
     const double speed = ball->direction[axis], from = ball->origin[axis];
@@ -231,7 +232,7 @@ static stretch clip(const way *ball, stretch whole, uint32_t axis, double least,
     return (stretch){fmax(whole.begin, fmin(a, b)), fmin(whole.end, fmax(a, b))};
 }
 
-/* The cells along an axis where the ball can meet something on a stretch. */
+/* Finds the cells along an axis in which the ball can touch items on an interval of its path. */
 static void reach_of(const quern_grid *grid, const way *ball, stretch part, uint32_t axis, double margin,
                      uint32_t *first, uint32_t *end)
 {
@@ -243,8 +244,8 @@ static void reach_of(const quern_grid *grid, const way *ball, stretch part, uint
     *end = quern_grid_cell_along(&grid->cells, axis, (float)most) + 1;
 }
 
-/* The stretch on which the ball can meet something in cells with this number along an axis. Cells at the
- * border have no end on the outer side. */
+/* Limits an interval to the distances at which the ball can touch items in the cells with this index along an axis.
+ * Cells at the border extend to infinity. */
 static stretch clip_to_cells(const quern_grid *grid, const way *ball, stretch whole, uint32_t axis,
                              uint32_t cell, double margin)
 {
@@ -255,8 +256,8 @@ static stretch clip_to_cells(const quern_grid *grid, const way *ball, stretch wh
     return clip(ball, whole, axis, least, most);
 }
 
-/* By how much more than the radius cells are searched: far above what rounding does, in numbers as large as
- * these. */
+/* Returns the distance from the path within which cells are searched: the radius plus far more than any rounding
+ * error of numbers of this magnitude. */
 static double margin_of(const quern_grid *grid, const way *ball)
 {
     double largest = ball->radius + ball->length;
@@ -277,7 +278,7 @@ static void offer_run(const quern_grid *grid, const way *ball, firsts *found, si
     }
 }
 
-/* Layer by layer, row by row, over the cells of each that the way comes near to. */
+/* Visits layer by layer, and row by row of cells, those cells that the path passes near enough. */
 uint32_t quern_grid_ray(const quern_grid *grid, const float *origin, const float *direction, float length,
                         float radius, quern_grid_hit *out_hits, uint32_t capacity)
 {
@@ -314,7 +315,7 @@ typedef struct pairing {
     void *user_data;
 } pairing;
 
-/* Pairs that were found and not yet told. */
+/* Pairs that were found and not yet passed to the callback. */
 typedef struct pair_list {
     quern_grid_pair pairs[PAIRS_PER_CALL];
     uint32_t count;
@@ -326,8 +327,8 @@ static void tell(const pairing *all, uint32_t part, pair_list *list)
     list->count = 0;
 }
 
-/* Those of an item with what comes after it. Runs of cells come in the order of items, so it begins at its
- * own layer, or row, and only the first runs may have items from before. */
+/* Finds the pairs of an item with later items. Ranges of cells are visited in the order of items, so the search starts
+ * at the item's own layer, or row of cells, and only the first ranges can contain earlier items. */
 static void pair_up(const pairing *all, uint32_t part, const quern_grid_item *first, pair_list *list)
 {
     quern_grid_iterator it = quern_grid_radius(all->grid, first->position, all->radius);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Sorting rows into cells: a stable counting sort, in parts that go side by side.
+/* Sorts rows into cells: a stable parallel counting sort.
  *
- *   bounds   each part finds the box of its positions; where the box is not given
- *   count    each part counts its rows by cell, in counters of its own, and notes the cells
- *   sum      each range of cells turns counts into places: for a cell, those of the first part come first,
- *            then those of the second, and so on
- *   place    each part copies its rows to their places, in order
+ *   bounds   each part finds the bounding box of its positions, unless the box is given
+ *   count    each part counts its rows per cell, in counters of its own, and stores each row's cell
+ *   sum      each range of cells turns counts into item indices: within a cell, the rows of the first part come
+ *            first, then those of the second, and so on
+ *   place    each part copies its rows to their items, in order
  *
- * A part is a range of rows. So rows of one cell keep their order, and there is one result whichever way
- * rows are divided: the number of parts may follow the number of threads. It is no larger than counters pay
- * for, since summing looks at each counter of each part. */
+ * A part is a range of rows. So the rows of a cell keep their order, and the result does not depend on how rows are
+ * divided: the number of parts may depend on the number of threads. It is limited by the cost of summation, which
+ * reads every counter of every part. */
 
 #include "kit/grid_internal.h"
 
@@ -20,12 +20,12 @@
 
 enum {
     MOST_PARTS = 64,
-    ROWS_PER_PART = 4096,     /* at least, so that a part is worth a job */
-    COUNTERS_PER_ROW = 4,     /* at most */
-    LEAST_CELLS = 4096,       /* that may be had whatever the number of rows */
-    CELLS_PER_ROW = 8,        /* that may be had, unless more are asked for */
-    MOST_CELLS = 1 << 26,     /* whatever is asked for */
-    MOST_AXIS_CELLS = 1 << 22 /* so that floats can number them */
+    ROWS_PER_PART = 4096,     /* smallest part that is worth a job */
+    COUNTERS_PER_ROW = 4,     /* limit on the counters of all parts */
+    LEAST_CELLS = 4096,       /* default limit of cells for few rows */
+    CELLS_PER_ROW = 8,        /* default limit of cells per row */
+    MOST_CELLS = 1 << 26,     /* limit of max_cell_count */
+    MOST_AXIS_CELLS = 1 << 22 /* floats represent all indices up to it */
 };
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -43,8 +43,9 @@ typedef struct box {
 typedef struct sorting {
     quern_grid *grid;
     uint32_t part_count;
-    box boxes[MOST_PARTS];           /* by part */
-    uint32_t range_sums[MOST_PARTS]; /* by range of cells: rows in it; then the place of its first */
+    box boxes[MOST_PARTS]; /* bounding box of each part */
+    uint32_t
+        range_sums[MOST_PARTS]; /* per range of cells: number of rows; then the index of its first item */
 } sorting;
 
 /* ----------------------------------------------------------------------------------------------- parts */
@@ -54,23 +55,23 @@ static uint32_t part_begin(uint32_t count, uint32_t part, uint32_t part_count)
     return (uint32_t)((uint64_t)count * part / part_count);
 }
 
-/* Calls function for each part; without a pool, or if that is taken, on the caller. The pool is asked for
- * one part, too: so forecasts know of the loop. */
+/* Calls function for each part, on the calling thread if there is no pool or it is busy. The pool is used for a single
+ * part as well, so that forecasts see the loop. */
 static void for_parts(quern_jobs *jobs, sorting *all, quern_range_function *function)
 {
     if (jobs == NULL || quern_jobs_parallel_for(jobs, all->part_count, 1, function, all) != QUERN_OK)
         function(all, 0, all->part_count, 0);
 }
 
-/* The rows of a part, as they lie in views. */
+/* The rows of a part that belong to one view. */
 typedef struct slice {
     const quern__grid_rows *rows;
-    uint32_t begin, end; /* in these */
-    uint32_t number;     /* of the first, among all */
+    uint32_t begin, end; /* indices in the view */
+    uint32_t number;     /* index of the first row among the rows of all views */
 } slice;
 
-/* Moves on to the next slice of the rows up to `end`; at first number is where to begin, and rows is NULL.
- */
+/* Advances to the next slice of the rows before `end`. Before the first call, `number` is the first row and `rows` is
+ * NULL. Returns false after the last slice. */
 static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
 {
     if (it->number >= end) return false;
@@ -79,7 +80,9 @@ static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
         it->rows++;
         it->begin = 0;
     } else {
-        uint32_t low = 0, high = grid->rows_count; /* the last view that begins at number or before */
+        uint32_t
+            low = 0,
+            high = grid->rows_count; /* binary search for the last view that starts at or before `number` */
         while (high - low > 1) {
             const uint32_t middle = low + (high - low) / 2;
             if (grid->rows[middle].first <= it->number)
@@ -96,8 +99,8 @@ static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
     return true;
 }
 
-/* Where coordinates are, at hand: counters that are written in between might be the grid, as far as the
- * compiler knows. */
+/* A local copy of the layout of positions. The compiler would have to reload the grid's fields after each write to a
+ * counter, which it must assume to alias them. */
 typedef struct layout {
     size_t position_bytes;
     size_t x, y, z;
@@ -128,7 +131,7 @@ static inline void load_position(const layout *from, const char *position, float
     out[2] = from->is_planar ? 0.0f : coordinate(position, from->z);
 }
 
-/* What is infinite or NaN gives NaN. */
+/* Infinite numbers and NaN make the sum NaN. */
 static inline bool is_somewhere(const float at[3])
 {
     return (at[0] - at[0]) + (at[1] - at[1]) + (at[2] - at[2]) == 0;
@@ -189,7 +192,7 @@ static box find_bounds(sorting *all, quern_jobs *jobs)
         for (uint32_t part = 0; part < all->part_count; part++)
             widen(&bounds, all->boxes[part].min, all->boxes[part].max);
     }
-    for (uint32_t axis = 0; axis < 3; axis++) /* where nothing is anywhere, and along z in a plane */
+    for (uint32_t axis = 0; axis < 3; axis++) /* without finite positions, and along z in two dimensions */
         if (!(bounds.min[axis] <= bounds.max[axis]) || axis >= all->grid->dimension_count)
             bounds.min[axis] = bounds.max[axis] = 0;
     return bounds;
@@ -213,8 +216,8 @@ static bool fits(const box *bounds, double size, double most)
     return true;
 }
 
-/* The smallest of a row of sizes, each four fifths of the one before, with which there are two rows for
- * each cell. No roots: they are not the same on every machine. */
+/* Returns the smallest of a series of sizes, each four fifths of the one before, that gives at most half as many
+ * cells as rows. Computed without roots, whose results differ between machines. */
 static double suggest_size(const box *bounds, uint32_t row_count)
 {
     double size = 0;
@@ -319,13 +322,13 @@ bool quern__grid_reserve_rows(quern_grid *grid)
 
 /* ----------------------------------------------------------------------------------------------- steps */
 
-/* Behind the last cell is one more, for what is nowhere. */
+/* One counter per cell, and a last one for rows with positions that are not finite. */
 static uint32_t counter_count(const quern_grid *grid)
 {
     return grid->cells.cell_count + 1;
 }
 
-/* The number of a cell along an axis, as quern_grid_cell_along; several at once where the processor can. */
+/* Returns the index of a cell like quern_grid_cell_along, in a form that compilers vectorise. */
 static inline int32_t number_along(float x, float min, float inverse, float last)
 {
     float cell = (x - min) * inverse;
@@ -333,8 +336,7 @@ static inline int32_t number_along(float x, float min, float inverse, float last
     return (int32_t)(cell < last ? cell : last);
 }
 
-/* Writes the cells of some rows. from->is_planar and from->position_bytes are constants where this is
- * inlined, if it is to be fast. */
+/* Writes the cells of some rows. For speed, inlined with constant from->is_planar and from->position_bytes. */
 QUERN_GRID_INLINE void locate(const layout *from, const quern_grid_cells *grid, const char *position,
                               uint32_t count, int32_t *restrict cell_of)
 {
@@ -353,7 +355,7 @@ QUERN_GRID_INLINE void locate(const layout *from, const quern_grid_cells *grid, 
     }
 }
 
-/* Shapes that components most often have are known to the compiler. */
+/* Calls locate with constants for the most common layouts. */
 static void locate_rows(const layout *from, const quern_grid_cells *grid, const char *position,
                         uint32_t count, int32_t *cell_of)
 {
@@ -390,7 +392,7 @@ static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     }
 }
 
-/* How many rows each range of cells has. */
+/* Counts the rows of each range of cells. */
 static void sum_ranges(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
@@ -441,7 +443,7 @@ static void sum_up(sorting *all, quern_jobs *jobs)
     for_parts(jobs, all, sum_cells);
 }
 
-/* from->is_planar and payload_bytes are constants where this is inlined. */
+/* Copies the rows of a slice to their items. Inlined with constant from->is_planar and payload_bytes. */
 QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, size_t payload_bytes,
                                    uint32_t *cursors, const quern_grid *grid)
 {
@@ -461,7 +463,7 @@ QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, size_t p
     }
 }
 
-/* Sizes that payloads most often have are known to the compiler. */
+/* Calls place_slice with constants for the most common payload sizes. */
 QUERN_GRID_INLINE void place_any(const layout *from, const slice *it, uint32_t *cursors,
                                  const quern_grid *grid)
 {
@@ -510,7 +512,7 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
 
 /* ------------------------------------------------------------------------------------------------ all */
 
-/* Of counting; so many that counters of all parts are not many more than rows. */
+/* Chooses the number of parts so that all counters together are not many more than the rows. */
 static uint32_t choose_part_count(const quern_grid *grid, quern_jobs *jobs)
 {
     uint32_t most = jobs != NULL ? quern_jobs_worker_count(jobs) : 1;

@@ -6,7 +6,7 @@
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-/* Names may hold any bytes; what is written is UTF-8. */
+/* Names may contain any bytes; the output is valid UTF-8. */
 void quern__write_name(quern__printer *printer, const char *name)
 {
     while (*name != '\0') {
@@ -56,7 +56,7 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
     return NULL;
 }
 
-/* Whether its views write what the other reads of entities beyond its own views. */
+/* Whether the writer's views write a component that the reader reads from entities outside its own views. */
 static bool writes_for(const quern__system *writer, const quern__system *reader, uint32_t index)
 {
     return quern__bitset_has(writer->access.writes, index) &&

@@ -26,7 +26,7 @@ static void note_rule(quern__facts *facts, const quern__system *system, const qu
     quern__bitset_add(facts->ruled.items + (size_t)second->position * facts->system_words, first->position);
 }
 
-/* The row of an earlier system is complete when that of a later one is filled from it. */
+/* Adds indirect predecessors to a system's row. Called in order, so the rows of earlier systems are complete. */
 static void close_rules(quern__facts *facts, uint32_t later)
 {
     uint64_t *mine = facts->ruled.items + (size_t)later * facts->system_words;
@@ -63,14 +63,14 @@ bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *
 
 /* ------------------------------------------------------------------------------------------ causes */
 
-/* Components over which two systems meet. */
+/* Components over which two systems conflict. */
 typedef struct shared {
     uint64_t terms[QUERN__COMPONENT_WORDS];
     uint64_t levels[QUERN__COMPONENT_WORDS];
     uint64_t lookups[QUERN__COMPONENT_WORDS];
 } shared;
 
-/* What arises from `a` matching the archetype. */
+/* Adds the conflicts that exist because `a` matches the archetype. */
 static void meet(shared *found, const quern__access *a, const quern__access *b, bool a_is_first,
                  const quern__archetype *archetype, bool b_matches)
 {
@@ -85,7 +85,7 @@ static void meet(shared *found, const quern__access *a, const quern__access *b, 
     }
 }
 
-/* Matches of both are sorted by archetype. */
+/* Adds the conflicts on all archetypes that `a` matches. The matches of both systems are sorted by archetype. */
 static void meet_on_matches(shared *found, const quern__system *a, const quern__system *b)
 {
     uint32_t other = 0;
@@ -100,7 +100,7 @@ static void meet_on_matches(shared *found, const quern__system *a, const quern__
     }
 }
 
-/* The first is the one that the schedule goes by; it stands already. */
+/* Adds a cause unless it is the first one, which is the schedule's own conflict and is listed already. */
 static void add_cause(quern__causes *causes, quern__conflict_kind kind, uint32_t index)
 {
     if (causes->items[0].kind == kind && causes->items[0].index == index) return;
@@ -156,8 +156,8 @@ static void number_passes(quern__facts *facts)
     }
 }
 
-/* As the compiler links passes, from nearer to farther ones; what remains when everything that follows from
- * other edges is left out does not depend on how one goes about it. */
+/* Links a pass to earlier ones of its segment, from the nearest to the farthest, and omits edges that others imply. The
+ * result, a transitive reduction, does not depend on the order of the search; the compiler finds the same. */
 static void link_pass(quern__facts *facts, uint32_t first, uint32_t later)
 {
     uint64_t *mine = facts->reached.items + (size_t)later * facts->pass_words;
@@ -193,7 +193,7 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* ------------------------------------------------------------------------------------------- fusing */
 
-/* What makes a system serial that has not asked for it. */
+/* Finds the access that makes a system serial; ALONE_SERIAL if it was declared serial. */
 static quern__alone alone_by_access(const quern__access *access, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < access->resource_count; i++) {
@@ -228,7 +228,7 @@ static bool might_join(const quern__system *system, const quern__pass *pass)
            quern__facts_alone(system->pass, &index) == QUERN__NOT_ALONE;
 }
 
-/* A conflict with the pass itself says more than what must come first. */
+/* Finds why a system is not in a pass. A conflict with a system of the pass takes precedence over an order. */
 static quern__apart find_apart(const quern__segment *segment, const quern__system *system,
                                const quern__pass *pass)
 {
@@ -268,7 +268,7 @@ uint32_t quern__facts_chunk_count(const quern__system *system)
     return count;
 }
 
-/* Whether the system is called on the archetype by depth, often row by row. */
+/* Whether the system is called on the archetype by depth, often row by row: on the deepest level. */
 static bool is_deep(const quern__system *system, const quern__archetype *archetype)
 {
     return system->levels != NULL &&
@@ -280,7 +280,7 @@ static uint64_t calls_of(const quern__system *system)
     const quern_event_reader *items = system->events.items;
     if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
     if (system->query.term_count == 0) return 1;
-    if (system->reaction != NULL) return system->step_view_count; /* in the last frame */
+    if (system->reaction != NULL) return system->step_view_count; /* views of the last frame */
     uint64_t count = 0;
     for (uint32_t i = 0; i < system->query.matches.count; i++) {
         const quern__archetype *archetype = system->query.matches.items[i].archetype;
@@ -290,8 +290,8 @@ static uint64_t calls_of(const quern__system *system)
     return count;
 }
 
-/* Of those calls, at least so many come one after another in a pass of chunks: one, or one on each level, and
- * all those of the last. */
+/* Returns how many of those calls must be sequential in a pass over chunks: one, or one per level, and on the deepest
+ * level one per row. */
 static uint64_t calls_in_turn(const quern__system *system)
 {
     if (system->reaction != NULL) return system->step_view_count > 0;
@@ -325,7 +325,7 @@ static quern__load system_load(const quern__facts *facts, const quern__system *s
     return (quern__load){.work = work, .path = calls > 0 ? (work * in_turn + calls - 1) / calls : work};
 }
 
-/* The calls on one chunk come one after another within a lane; lanes may run side by side. */
+/* Computes the load of a pass. Calls on a chunk are sequential within a lane; lanes may run in parallel. */
 static quern__load pass_load(const quern__facts *facts, const quern__pass *pass)
 {
     quern__load load = {0};
@@ -357,7 +357,7 @@ static void count_rows(quern__pass_facts *pass_facts)
     }
 }
 
-/* The longest of the paths that lead to the pass. */
+/* Returns the longest path of the passes that a pass waits for. */
 static uint64_t path_before(const quern__facts *facts, uint32_t first, uint32_t later)
 {
     uint64_t path = 0;

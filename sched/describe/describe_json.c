@@ -4,7 +4,7 @@
 
 #include "core/base/json_printer.h"
 
-/* The schedule as one JSON object; docs/passes.md says what its keys mean. */
+/* Writes the schedule as one JSON object; docs/passes.md explains its keys. */
 
 enum { FORMAT_VERSION = 1 };
 
@@ -349,7 +349,7 @@ static void put_phase(quern__json *out, const quern__facts *facts, const quern__
     quern__json_close(out, '}');
 }
 
-/* The segments of a round; null: there are no reactions. */
+/* Writes the segments of a round of reactions, or null without reactions. */
 static void put_reactions(quern__json *out, const quern__facts *facts)
 {
     const quern__plan *plan = &facts->schedule->plan;

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe/describe.h"
 
-/* The schedule as a text to be read, one line per thing, indented by what belongs to what. */
+/* Writes the schedule as text for people, one line per item, indented under the item that it belongs to. */
 
-/* "1 chunk", "2 chunks" */
+/* Writes "1 chunk", "2 chunks". */
 static void write_count(quern__printer *printer, uint64_t count, const char *what)
 {
     quern__print(printer, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
@@ -33,8 +33,8 @@ static const char *const access_verbs[] = {[QUERN_ACCESS_READ] = "read",
                                            [QUERN_ACCESS_WRITE] = "write",
                                            [QUERN_ACCESS_WRITE_CONCURRENT] = "write"};
 
-/* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent' of
- * one target" */
+/* Writes a term: "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent'
+ * of one target". */
 static void write_term(quern__printer *printer, const quern_world *world, const quern__query *query,
                        uint32_t i)
 {
@@ -58,7 +58,7 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
                         quern__components_type(&world->storage.components, quern__term_index(term))->name);
 }
 
-/* The separator of what is already there and what comes. */
+/* Returns the separator before the next element of a list. */
 static const char *next(const char **separator)
 {
     const char *now = *separator;
@@ -117,7 +117,7 @@ static const char *relation_name(const quern_world *world, const quern__relation
     return quern__relation_name(&world->storage, relation);
 }
 
-/* "; reacts to added, removed" */
+/* Writes "; reacts to added, removed". */
 static void write_reaction(quern__printer *printer, const quern__system *system)
 {
     const char *separator = "; reacts to ";
@@ -174,7 +174,7 @@ static void write_edge(quern__printer *printer, const quern__facts *facts,
                  route == QUERN__ROUTE_IMPLIED ? "; follows from other edges" : "");
 }
 
-/* What keeps the system out of the pass. */
+/* Writes why the system is not in the pass. */
 static void write_apart(quern__printer *printer, const quern__segment_facts *segment,
                         const quern__system *system, const quern__pass *pass, const quern__apart *apart)
 {

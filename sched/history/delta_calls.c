@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of quern/history.h on what differs between frames. */
+/* Public calls on deltas (quern/history.h). */
 
 #include "core/history/delta.h"
 

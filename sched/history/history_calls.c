@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of quern/history.h: a history of a world, with its schedules. */
+/* Public calls on histories (quern/history.h): saving and restoring a world together with its schedules. */
 
 #include "sched/history/history_calls.h"
 
@@ -220,7 +220,7 @@ static quern_result take_back(quern_history *history, uint64_t frame)
     return result;
 }
 
-/* They may have become more since the last call. */
+/* Lists the command recorders of the schedules, whose number may have grown since the last call. */
 static void list_recorders(quern_history *history)
 {
     history->core.caller_recorder_count = history->schedule_count;

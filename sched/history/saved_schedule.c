@@ -5,10 +5,10 @@
 #include "core/query/target.h"
 #include "sched/frame/event_frame.h"
 
-/* Of a system, what frames keep from one to the next. */
+/* The state of a system that persists from frame to frame. */
 typedef struct saved_system {
-    uint64_t seen_version; /* by its filters */
-    quern_entity target;   /* of its target term */
+    uint64_t seen_version; /* newest version that its change filters have seen */
+    quern_entity target;   /* entity of its target term; null without one */
     double due_seconds, elapsed_seconds, delta_seconds;
     uint64_t enabled;
 } saved_system;
@@ -25,7 +25,7 @@ static const char *name_of(const quern_schedule *schedule)
 
 quern_result quern__schedule_check_published(const quern_schedule *schedule)
 {
-    /* relaxed: no frame runs */
+    /* Relaxed: no frame is running. */
     if (!atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,

@@ -3,7 +3,7 @@
 #ifndef QUERN_SCHED_HISTORY_SAVED_SCHEDULE_H
 #define QUERN_SCHED_HISTORY_SAVED_SCHEDULE_H
 
-/* What a history keeps of a schedule. */
+/* The part of a saved frame that belongs to a schedule. */
 
 #include "core/bytes/byte_reader.h"
 #include "core/bytes/byte_writer.h"
@@ -18,7 +18,8 @@ quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
 void quern__schedule_put(const quern_schedule *schedule, quern__byte_writer *writer);
 
-/* Whether the schedule has the systems that it had. The reader is moved on. Errors: INVALID_ARGUMENT. */
+/* Checks that the schedule has the same systems as when it was saved, and advances the reader past it. Fails with
+ * INVALID_ARGUMENT. */
 quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
 
 /* Puts it back. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* From the parts that follow from others to those from which they follow: who lives, and with which
- * components, then values, then what is beside rows. An entity too many makes hashes of values differ, too,
- * so the first that is found tells most. */
+/* Compares the parts of two states and reports the first difference. The order is from causes to consequences: which
+ * entities are alive and with which components, then values, relations, names, resources and handles. An additional
+ * entity also changes the hashes of values, so the first difference found is the most informative one. */
 
 #include "sched/replay/compare.h"
 
@@ -27,7 +27,7 @@ static void list_components(const quern_world *world, const archetype_of_state *
             component_name(world, quern__load_u32(archetype->components, i) & ~QUERN__REPLAY_TAG_BIT));
 }
 
-/* "frame 12: ", and what is said of it. */
+/* Appends to the report's text, which begins with "frame 12: ". */
 #define SAY(report, ...) quern__append((report)->text, sizeof(report)->text, __VA_ARGS__)
 
 static void begin_text(quern_replay_report *report)
@@ -90,7 +90,7 @@ static bool state_has_handle(const quern__state *state, uint64_t handle)
     return false;
 }
 
-/* The first entity of one side that the other does not have in the same archetype. */
+/* Finds the first entity in one state's archetype that the other state does not have in the same archetype. */
 static bool find_lacking(const archetype_of_state *side, const archetype_of_state *other,
                          uint64_t *out_handle)
 {
@@ -133,7 +133,8 @@ static void report_rows(const quern_world *world, const quern__state *expected, 
     end_text(report);
 }
 
-/* Which entities are where. All that the recording has, then what is here besides. */
+/* Compares which entities are in each archetype: first the archetypes of the recording, then those that only the
+ * world has. */
 static bool compare_rows(const quern_world *world, const quern__state *expected, const quern__state *actual,
                          quern_replay_report *report)
 {
@@ -156,7 +157,8 @@ static bool compare_rows(const quern_world *world, const quern__state *expected,
     return false;
 }
 
-/* Both archetypes have the same rows. first_hash: of the component's rows. */
+/* Counts the entities whose values differ and reports the first one. The archetypes must have the same rows.
+ * first_hash: index of the component's first row hash. */
 static void find_entities(const quern_world *world, const archetype_of_state *was,
                           const archetype_of_state *is, uint64_t first_hash, quern_replay_report *report)
 {
@@ -210,7 +212,7 @@ static bool compare_archetype(const quern_world *world, uint32_t flags, const ar
     return false;
 }
 
-/* Every archetype is on both sides, with the same rows. */
+/* Compares values. Precondition: both states have the same archetypes with the same rows. */
 static bool compare_values(const quern_world *world, const quern__state *expected,
                            const quern__state *actual, quern_replay_report *report)
 {
@@ -226,8 +228,8 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
 
 /* ---------------------------------------------------------------------------------------- the rest */
 
-/* The index of the first pair that differs. Types are compared before, so both sides have the same ones,
- * unless one has more. */
+/* Finds the index of the first differing pair. Both states list the same types, checked before, unless one has more
+ * pairs. */
 static bool find_pair(const char *was, uint32_t was_count, const char *is, uint32_t is_count,
                       uint32_t *out_index)
 {

@@ -9,21 +9,21 @@
 #include "core/base/source_internal.h"
 #include "sched/replay/replay_format.h"
 
-/* Writes what precedes the first block. */
+/* Writes the head of a recording, before the first block. */
 void quern__replay_write_head(quern__sink_writer *sink);
 
 void quern__replay_write_block(quern__sink_writer *sink, quern__replay_kind kind, uint64_t number,
                                const quern__byte_writer *payload);
 
-/* Errors: BAD_ARCHIVE (no recording, or one of another version). */
+/* Reads the head. Fails with BAD_ARCHIVE if the source is not a recording, or one of another version. */
 quern_result quern__replay_read_head(quern__source_reader *reader);
 
-/* Reads the next block, of any kind, into the payload. A forged length allocates at most twice the bytes that the
- * source has. Errors: BAD_ARCHIVE, OUT_OF_MEMORY. */
+/* Reads the next block, of any kind, into the payload. A forged length allocates at most twice as many bytes as the
+ * source has. Fails with BAD_ARCHIVE or OUT_OF_MEMORY. */
 quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t number,
                                       quern__byte_writer *payload, quern__replay_kind *out_kind);
 
-/* BAD_ARCHIVE: a block with a valid checksum has contents that no recorder writes. */
+/* Fails with BAD_ARCHIVE: a block has a valid checksum, but contents that no recorder writes. */
 quern_result quern__replay_fail_made_up(uint64_t number, const char *what);
 
 static inline quern__byte_reader quern__replay_payload(const quern__byte_writer *payload)

@@ -3,33 +3,33 @@
 #ifndef QUERN_SCHED_REPLAY_REPLAY_FORMAT_H
 #define QUERN_SCHED_REPLAY_REPLAY_FORMAT_H
 
-/* What a recording is, byte by byte. All numbers are little-endian, and none is aligned.
+/* The byte format of a recording. All numbers are little-endian and unaligned.
  *
  *   recording:  | "QUERNRPL" | version | 0 | block | block | ...
- *   block:      | kind | bytes | checksum | payload |       the checksum is of all this and its number
+ *   block:      | kind | bytes | checksum | payload |       the checksum covers the rest and the block's number
  *
- *   BEGIN   input count, then for each the index of the resource
+ *   BEGIN   number of inputs, then the resource index of each
  *   START   the state before the first frame
- *   FRAME   number, time step, inputs: written before the frame runs
- *   STATE   the state after it
- *   END     how many frames there are
+ *   FRAME   frame number, time step, inputs: written before the frame runs
+ *   STATE   the state after the frame
+ *   END     number of frames
  *
- * BEGIN START (FRAME STATE)* END. A FRAME that another one with the same number follows, or END, did not
- * run.
+ * The order is BEGIN START (FRAME STATE)* END. A FRAME that is followed by END, or by a FRAME with the same number,
+ * did not run.
  *
- *   state:      | frame | result | flags | hash | types | parts, unless it is WHOLE |
- *   types:      | count | those that were registered since the last state ...
+ *   state:      | frame | result | flags | hash | types | parts, unless the detail is WHOLE |
+ *   types:      | count | the types registered since the last state ...
  *   type:       | kind | size | alignment | flags | field count | name | fields ... |
  *   field:      | type | offset | count | name |
  *   name:       | bytes | text |
  *   parts:      | slots | names | relation count | component, hash | ...
  *               | resource count | index, hash | ... | archetype count | archetype | ...
  *   archetype:  | component count | flags | rows | hash of handles | components | hashes of values
- *               | hashes of what is disabled, if something is | entities, if there is detail |
- *   entities:   | handle of each row | for each component that is no tag: a hash of each row's value |
+ *               | hashes of disabled rows, if any are disabled | entities, if the detail includes them |
+ *   entities:   | handle of each row | for each component that is not a tag: a hash of each row's value |
  *
- * The bytes of a state follow from the world, so two of them are compared as they are. A handle is index
- * and life (quern__entity_to_relative). */
+ * The bytes of a state depend on the world alone, so two states are compared byte by byte. A handle is written as
+ * index and use count (quern__entity_to_relative). */
 
 #include "core/bytes/schema.h"
 
@@ -38,7 +38,7 @@
 
 enum { QUERN__REPLAY_VERSION = 1 };
 
-/* Of a component in an archetype: it has no values. */
+/* Flag of a component in an archetype: it is a tag and has no values. */
 #define QUERN__REPLAY_TAG_BIT 0x40000000u
 
 typedef enum quern__replay_kind {
@@ -51,7 +51,7 @@ typedef enum quern__replay_kind {
 
 typedef enum quern__state_flag {
     QUERN__STATE_HAS_PARTS = 1,
-    QUERN__STATE_HAS_ENTITIES = 2 /* and parts */
+    QUERN__STATE_HAS_ENTITIES = 2 /* only together with HAS_PARTS */
 } quern__state_flag;
 
 typedef enum quern__replay_type_kind {
@@ -59,15 +59,15 @@ typedef enum quern__replay_type_kind {
     QUERN__REPLAY_RESOURCE
 } quern__replay_type_kind;
 
-/* The other bits are flags of the component: replay_bit of QUERN__COLUMN_FLAGS. */
+/* Flags of a type. The other bits are the component's own flags: replay_bit of QUERN__COLUMN_FLAGS. */
 typedef enum quern__replay_type_flag {
-    QUERN__REPLAY_IS_RELATION = 2 /* its component, or the tag of a level */
+    QUERN__REPLAY_IS_RELATION = 2 /* the component of a relation, or the tag of one of its levels */
 } quern__replay_type_flag;
 
 enum {
     QUERN__REPLAY_HEAD_BYTES = 16,
     QUERN__REPLAY_BLOCK_BYTES = 16,
-    QUERN__REPLAY_SOME_DISABLED = 1 /* of an archetype */
+    QUERN__REPLAY_SOME_DISABLED = 1 /* archetype flag: hashes of disabled rows are present */
 };
 
 static const quern__schema_form quern__replay_schema = {.name_length_bytes = 4,

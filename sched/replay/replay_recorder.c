@@ -16,8 +16,8 @@ struct quern_replay_recorder {
     quern__byte_writer payload;
     bool has_begun;
     uint64_t block_number;
-    uint64_t frame;       /* the next one */
-    quern_result failure; /* of the recording, which ends with it */
+    uint64_t frame;       /* number of the next frame */
+    quern_result failure; /* error that ended the recording, or QUERN_OK */
 };
 
 /* ---------------------------------------------------------------------------------------- creating */
@@ -101,7 +101,7 @@ static void write_block(quern_replay_recorder *recorder, quern__replay_kind kind
     note_sink(recorder);
 }
 
-/* A recording is flushed before a frame runs, since the program may not live to see its end, and when it ends. */
+/* Flushes the sink: before each frame, since the program may crash in it, and at the end of the recording. */
 static void flush(quern_replay_recorder *recorder)
 {
     if (recorder->failure != QUERN_OK) return;
@@ -174,7 +174,7 @@ quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jo
     begin(recorder);
     write_frame(recorder, delta_seconds);
     result = quern__schedule_run(schedule, jobs, delta_seconds, function);
-    if (schedule->frame_index == frame_index) return result; /* it did not begin */
+    if (schedule->frame_index == frame_index) return result; /* the frame did not begin */
     const bool has_failed = recorder->failure != QUERN_OK;
     write_state(recorder, QUERN__REPLAY_STATE, result);
     if (!has_failed && recorder->failure == QUERN_OK) recorder->frame++;

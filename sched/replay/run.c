@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* One block is read ahead: what follows a FRAME tells whether it ran. If it cannot be read, the frame runs
- * all the same, since it may be the one in which the recorded program crashed; then the recording is
- * refused. */
+/* Replaying. The block after a FRAME tells whether the frame ran, so one block is read ahead. If that block cannot be
+ * read, the frame is run anyway, since the recorded program may have crashed in it; then replaying fails. */
 
 #include "sched/frame/schedule_internal.h"
 #include "sched/replay/compare.h"
@@ -17,15 +16,15 @@ typedef struct replay {
     const quern_replay_run_def *def;
     quern_replay_report *report;
     quern__source_reader reader;
-    uint64_t block_count; /* that were read */
+    uint64_t block_count; /* number of blocks read */
     quern__inputs inputs;
     quern__told_types told;
     quern__byte_writer start, frame, next; /* payloads of blocks */
-    quern__byte_writer actual;             /* a state of the world that runs */
+    quern__byte_writer actual;             /* a state of the replaying world */
     quern__state start_state;
 } replay;
 
-/* The payload of the block after the last one. */
+/* Reads the payload of the next block. */
 static quern_result read_block(replay *run, quern__byte_writer *payload, quern__replay_kind *out_kind)
 {
     return quern__replay_read_block(&run->reader, run->block_count++, payload, out_kind);
@@ -38,7 +37,8 @@ static quern_result fail_made_up(const replay *run, const char *what)
 
 /* --------------------------------------------------------------------------------------- beginning */
 
-/* Types are known by then, so the resources are there. */
+/* Adds the inputs of the BEGIN block. Called after the types of the START block were checked, so all recorded
+ * resources exist. */
 static quern_result add_inputs(replay *run, const quern__byte_writer *block)
 {
     quern__byte_reader reader = quern__replay_payload(block);
@@ -71,7 +71,7 @@ static quern_result begin(replay *run)
 
 /* --------------------------------------------------------------------------------------- comparing */
 
-/* told: what was known before the expected state. */
+/* Compares the world with an expected state. told: the types known before the expected state. */
 static quern_result compare(replay *run, const quern__state *expected, quern__told_types told,
                             quern_result result)
 {
@@ -101,7 +101,7 @@ static quern_result compare_start(replay *run)
     return result;
 }
 
-/* The frame has run, and next is what was recorded of it. */
+/* Compares the world after a frame with the recorded state in `next`. */
 static quern_result compare_frame(replay *run, quern_result frame_result)
 {
     quern__state expected;
@@ -115,7 +115,7 @@ static quern_result compare_frame(replay *run, quern_result frame_result)
 
 /* ----------------------------------------------------------------------------------------- running */
 
-/* The time step; the inputs follow. */
+/* Reads the time step of a FRAME block and finds its inputs. */
 static quern_result open_frame(const replay *run, double *out_delta_seconds, const char **out_inputs)
 {
     quern__byte_reader reader = quern__replay_payload(&run->frame);
@@ -135,8 +135,8 @@ static void swap(quern__byte_writer *a, quern__byte_writer *b)
     *b = other;
 }
 
-/* Sets the inputs of the frame and runs it. Errors: those of comparing; what the frame ended with is no
- * error here, unless it did not begin. */
+/* Sets the inputs of the frame and runs it. *out_frame_result: the result of the frame. Fails if the comparison
+ * before the first frame does, or if the frame does not begin. */
 static quern_result run_frame(replay *run, double delta_seconds, const char *inputs,
                               quern_result *out_frame_result)
 {
@@ -149,8 +149,8 @@ static quern_result run_frame(replay *run, double delta_seconds, const char *inp
     return run->schedule->frame_index == frame_index ? *out_frame_result : QUERN_OK;
 }
 
-/* The frame block is read; reads the next one, which is of the frame, or comes instead of it. Goes on to
- * the frame after it. */
+/* Replays the frame of the FRAME block in `frame`. Reads the block after it, which is the frame's STATE if the frame
+ * ran. On return, `next` is the block after the frame. */
 static quern_result replay_frame(replay *run, quern__replay_kind *kind)
 {
     double delta_seconds;
@@ -162,10 +162,11 @@ static quern_result replay_frame(replay *run, quern__replay_kind *kind)
     if (next_result != QUERN_OK)
         quern__append(unreadable, sizeof unreadable, "%s", quern_error_message());
     else if (*kind == QUERN__REPLAY_FRAME || *kind == QUERN__REPLAY_END)
-        return QUERN_OK; /* it did not begin */
+        return QUERN_OK; /* the frame did not begin */
     else if (*kind != QUERN__REPLAY_STATE)
         return fail_made_up(run, "it comes after a frame");
-    if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* such a frame has not begun */
+    if (!(delta_seconds >= 0 &&
+          delta_seconds <= DBL_MAX)) /* a frame with this time step cannot have begun */
         return fail_made_up(run, "the time step of the frame before it");
     result = run_frame(run, delta_seconds, inputs, &frame_result);
     if (result == QUERN_OK && next_result != QUERN_OK) result = quern__fail(next_result, "%s", unreadable);

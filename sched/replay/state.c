@@ -30,7 +30,7 @@ static void write_resources(const quern_world *world, quern__byte_writer *bytes)
     quern__write_u32(bytes, 0);
     for (uint32_t i = 0; i < world->resources.list.count; i++) {
         const quern__resource *resource = &world->resources.list.items[i];
-        if (resource->type.field_count == 0) continue; /* as in quern_world_hash */
+        if (resource->type.field_count == 0) continue; /* excluded like in quern_world_hash */
         write_pair(bytes, i, quern__type_hash(&resource->type, 0, resource->value, first_handle_high));
         count++;
     }
@@ -48,7 +48,7 @@ static uint64_t hash_handles(const quern__archetype *archetype, uint32_t first_h
     return hash;
 }
 
-/* row_hashes, where it is not NULL, gets one for each row. */
+/* Hashes a column. Writes one hash per row to row_hashes unless it is NULL. */
 static uint64_t hash_column(const quern__archetype *archetype, const quern__column *column,
                             uint32_t first_handle_high, char *row_hashes)
 {
@@ -66,7 +66,7 @@ static uint64_t hash_column(const quern__archetype *archetype, const quern__colu
     return hash;
 }
 
-/* Continues a hash with the rows that have the bit of a plane; no such row leaves it as it is. */
+/* Continues a hash with the rows that have the bit of a plane; no such row leaves the hash unchanged. */
 static uint64_t hash_plane(const quern__archetype *archetype, quern__plane which, uint64_t hash)
 {
     const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
@@ -80,7 +80,7 @@ static uint64_t hash_plane(const quern__archetype *archetype, quern__plane which
     return hash;
 }
 
-/* Of the states that rows have of the component's flags. 0: no row has any. */
+/* Hashes which rows have the component's row flags. Returns 0 if no row has any. */
 static uint64_t hash_row_flags(const quern__archetype *archetype, uint32_t component_index)
 {
     uint64_t hash = 0;
@@ -89,7 +89,7 @@ static uint64_t hash_row_flags(const quern__archetype *archetype, uint32_t compo
     return hash;
 }
 
-/* The column of the i-th component, or NULL for a tag. */
+/* Returns the column of the i-th component, or NULL for a tag. */
 static const quern__column *column_of(const quern__archetype *archetype, uint32_t i)
 {
     const uint32_t column = quern__archetype_column(archetype, archetype->component_indices[i]);
@@ -123,7 +123,8 @@ static void write_handles(const quern__archetype *archetype, uint32_t first_hand
     }
 }
 
-/* Hashes of rows and of whole columns are made in one go, though they do not stand together. */
+/* Writes an archetype. One pass over the values computes the hashes of rows and of whole columns, which have
+ * separate places in the format. */
 static void write_archetype(const quern__archetype *archetype, uint32_t first_handle_high,
                             bool has_entities, quern__byte_writer *bytes)
 {
@@ -206,7 +207,7 @@ bool quern__state_next(quern__byte_reader *reader, uint32_t flags, quern__state_
     return !reader->has_failed;
 }
 
-/* Whether all components are known, and in ascending order. */
+/* Whether all components are registered, and in ascending order. */
 static bool is_set(const quern__state_archetype *archetype, uint32_t known_count)
 {
     uint32_t least = 0;

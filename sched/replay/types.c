@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The types of a recording, and whether a world has the same. They are known by their numbers, for the
- * order in which components are registered decides about the order of columns, and so about hashes. */
+/* The types of a recording, and the check that a world has the same. Types are identified by their indices: the order
+ * of registration determines the order of columns, and so affects hashes. */
 
 #include "sched/replay/state.h"
 
@@ -51,7 +51,7 @@ void quern__types_write(const quern_world *world, quern__told_types told, quern_
 
 /* ---------------------------------------------------------------------------------------- comparing */
 
-/* A type as it was recorded. */
+/* A recorded type. */
 typedef struct told_type {
     uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
     quern__schema schema;

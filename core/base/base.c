@@ -104,7 +104,7 @@ quern_result(quern__fail_null)(const char *function, const char *argument)
 }
 
 /* Replaces the first `from` bytes of the message by a text. Truncates the end of the message to MESSAGE_BYTES. */
-static void put_before(size_t from, const char *text)
+static void replace_start(size_t from, const char *text)
 {
     const size_t text_bytes = strlen(text);
     size_t rest_bytes = strlen(error_message + from);
@@ -123,13 +123,13 @@ quern_result quern__message_add_call(quern_result code, const char *function, co
     if (!is_named && strncmp(error_message, any_call, sizeof any_call - 1) == 0) return code;
     size_t from = is_named ? bytes + sizeof ": " - 1 : 0;
     if (system != NULL && strncmp(error_message + from, any_system, sizeof any_system - 1) != 0) {
-        put_before(from, "': ");
-        put_before(0, system);
-        put_before(0, any_system);
+        replace_start(from, "': ");
+        replace_start(0, system);
+        replace_start(0, any_system);
         from = 0;
     }
-    put_before(from, ": ");
-    put_before(0, function);
+    replace_start(from, ": ");
+    replace_start(0, function);
     return code;
 }
 
@@ -149,7 +149,7 @@ quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_en
     for (uint32_t i = count; i < capacity; i++)
         if (!is_end(list, i))
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "%s%s%s%s %u is zero, which ends the list, and %s %u stands after it",
+                               "%s%s%s%s %u is zero, which ends the list, but %s %u is set: leave no gap",
                                owner ? "'" : "", owner ? owner : "", owner ? "': " : "", what, count, what,
                                i);
     *out_count = count;
@@ -304,7 +304,7 @@ quern_result quern__choose_allocator(const quern_allocator *given, const char *f
         given != NULL && (given->allocate != NULL || given->release != NULL || given->user_data != NULL);
     if (is_given && (given->allocate == NULL || given->release == NULL))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: the allocator lacks its %s function; give both, or nothing for the default",
+                           "%s: the allocator lacks its %s function: set both, or neither for the default",
                            function, given->allocate ? "release" : "allocate");
     *out_allocator = is_given ? *given : quern_allocator_default();
     return QUERN_OK;

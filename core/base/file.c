@@ -41,7 +41,7 @@ static int replace(const char *temporary_path, const char *path)
 #endif
 }
 
-static bool is_special(const char *path)
+static bool is_device_or_pipe(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
@@ -50,7 +50,7 @@ static bool is_special(const char *path)
 int quern__file_write(const char *path, char *temporary_path,
                       int (*write)(void *user_data, quern_sink sink), void *user_data)
 {
-    if (is_special(path)) return write_at(path, write, user_data);
+    if (is_device_or_pipe(path)) return write_at(path, write, user_data);
     snprintf(temporary_path, strlen(path) + sizeof QUERN__TEMPORARY_SUFFIX, "%s" QUERN__TEMPORARY_SUFFIX,
              path);
     int error = write_at(temporary_path, write, user_data);

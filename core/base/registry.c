@@ -23,7 +23,7 @@ quern_result quern__registry_check_new(const quern__registry *registry, const vo
 {
     const quern_result result = quern__check_name(name, registry->what);
     if (result != QUERN_OK || quern__registry_find(registry, items, 0, count, name) == count) return result;
-    return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the %s has a %s '%s' already: take another name",
+    return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the %s already has a %s '%s': choose another name",
                        registry->owner, registry->what, name);
 }
 
@@ -46,6 +46,6 @@ quern_result(quern__registry_fail_unknown)(const quern__registry *registry, uint
         return quern__fail(registry->unknown_error, "the %s handle is null: register it first",
                            registry->what);
     return quern__fail(registry->unknown_error,
-                       "%s handle %#x is not of this world (tag %u); %ss are registered in each world",
+                       "%s handle %#x is not of this world (tag %u): register the %s in this world",
                        registry->what, handle_bits, world_tag, registry->what);
 }

@@ -99,7 +99,7 @@ quern_result quern__sink_check(const quern__sink_writer *writer, const char *wha
 {
     if (!writer->has_failed) return QUERN_OK;
     return quern__fail(QUERN_ERROR_IO, "the sink could not write %s: %s", what,
-                       writer->error != 0 ? strerror(writer->error) : "it gave no reason");
+                       writer->error != 0 ? strerror(writer->error) : "it has not set errno");
 }
 
 /* ----------------------------------------------------------------------------------------- printer */

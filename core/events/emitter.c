@@ -79,7 +79,7 @@ static char *next_place(const quern__emitter *emitter)
 
 /* Sets the address of the next value. Emitting without a call is possible up to the end of the batch, or not at all if
  * the channel needs_checks. */
-static void set_place(quern__emitter *emitter, char *place)
+static void set_next_value(quern__emitter *emitter, char *place)
 {
     emitter->cursor = place;
     emitter->public_part.end = emitter->batch_end;
@@ -100,7 +100,7 @@ static void close_batch(quern__emitter *emitter)
     }
     emitter->first = NULL;
     emitter->batch_end = emitter->cursor;
-    set_place(emitter, emitter->cursor);
+    set_next_value(emitter, emitter->cursor);
 }
 
 /* Begins a block: the emitter's own one again if all its batches were dropped meanwhile, otherwise a spare. */
@@ -125,7 +125,7 @@ static void begin_batch(quern__emitter *emitter)
         begin_block(emitter);
     emitter->first = emitter->cursor;
     emitter->batch_end = emitter->first + bytes;
-    set_place(emitter, emitter->first);
+    set_next_value(emitter, emitter->first);
 }
 
 static uint32_t room_left(const quern__emitter *emitter)
@@ -188,7 +188,7 @@ void quern__emitter_put(quern__emitter *emitter, const void *values, uint32_t co
             source += (size_t)part * channel->stride_bytes;
         } else
             memset(place, 0, part);
-        set_place(emitter, place + (size_t)part * channel->stride_bytes);
+        set_next_value(emitter, place + (size_t)part * channel->stride_bytes);
         count -= part;
     }
 }
@@ -354,7 +354,7 @@ void *quern__emit_place(quern_emitter *public_part, size_t size_bytes, const cha
         find_room(public_part, size_bytes, type_name, type_name != NULL ? "QUERN_EMIT" : "quern_emit");
     if (emitter == NULL) return NULL;
     char *place = next_place(emitter);
-    set_place(emitter, place + emitter->channel->stride_bytes);
+    set_next_value(emitter, place + emitter->channel->stride_bytes);
     return place;
 }
 
@@ -380,7 +380,7 @@ void *quern__emit_some(quern_emitter *public_part, uint32_t most, uint32_t *out_
     if (emitter == NULL) return NULL;
     const uint32_t room = room_left(emitter), count = most < room ? most : room;
     char *place = next_place(emitter);
-    set_place(emitter, place + (size_t)count * emitter->channel->stride_bytes);
+    set_next_value(emitter, place + (size_t)count * emitter->channel->stride_bytes);
     *out_count = count;
     return place;
 }

@@ -13,7 +13,7 @@
 /* ------------------------------------------------------------------------------------------ finding */
 
 /* Returns the length of the name if the path is the name, or begins with the name and a dot; otherwise 0. */
-static size_t match(const char *path, const char *name)
+static size_t match_prefix(const char *path, const char *name)
 {
     const size_t bytes = strlen(name);
     return strncmp(path, name, bytes) == 0 && (path[bytes] == '.' || path[bytes] == '\0') ? bytes : 0;
@@ -32,14 +32,17 @@ static quern_result find_component(const quern_world *world, const char *path,
     size_t longest = 0;
     for (uint32_t i = 0; i < components->list.count; i++) {
         const quern__component *component = components->list.items[i];
-        const size_t bytes = component->managed.is_hidden ? 0 : match(path, component->type.name);
+        const size_t bytes = component->managed.is_hidden ? 0 : match_prefix(path, component->type.name);
         if (bytes <= longest) continue;
         longest = bytes;
         *out_component = quern__component_handle(components, i);
     }
     if (longest == 0)
-        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
-                           "'%.127s' begins with the name of no component of this world", path);
+        return quern__fail(
+            QUERN_ERROR_UNKNOWN_COMPONENT,
+            "the path '%.127s' does not begin with the name of a component of this world: check "
+            "the name, or register the component",
+            path);
     *out_field = rest_of(path, longest);
     return QUERN_OK;
 }
@@ -49,14 +52,17 @@ static quern_result find_resource(const quern_world *world, const char *path, ui
 {
     size_t longest = 0;
     for (uint32_t i = 0; i < world->resources.list.count; i++) {
-        const size_t bytes = match(path, world->resources.list.items[i].type.name);
+        const size_t bytes = match_prefix(path, world->resources.list.items[i].type.name);
         if (bytes <= longest) continue;
         longest = bytes;
         *out_index = i;
     }
     if (longest == 0)
-        return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
-                           "'%.127s' begins with the name of no resource of this world", path);
+        return quern__fail(
+            QUERN_ERROR_UNKNOWN_RESOURCE,
+            "the path '%.127s' does not begin with the name of a resource of this world: check "
+            "the name, or register the resource",
+            path);
     *out_field = rest_of(path, longest);
     return QUERN_OK;
 }
@@ -64,14 +70,15 @@ static quern_result find_resource(const quern_world *world, const char *path, ui
 /* ----------------------------------------------------------------------------------------- entities */
 
 /* The component of an entity, and the field in it, that a path names. */
-typedef struct place {
+typedef struct component_field {
     const quern__record *record;
     quern_component component;
     quern_type_info type;
     quern__path path;
-} place;
+} component_field;
 
-static quern_result find_place(const quern_world *world, quern_entity entity, const char *path, place *out)
+static quern_result find_component_field(const quern_world *world, quern_entity entity, const char *path,
+                                         component_field *out)
 {
     const char *field;
     out->record = quern__entities_find(&world->storage.entities, entity);
@@ -83,48 +90,42 @@ static quern_result find_place(const quern_world *world, quern_entity entity, co
     return result == QUERN_OK ? quern__path_find(&out->type, field, &out->path) : result;
 }
 
-static void *value_at(const quern_world *world, const place *at)
+static void *value_of(const quern_world *world, const component_field *found)
 {
-    return quern__storage_value(quern__storage_archetype_of(&world->storage, at->record),
-                                at->record->location, quern__component_index(at->component));
+    return quern__storage_value(quern__storage_archetype_of(&world->storage, found->record),
+                                found->record->location, quern__component_index(found->component));
 }
 
-static quern_result fail_absent(quern_entity entity, const place *at)
+static quern_result fail_absent(quern_entity entity, const component_field *found)
 {
-    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
-                       quern_entity_index(entity), quern_entity_generation(entity), at->type.name);
-}
-
-static quern_result get_text(const quern_world *world, quern_entity entity, const char *path,
-                             quern_sink sink)
-{
-    static const char function[] = "quern_entity_get_text";
-    place found = {0};
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = quern__check_sink(sink, function);
-    if (result == QUERN_OK) result = find_place(world, entity, path, &found);
-    if (result != QUERN_OK) return quern__in_call(result, function);
-    const void *value = value_at(world, &found);
-    if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
-    return quern__value_print(world, &found.path, value, sink, function);
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s': add it first",
+                       quern_entity_index(entity), quern_entity_generation(entity), found->type.name);
 }
 
 quern_result quern_entity_get_text(const quern_world *world, quern_entity entity, const char *path,
                                    quern_sink sink)
 {
     static const char function[] = "quern_entity_get_text";
+    component_field found = {0};
     if (world == NULL) return quern__fail_null(function, "world");
     if (path == NULL) return quern__fail_null(function, "path");
-    return get_text(world, entity, path, sink);
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    if (result == QUERN_OK) result = find_component_field(world, entity, path, &found);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    const void *value = value_of(world, &found);
+    if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
+    return quern__value_print(world, &found.path, value, sink, function);
 }
 
 /* Sets the target of a relation. A relation's value must not be written directly, because links must change with it. */
-static quern_result set_target(quern_world *world, quern_entity entity, const place *at, const char *text)
+static quern_result set_target(quern_world *world, quern_entity entity, const component_field *found,
+                               const char *text)
 {
     static const char function[] = "quern_entity_set_text";
-    const quern_relation relation = {at->component.bits};
+    const quern_relation relation = {found->component.bits};
     quern_entity target = {0};
-    quern__value_put_text(world, &at->path, &target, text);
+    quern__value_put_text(world, &found->path, &target, text);
     return quern_entity_is_null(target) ? quern__world_unrelate(world, entity, relation, function)
                                         : quern__world_relate(world, entity, relation, target, function);
 }
@@ -132,13 +133,13 @@ static quern_result set_target(quern_world *world, quern_entity entity, const pl
 static quern_result set_text(quern_world *world, quern_entity entity, const char *path, const char *text)
 {
     static const char function[] = "quern_entity_set_text";
-    place found = {0};
+    component_field found = {0};
     quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = find_place(world, entity, path, &found);
+    if (result == QUERN_OK) result = find_component_field(world, entity, path, &found);
     if (result == QUERN_OK) result = quern__value_check_text(world, &found.path, text);
     if (result != QUERN_OK) return quern__in_call(result, function);
     if (found.type.is_relation) return set_target(world, entity, &found, text);
-    void *value = value_at(world, &found);
+    void *value = value_of(world, &found);
     if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
     const uint32_t index = quern__component_index(found.component);
     quern__value_put_text(world, &found.path, value, text);
@@ -211,7 +212,8 @@ static quern_result find_by_name(const quern_world *world, const char *name, con
     if (name == NULL) return quern__fail_null(function, "name");
     *out_component = quern__components_find(&world->storage.components, name);
     if (out_component->bits != 0) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT, "%s: the world has no component '%.63s'", function,
+    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                       "%s: the world has no component '%.63s': check the name, or register it", function,
                        name);
 }
 

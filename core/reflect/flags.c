@@ -24,8 +24,9 @@ quern_result quern_component_flag_get_info(uint32_t index, quern_flag_info *out_
     static const char function[] = "quern_component_flag_get_info";
     if (out_info == NULL) return quern__fail_null(function, "out_info");
     if (index >= QUERN__COLUMN_FLAG_COUNT)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: number %u; component types have %d flags",
-                           function, index, QUERN__COLUMN_FLAG_COUNT);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: index %u is out of range: component types have %d flags", function, index,
+                           QUERN__COLUMN_FLAG_COUNT);
     const quern__column_flag *flag = &quern__column_flags[index];
     *out_info = (quern_flag_info){.name = flag->name,
                                   .with = flag->with,

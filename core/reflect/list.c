@@ -27,14 +27,14 @@ static quern_type_info info_of(const quern__type *type)
 
 /* Returns whether a list of `count` items has an item of this index. If not, sets the error message. what: the items,
  * for the message. */
-static bool is_in_list(const quern_world *world, uint32_t count, uint32_t index, const char *what,
-                       const char *function)
+static bool has_index(const quern_world *world, uint32_t count, uint32_t index, const char *what,
+                      const char *function)
 {
     if (world == NULL)
         quern__fail_null(function, "world");
     else if (index >= count)
-        quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: number %u; the world has %u %s", function, index,
-                    count, what);
+        quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: index %u is out of range: the world has %u %s",
+                    function, index, count, what);
     return index < count;
 }
 
@@ -56,7 +56,7 @@ uint32_t quern_component_count(const quern_world *world)
 quern_component quern_component_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? world->storage.components.list.count : 0;
-    if (!is_in_list(world, count, index, "components", "quern_component_at")) return (quern_component){0};
+    if (!has_index(world, count, index, "components", "quern_component_at")) return (quern_component){0};
     return quern__component_handle(&world->storage.components, index);
 }
 
@@ -88,7 +88,7 @@ uint32_t quern_resource_count(const quern_world *world)
 quern_resource quern_resource_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? world->resources.list.count : 0;
-    if (!is_in_list(world, count, index, "resources", "quern_resource_at")) return (quern_resource){0};
+    if (!has_index(world, count, index, "resources", "quern_resource_at")) return (quern_resource){0};
     return (quern_resource){.bits = quern__handle_bits(world->resources.world_tag, index)};
 }
 
@@ -116,7 +116,7 @@ uint32_t quern_event_count(const quern_world *world)
 quern_event quern_event_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? quern_event_count(world) : 0;
-    if (!is_in_list(world, count, index, "events", "quern_event_at")) return (quern_event){0};
+    if (!has_index(world, count, index, "events", "quern_event_at")) return (quern_event){0};
     return (quern_event){.bits = quern__handle_bits(world->resources.world_tag, index)};
 }
 
@@ -143,7 +143,7 @@ uint32_t quern_relation_count(const quern_world *world)
 quern_relation quern_relation_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? world->storage.relations->list.count : 0;
-    if (!is_in_list(world, count, index, "relations", "quern_relation_at")) return (quern_relation){0};
+    if (!has_index(world, count, index, "relations", "quern_relation_at")) return (quern_relation){0};
     return quern__relation_handle(&world->storage, world->storage.relations->list.items[index]);
 }
 

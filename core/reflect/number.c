@@ -179,7 +179,7 @@ quern__number_state quern__number_read(quern_field_type type, const char *text, 
 
 /* Replaces the decimal point of the locale by '.'. In a printed finite float, the point is everything that is no digit,
  * sign or e. */
-static void put_point(char *text)
+static void replace_point(char *text)
 {
     char *to = text;
     bool is_in_point = false;
@@ -223,7 +223,7 @@ static void write_float(quern_field_type type, uint64_t bits, char text[QUERN__N
     for (int digits = few; digits <= most; digits++) {
         uint64_t again;
         snprintf(text, QUERN__NUMBER_BYTES, "%.*g", digits, value);
-        put_point(text);
+        replace_point(text);
         if (read_float(type, text, strlen(text), &again) == QUERN__NUMBER_OK && again == bits) return;
     }
 }

@@ -42,19 +42,23 @@ static quern_result fail_unknown(const quern_type_info *type, const char *text)
             "'%s'",
             text, type->name, inside->name);
     if (type->field_count == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' has no described fields, and '%.63s' is asked for", type->name, text);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' has no described fields, so it has no field '%.63s': describe its fields when "
+            "registering it",
+            type->name, text);
     for (uint32_t i = 0; i < type->field_count; i++)
         quern__append(list, sizeof list, "%s%s", i > 0 ? ", " : "", type->fields[i].name);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' has no field '%.63s'; it has %s%s", type->name,
                        text, list, strlen(list) == sizeof list - 1 ? "..." : "");
 }
 
-static quern_result take_element(quern__path *path, const char *index, size_t bytes)
+static quern_result select_element(quern__path *path, const char *index, size_t bytes)
 {
     uint64_t number;
     if (!path->is_array)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%.63s': '%s' of '%s' is no array", path->text,
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%.63s': '%s' of '%s' is no array: leave out the index", path->text,
                            path->field->name, path->type->name);
     if (quern__digits_read(index, bytes, 10, UINT32_MAX, &number) != QUERN__NUMBER_OK ||
         number >= path->field->count)
@@ -83,5 +87,5 @@ quern_result quern__path_find(const quern_type_info *type, const char *text, que
                               .count = is_array ? field->count : 1,
                               .is_array = is_array};
     if (bracket == NULL) return QUERN_OK;
-    return take_element(out_path, bracket + 1, (size_t)(text + bytes - 1 - (bracket + 1)));
+    return select_element(out_path, bracket + 1, (size_t)(text + bytes - 1 - (bracket + 1)));
 }

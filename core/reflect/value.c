@@ -205,11 +205,10 @@ static quern_result check_characters(const quern__path *path, const char *text)
     for (const char *at = text; *at != '\0';) {
         const uint32_t step = quern__utf8_bytes(at);
         if (step == 0)
-            return quern__fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "'%s' of '%s' is text, and this is not UTF-8: byte %zu of it, %#x, begins no "
-                "character",
-                path->text, path->type->name, (size_t)(at - text), (unsigned)(unsigned char)*at);
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "'%s' of '%s' must be UTF-8: byte %zu of the text (%#x) begins no character",
+                               path->text, path->type->name, (size_t)(at - text),
+                               (unsigned)(unsigned char)*at);
         at += step;
     }
     return QUERN_OK;

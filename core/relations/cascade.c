@@ -19,7 +19,7 @@ void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allo
 static quern_result fail_memory(const quern__cascade *cascade)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                       "no memory for the list of entities that end together, %u so far",
+                       "no memory to list the entities that are destroyed together, %u so far",
                        cascade->slots.count);
 }
 
@@ -88,11 +88,10 @@ static quern_result fail_in_use(const quern__storage *storage, const quern__rela
     const quern_entity used = quern__entity_of_slot(storage, target),
                        user = quern__entity_of_slot(storage, source);
     return quern__fail(QUERN_ERROR_TARGET_IN_USE,
-                       "entity %u:%u is the '%s' of %u:%u, a relation that keeps its targets: unrelate or "
-                       "destroy that first",
-                       quern_entity_index(used), quern_entity_generation(used),
-                       quern__relation_name(storage, relation), quern_entity_index(user),
-                       quern_entity_generation(user));
+                       "entity %u:%u cannot be destroyed while it is the target of %u:%u in relation '%s' "
+                       "(QUERN_TARGET_REFUSES): unrelate or destroy that source first",
+                       quern_entity_index(used), quern_entity_generation(used), quern_entity_index(user),
+                       quern_entity_generation(user), quern__relation_name(storage, relation));
 }
 
 quern_result quern__cascade_list_detached(quern__cascade *cascade, const quern__storage *storage,

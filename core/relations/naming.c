@@ -26,7 +26,7 @@ quern_result quern__entity_check_name(const char *name)
         const uint32_t step = quern__utf8_bytes(name + i);
         if (step == 0)
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "the name is not UTF-8: byte %u of it, %#x, begins no character", i,
+                               "the name is not UTF-8: its byte %u (%#x) begins no character", i,
                                (unsigned)(unsigned char)name[i]);
         if (name[i] == '/')
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -45,7 +45,7 @@ static quern_result fail_taken(const quern__storage *storage, quern_entity entit
         snprintf(siblings, sizeof siblings, "children of entity %u:%u", parent,
                  quern_entity_generation(quern__entity_of_slot(storage, parent)));
     return quern__fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
-                       "entity %u:%u cannot be '%s': among the %s, entity %u:%u has that name",
+                       "entity %u:%u cannot be named '%s': among the %s, entity %u:%u has this name",
                        quern_entity_index(entity), quern_entity_generation(entity), text, siblings,
                        quern_entity_index(other), quern_entity_generation(other));
 }

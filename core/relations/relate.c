@@ -176,10 +176,13 @@ static inline void write_target(const quern__storage *storage, const quern__rela
 static quern_result fail_cycle(const quern__storage *storage, const quern__relation *relation,
                                quern_entity source, quern_entity target)
 {
-    return quern__fail(
-        QUERN_ERROR_CYCLE, "entity %u:%u cannot have %u:%u as its '%s': that one is below it already",
-        quern_entity_index(source), quern_entity_generation(source), quern_entity_index(target),
-        quern_entity_generation(target), quern__relation_name(storage, relation));
+    return quern__fail(QUERN_ERROR_CYCLE,
+                       "entity %u:%u cannot have target %u:%u in relation '%s': the target is below it, so "
+                       "this would be a "
+                       "cycle",
+                       quern_entity_index(source), quern_entity_generation(source),
+                       quern_entity_index(target), quern_entity_generation(target),
+                       quern__relation_name(storage, relation));
 }
 
 /* Checks that the source may get the target: that it makes no cycle and no name collision. A source without sources of

@@ -42,7 +42,7 @@ static quern_result check_def(const quern_relation_def *def)
     if (result != QUERN_OK) return result;
     if ((unsigned)def->on_target_destroyed <= QUERN_TARGET_REFUSES) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "relation '%s': on_target_destroyed is %d, which is none of quern_target_policy",
+                       "relation '%s': on_target_destroyed is %d, which is no value of quern_target_policy",
                        def->name, (int)def->on_target_destroyed);
 }
 
@@ -60,11 +60,14 @@ static quern_result use_registered(const quern__storage *storage, quern_componen
     quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
     if (relation == NULL)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
-                           "relation '%s': a component has this name, and a relation is a component, too",
+                           "relation '%s': a component has this name, and a relation is a component, too: "
+                           "choose another name",
                            def->name);
     if (!has_definition(relation, def))
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
-                           "relation '%s' is registered with another policy, levels or order", def->name);
+                           "relation '%s' is registered with another policy, levels or order: register the "
+                           "same definition, or choose another name",
+                           def->name);
     *out_relation = relation;
     return QUERN_OK;
 }
@@ -112,7 +115,8 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
     quern_result result = QUERN_OK;
     if (relations->marks_touched_groups &&
         !quern__links_start_touching(&relation->links, &storage->allocator))
-        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory for marks", def->name);
+        result =
+            quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory to mark changes", def->name);
     if (result == QUERN_OK) result = add_components(storage, def, relation);
     if (result != QUERN_OK) {
         quern__components_drop_last(&storage->components, &storage->allocator, component_count);
@@ -166,8 +170,8 @@ quern_result quern__relation_check(const quern__storage *storage, quern_relation
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "the relation handle is null: register the relation first");
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "relation handle %#x is none of this world (tag %u); relations are registered in "
-                       "each world",
+                       "relation handle %#x is none of this world (tag %u): register the relation in this "
+                       "world",
                        relation.bits, storage->components.first_bits >> 24);
 }
 

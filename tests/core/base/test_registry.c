@@ -47,7 +47,7 @@ Test(registry, a_new_name_is_neither_empty_nor_taken)
     cr_assert_eq(quern__registry_check_new(&things, items, 3, ""), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_str_eq(quern_error_message(), "a thing needs a name, and this one is empty");
     cr_assert_eq(quern__registry_check_new(&things, items, 3, "two"), QUERN_ERROR_DUPLICATE_NAME);
-    cr_assert_str_eq(quern_error_message(), "the box has a thing 'two' already: take another name");
+    cr_assert_str_eq(quern_error_message(), "the box already has a thing 'two': choose another name");
 }
 
 Test(registry, room_ends_at_the_limit_and_with_the_memory)
@@ -77,5 +77,5 @@ Test(registry, messages_tell_a_null_handle_from_a_foreign_one)
     cr_assert_eq(quern__registry_fail_unknown(&things, 0x5000001, 7), QUERN_ERROR_UNKNOWN_EVENT);
     cr_assert_str_eq(
         quern_error_message(),
-        "thing handle 0x5000001 is not of this world (tag 7); things are registered in each world");
+        "thing handle 0x5000001 is not of this world (tag 7): register the thing in this world");
 }

@@ -99,8 +99,9 @@ Test(list, flags_beyond_the_last_are_refused)
 {
     quern_flag_info flag;
     cr_assert_eq(quern_component_flag_get_info(3, &flag), QUERN_ERROR_INVALID_ARGUMENT);
-    cr_assert_str_eq(quern_error_message(),
-                     "quern_component_flag_get_info: number 3; component types have 3 flags");
+    cr_assert_str_eq(
+        quern_error_message(),
+        "quern_component_flag_get_info: index 3 is out of range: component types have 3 flags");
     cr_assert_eq(quern_component_flag_get_info(0, NULL), QUERN_ERROR_NULL_ARGUMENT);
 }
 

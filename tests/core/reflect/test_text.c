@@ -347,7 +347,7 @@ Test(text, text_is_itself)
     for (uint32_t i = 5; i < sizeof thing.title; i++)
         cr_assert_eq(thing.title[i], '\0', "nothing is left of what was there");
     refuse("title", "twelve bytes", "'title' of 'Thing' has room for 11 bytes and a final 0, and the text");
-    refuse("title", "a\xFFz", "this is not UTF-8: byte 1 of it, 0xff");
+    refuse("title", "a\xFFz", "must be UTF-8: byte 1 of the text (0xff)");
     memset(thing.title, 'x', sizeof thing.title);
     cr_assert_str_eq(get("title"), "xxxxxxxxxxxx", "of one without an end, all bytes");
 }

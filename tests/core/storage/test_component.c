@@ -383,7 +383,7 @@ Test(component, a_field_after_the_end_is_refused)
     def.fields[1] = (quern_field){"x", QUERN_FIELD_F32, 0, .count = 1};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def));
     cr_assert_not_null(strstr(quern_error_message(), "'described': field 0 is zero, which ends the list, "
-                                                     "and field 1 stands after it"));
+                                                     "but field 1 is set: leave no gap"));
 }
 
 /* --------------------------------------------------------------------------------------- resources */

@@ -179,7 +179,7 @@ Test(messages, of_definitions)
     query_def.terms[1] = (quern_term){.changed = false};
     query_def.terms[2] = quern_term_read(position);
     SAYS(quern_query_create(world, &query_def, &query),
-         "quern_query_create: term 1 is zero, which ends the list, and term 2 ");
+         "quern_query_create: term 1 is zero, which ends the list, but term 2 ");
 }
 
 Test(messages, of_schedules)
@@ -204,7 +204,7 @@ Test(messages, of_schedules)
     def.name = "mover";
     setup_system(schedule, &def);
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
-         "quern_schedule_add_system: the schedule has a system 'mover' already");
+         "quern_schedule_add_system: the schedule already has a system 'mover'");
     def.name = "other";
     def.after[0] = "";
     SAYS(

@@ -309,7 +309,7 @@ Test(schedule, a_message_names_what_is_wrong)
     after_after_the_end(&def);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, &def, NULL));
     assert_message_has("candidate");
-    assert_message_has("after 1 is zero, which ends the list, and after 2 stands after it");
+    assert_message_has("after 1 is zero, which ends the list, but after 2 is set: leave no gap");
     def = system_def("candidate", idle_run);
     lookup_of_own_write(&def);
     assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
@@ -365,7 +365,7 @@ Test(schedule, wrong_definitions_of_a_schedule_are_refused)
     assert_schedule_refused(phases, 2, QUERN_ERROR_INVALID_ARGUMENT);
     phases[1] = NULL;
     assert_schedule_refused(phases, 3, QUERN_ERROR_INVALID_ARGUMENT);
-    assert_message_has("phase 1 is zero, which ends the list, and phase 2 stands after it");
+    assert_message_has("phase 1 is zero, which ends the list, but phase 2 is set: leave no gap");
     quern_schedule *other = NULL;
     quern_schedule_def def = {.prefetch = QUERN_PREFETCH_CHUNKS + 1};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_create(world, &def, &other));

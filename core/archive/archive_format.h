@@ -139,7 +139,7 @@ typedef struct quern__archetype_section {
 typedef struct quern__rows_section {
     uint32_t row_count;
     uint32_t zero;
-    /* follows: handles; a column for each type with a size; for each flag with a plane (QUERN__COLUMN_FLAGS), and
+    /* follows: handles; a column for each type with a size; for each flag with a bit column (QUERN__COLUMN_FLAGS), and
      * each type with the flag, a 64-bit count of rows with the bit, and, unless that is 0, a bit for each row in
      * 64-bit words */
 } quern__rows_section;

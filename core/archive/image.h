@@ -44,7 +44,7 @@ typedef struct quern__archived_archetype {
     uint64_t empty_since;
     uint32_t made_index;
     uint32_t values_bytes;                                       /* of a row: handle and values */
-    uint32_t plane_count;                                        /* types that can be disabled */
+    uint32_t bit_column_count;                                   /* types that can be disabled */
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */
     uint32_t component_count;
     quern__archetype *archetype; /* found when it is loaded */

@@ -111,7 +111,7 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
     image->type_numbers.items[image->type_numbers.count++] = number;
     archived->type_count++;
     archived->values_bytes += type->type.size_bytes;
-    archived->plane_count += quern__column_flags_plane_count(type->type.flags);
+    archived->bit_column_count += quern__column_flags_bit_column_count(type->type.flags);
     if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && archived->row_count > 0)
         return quern__image_fail("it has values of a component with hooks");
     if (type->component_index == QUERN__NO_COMPONENT || insert_component(archived, type->component_index))
@@ -221,12 +221,12 @@ static quern_result parse_row_bits(const quern__image *image, const quern__archi
                                    const quern__column_flag *flag, quern__byte_reader *payload,
                                    uint32_t row_count)
 {
-    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
+    uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS] = {0};
     uint32_t found = 0;
     const uint64_t count = quern__read_u64(payload);
     if (payload->has_failed || count == 0) return QUERN_OK;
     quern__read(payload, words, quern__archived_row_bits_bytes(row_count));
-    for (uint32_t i = 0; i < QUERN__PLANE_ROW_WORDS; i++)
+    for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
         found += (uint32_t)__builtin_popcountll(words[i]);
     if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
         return quern__image_fail("it has bits of rows that are not there");
@@ -245,7 +245,7 @@ quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *pa
     quern__rows_section section;
     quern__read(payload, &section, sizeof section);
     const uint32_t count = section.row_count;
-    if (payload->has_failed || section.zero != 0 || count == 0 || count > QUERN__PLANE_MAX_ROWS ||
+    if (payload->has_failed || section.zero != 0 || count == 0 || count > QUERN__BIT_COLUMN_MAX_ROWS ||
         count > archived->row_count - archived->parsed_row_count)
         return quern__image_fail("it has rows where none can be");
     archived->parsed_row_count += count;

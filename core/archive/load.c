@@ -206,32 +206,32 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
     }
 }
 
-static void load_row_bits_of(const row_batch *batch, quern__plane which, const char *words)
+static void load_row_bits_of(const row_batch *batch, quern__bit_column which, const char *words)
 {
     const quern__archetype *archetype = batch->archived->archetype;
-    const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
+    const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
     for (uint32_t i = 0; i < batch->count; i++)
         if ((quern__load_u64(words, (batch->first + i) / 64) >> (batch->first + i) % 64 & 1) != 0)
-            quern__row_enable(archetype, batch->place + i, plane, false);
+            quern__row_enable(archetype, batch->place + i, bit_column, false);
 }
 
-static void load_row_bits(const loading *load, const row_batch *batch, quern__byte_reader *planes)
+static void load_row_bits(const loading *load, const row_batch *batch, quern__byte_reader *reader)
 {
     const quern__archived_archetype *archived = batch->archived;
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < archived->type_count; i++) {
             const quern__archived_type *type = quern__image_type(load->image, archived, i);
-            if ((type->type.flags & 1u << flag) == 0 || quern__read_u64(planes) == 0) continue;
+            if ((type->type.flags & 1u << flag) == 0 || quern__read_u64(reader) == 0) continue;
             const char *words =
-                quern__read_in_place(planes, quern__archived_row_bits_bytes(batch->row_count));
+                quern__read_in_place(reader, quern__archived_row_bits_bytes(batch->row_count));
             if (type->component_index != QUERN__NO_COMPONENT)
-                load_row_bits_of(batch, (quern__plane){flag, type->component_index}, words);
+                load_row_bits_of(batch, (quern__bit_column){flag, type->component_index}, words);
         }
 }
 
 static void load_handles(const loading *load, const row_batch *batch)
 {
-    quern_entity handles[QUERN__PLANE_MAX_ROWS];
+    quern_entity handles[QUERN__BIT_COLUMN_MAX_ROWS];
     for (uint32_t i = 0; i < batch->count; i++) {
         const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
@@ -253,7 +253,7 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
         load_handles(load, &batch);
-        if (archived->plane_count > 0) load_row_bits(load, &batch, &rest);
+        if (archived->bit_column_count > 0) load_row_bits(load, &batch, &rest);
     }
 }
 

@@ -96,7 +96,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
     if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
-    set->plane_count += quern__column_flags_plane_count(component->type.flags);
+    set->bit_column_count += quern__column_flags_bit_column_count(component->type.flags);
     return QUERN_OK;
 }
 
@@ -250,12 +250,12 @@ void quern__saving_write_archetype(quern__saving *saving, const quern__saved_com
 static size_t rows_bytes(const quern__saved_components *set, uint32_t row_count)
 {
     return sizeof(quern__rows_section) + (size_t)row_count * set->values_bytes +
-           set->plane_count * (sizeof(uint64_t) + quern__archived_row_bits_bytes(row_count));
+           set->bit_column_count * (sizeof(uint64_t) + quern__archived_row_bits_bytes(row_count));
 }
 
 uint32_t quern__saving_max_rows(const quern__saved_components *set)
 {
-    uint32_t most = QUERN__PLANE_MAX_ROWS;
+    uint32_t most = QUERN__BIT_COLUMN_MAX_ROWS;
     while (most > 1 && rows_bytes(set, most) > QUERN__SECTION_BYTES)
         most /= 2;
     return most;
@@ -281,15 +281,15 @@ void quern__saving_write_row_bits(quern__byte_writer *writer, const uint64_t *wo
     if (count > 0) quern__write(writer, words, bytes);
 }
 
-/* Rows `first` to first + count - 1 of a plane, in words that begin with the first. */
-static void save_row_bits(quern__byte_writer *writer, const quern__archetype *archetype, quern__plane which,
-                          uint32_t slot, uint32_t first, uint32_t count)
+/* Rows `first` to first + count - 1 of a bit column, in words that begin with the first. */
+static void save_row_bits(quern__byte_writer *writer, const quern__archetype *archetype,
+                          quern__bit_column which, uint32_t slot, uint32_t first, uint32_t count)
 {
-    const quern__planes *planes = archetype->planes;
-    const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
-    const uint64_t *source = quern__plane_words(planes, plane, slot);
-    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
-    for (uint32_t i = 0; i < count && quern__plane_count(planes, plane, slot) > 0; i++)
+    const quern__row_bits *row_bits = archetype->row_bits;
+    const uint32_t bit_column = quern__row_bits_find_column(row_bits, which.kind, which.id);
+    const uint64_t *source = quern__bit_column_words(row_bits, bit_column, slot);
+    uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS] = {0};
+    for (uint32_t i = 0; i < count && quern__bit_column_count(row_bits, bit_column, slot) > 0; i++)
         words[i / 64] |= (source[(first + i) / 64] >> (first + i) % 64 & 1) << i % 64;
     quern__saving_write_row_bits(writer, words, count);
 }
@@ -311,7 +311,7 @@ static void save_rows(quern__saving *saving, const quern__saved_components *set,
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
-                save_row_bits(writer, archetype, (quern__plane){flag, set->component_indices[i]}, slot,
+                save_row_bits(writer, archetype, (quern__bit_column){flag, set->component_indices[i]}, slot,
                               first, count);
     quern__section_end(&saving->writer);
 }

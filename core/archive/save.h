@@ -24,7 +24,7 @@ typedef struct quern__saving {
 typedef struct quern__saved_components {
     uint32_t component_count;
     uint32_t values_bytes; /* of a row: handle and values */
-    uint32_t plane_count;
+    uint32_t bit_column_count;
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS];
 } quern__saved_components;
 

@@ -309,16 +309,17 @@ static void save_column(selecting *it, quern__byte_writer *writer, uint32_t inde
     }
 }
 
-static void save_plane(const selecting *it, quern__byte_writer *writer, quern__plane which,
-                       const uint32_t *list_indices, uint32_t count)
+static void save_bit_column(const selecting *it, quern__byte_writer *writer, quern__bit_column which,
+                            const uint32_t *list_indices, uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
-    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0};
+    uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS] = {0};
     for (uint32_t i = 0; i < count; i++) {
         const quern__record *record = record_of(it, list_indices[i]);
-        const quern__planes *planes = quern__storage_archetype_of(storage, record)->planes;
-        const uint32_t plane = quern__planes_find(planes, which.kind, which.id);
-        if (quern__plane_test(planes, plane, record->location)) words[i / 64] |= UINT64_C(1) << i % 64;
+        const quern__row_bits *row_bits = quern__storage_archetype_of(storage, record)->row_bits;
+        const uint32_t bit_column = quern__row_bits_find_column(row_bits, which.kind, which.id);
+        if (quern__bit_column_test(row_bits, bit_column, record->location))
+            words[i / 64] |= UINT64_C(1) << i % 64;
     }
     quern__saving_write_row_bits(writer, words, count);
 }
@@ -338,8 +339,8 @@ static void save_rows(selecting *it, const quern__saved_components *set, const u
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
-                save_plane(it, writer, (quern__plane){flag, set->component_indices[i]}, list_indices,
-                           count);
+                save_bit_column(it, writer, (quern__bit_column){flag, set->component_indices[i]},
+                                list_indices, count);
     quern__section_end(&it->saving.writer);
 }
 

@@ -40,7 +40,7 @@ typedef struct record_batch {
 
 /* Where an entity's bit is. */
 typedef struct row_bit {
-    uint64_t *words; /* of the plane in the slot */
+    uint64_t *words; /* of the bit column in the slot */
     uint32_t row;
 } row_bit;
 
@@ -65,16 +65,17 @@ static inline void fetch_batch(const switching *it, uint32_t first, record_batch
 }
 
 /* False where the entities of the record's archetype do not have the component. */
-static __attribute__((noinline)) bool find_plane(switching *it, const quern__record *record)
+static __attribute__((noinline)) bool find_bit_column(switching *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
-    const quern__planes *planes = archetype->planes;
-    const uint32_t plane = quern__planes_find(planes, QUERN__PLANE_CAN_DISABLE, it->component_index);
+    const quern__row_bits *row_bits = archetype->row_bits;
+    const uint32_t bit_column =
+        quern__row_bits_find_column(row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, it->component_index);
     it->known_number = UINT32_MAX;
-    if (plane == QUERN__NO_PLANE) return false;
+    if (bit_column == QUERN__NO_BIT_COLUMN) return false;
     it->known_number = record->archetype_number;
-    it->words = quern__plane_words(planes, plane, 0);
-    it->slot_words = planes->slot_words;
+    it->words = quern__bit_column_words(row_bits, bit_column, 0);
+    it->slot_words = row_bits->slot_words;
     it->is_heard |= archetype->versions.items != NULL;
     return true;
 }
@@ -93,7 +94,7 @@ static inline uint32_t find_batch(switching *it, const record_batch *from, row_b
         const uintptr_t location = record->location;
         if (QUERN__UNLIKELY(record->handle_high != entity->bits >> 32 || location == 0)) break;
         if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
-            if (!find_plane(it, record)) break;
+            if (!find_bit_column(it, record)) break;
             known_number = it->known_number;
             slot_words = it->slot_words;
             words = it->words;

@@ -460,11 +460,12 @@ static quern_result enable(quern_world *world, quern_entity entity, quern_compon
     const quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return fail_to_enable(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    const uint32_t plane =
-        quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE,
-                           quern__components_distance(&world->storage.components, component));
-    if (QUERN__UNLIKELY(plane == QUERN__NO_PLANE)) return fail_to_enable(world, entity, component);
-    quern__row_enable(archetype, record->location, plane, enabled);
+    const uint32_t bit_column =
+        quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE,
+                                    quern__components_distance(&world->storage.components, component));
+    if (QUERN__UNLIKELY(bit_column == QUERN__NO_BIT_COLUMN))
+        return fail_to_enable(world, entity, component);
+    quern__row_enable(archetype, record->location, bit_column, enabled);
     return QUERN_OK;
 }
 

@@ -325,15 +325,16 @@ static quern_result list_toggles(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
-        const quern__planes *planes = archetype_of(it, i)->planes;
+        const quern__row_bits *row_bits = archetype_of(it, i)->row_bits;
         const uintptr_t location = record_of(it, i)->location;
-        for (uint32_t k = 0; planes != NULL && k < planes->count; k++) {
-            if (planes->list[k].kind != QUERN__PLANE_CAN_DISABLE || !quern__plane_test(planes, k, location))
+        for (uint32_t k = 0; row_bits != NULL && k < row_bits->count; k++) {
+            if (row_bits->list[k].kind != QUERN__BIT_COLUMN_CAN_DISABLE ||
+                !quern__bit_column_test(row_bits, k, location))
                 continue;
             if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
                 return quern__capture_fail_memory();
             prefab->toggles.items[prefab->toggles.count++] =
-                (quern__prefab_toggle){.member = i, .component_index = planes->list[k].id};
+                (quern__prefab_toggle){.member = i, .component_index = row_bits->list[k].id};
         }
     }
     return QUERN_OK;

@@ -9,18 +9,18 @@
 static quern_result validate_bits(const quern__subscription *subscription, uint32_t added, uint32_t set,
                                   uint32_t slot)
 {
-    const quern__planes *planes = subscription->archetype->planes;
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
     const uint32_t index = subscription->archetype->index, number = subscription->reaction->number;
     uint32_t count = 0;
-    if (added != QUERN__NO_PLANE) count += quern__plane_count(planes, added, slot);
-    if (set != QUERN__NO_PLANE) count += quern__plane_count(planes, set, slot);
+    if (added != QUERN__NO_BIT_COLUMN) count += quern__bit_column_count(row_bits, added, slot);
+    if (set != QUERN__NO_BIT_COLUMN) count += quern__bit_column_count(row_bits, set, slot);
     REQUIRE(count == 0 || (subscription->is_pending && subscription->reaction->is_pending),
             "%u rows of chunk %u of archetype %u are pending for reaction %u, whose flag is not set", count,
             slot, index, number);
-    if (added == QUERN__NO_PLANE || set == QUERN__NO_PLANE) return QUERN_OK;
-    for (uint32_t i = 0; i + 1 < planes->plane_words; i++)
-        REQUIRE((quern__plane_words(planes, added, slot)[i] & quern__plane_words(planes, set, slot)[i]) ==
-                    0,
+    if (added == QUERN__NO_BIT_COLUMN || set == QUERN__NO_BIT_COLUMN) return QUERN_OK;
+    for (uint32_t i = 0; i + 1 < row_bits->bit_column_words; i++)
+        REQUIRE((quern__bit_column_words(row_bits, added, slot)[i] &
+                 quern__bit_column_words(row_bits, set, slot)[i]) == 0,
                 "a row of chunk %u of archetype %u is pending for reaction %u as added and as set", slot,
                 index, number);
     return QUERN_OK;
@@ -31,11 +31,12 @@ static quern_result validate_subscription(const quern__subscription *subscriptio
     const quern__archetype *archetype = subscription->archetype;
     const quern__removed *removed = &subscription->removed;
     const uint32_t kinds = subscription->reaction->kinds, number = subscription->reaction->number;
-    const uint32_t added = quern__planes_find(archetype->planes, QUERN__PLANE_ADDED, number);
-    const uint32_t set = quern__planes_find(archetype->planes, QUERN__PLANE_SET, number);
-    REQUIRE((added != QUERN__NO_PLANE) == ((kinds & QUERN_REACT_ADDED) != 0) &&
-                (set != QUERN__NO_PLANE) == ((kinds & QUERN_REACT_SET) != 0),
-            "reaction %u has planes in archetype %u for other kinds than it asks for", number,
+    const uint32_t added =
+        quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, number);
+    const uint32_t set = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, number);
+    REQUIRE((added != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_ADDED) != 0) &&
+                (set != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_SET) != 0),
+            "reaction %u has bit columns in archetype %u for other kinds than it asks for", number,
             archetype->index);
     REQUIRE(archetype->tracks_changes && !(archetype->is_quick && (kinds & QUERN_REACT_REMOVED) != 0),
             "rows may leave archetype %u without a call of reaction %u", archetype->index, number);

@@ -54,19 +54,19 @@ static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_
     return hash;
 }
 
-/* Adds the row bits of components. Planes without a set bit leave the hash unchanged, so the hash does not depend
+/* Adds the row bits of components. Bit columns without a set bit leave the hash unchanged, so the hash does not depend
  * on flags that are registered but unused. */
 static uint64_t hash_row_flags(const quern__storage *storage, const quern__archetype *archetype,
                                uint32_t slot, uint64_t hash)
 {
-    const quern__planes *planes = archetype->planes;
-    for (uint32_t i = 0; planes != NULL && i < planes->count; i++) {
-        if (!quern__plane_is_of_component(planes->list[i].kind))
-            break; /* planes of components precede all others */
-        if (quern__plane_count(planes, i, slot) == 0) continue;
-        const quern__type *type = quern__components_type(&storage->components, planes->list[i].id);
-        const uint64_t *words = quern__plane_words(planes, i, slot);
-        hash = quern__hash_word(hash, quern__hash_string(type->name) + planes->list[i].kind);
+    const quern__row_bits *row_bits = archetype->row_bits;
+    for (uint32_t i = 0; row_bits != NULL && i < row_bits->count; i++) {
+        if (!quern__bit_column_is_of_component(row_bits->list[i].kind))
+            break; /* bit columns of components precede all others */
+        if (quern__bit_column_count(row_bits, i, slot) == 0) continue;
+        const quern__type *type = quern__components_type(&storage->components, row_bits->list[i].id);
+        const uint64_t *words = quern__bit_column_words(row_bits, i, slot);
+        hash = quern__hash_word(hash, quern__hash_string(type->name) + row_bits->list[i].kind);
         for (uint32_t word = 0; word * 64 < archetype->slots[slot].row_count; word++)
             hash = quern__hash_word(hash, words[word]);
     }

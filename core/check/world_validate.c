@@ -44,59 +44,60 @@ static quern_result validate_chunk(const quern__storage *storage, const quern__a
 }
 
 /* Checks that only bits of existing rows are set, and that the count of set bits is right. */
-static quern_result validate_plane(const quern__archetype *archetype, uint32_t index, uint32_t slot)
+static quern_result validate_bit_column(const quern__archetype *archetype, uint32_t index, uint32_t slot)
 {
-    const quern__planes *planes = archetype->planes;
-    const uint64_t *words = quern__plane_words(planes, index, slot);
+    const quern__row_bits *row_bits = archetype->row_bits;
+    const uint64_t *words = quern__bit_column_words(row_bits, index, slot);
     const uint32_t row_count = slot < archetype->chunk_count ? archetype->slots[slot].row_count : 0;
     quern__row_mask rows;
     quern__row_mask_all(&rows, row_count);
     uint32_t count = 0;
-    for (uint32_t i = 0; i + 1 < planes->plane_words; i++) {
+    for (uint32_t i = 0; i + 1 < row_bits->bit_column_words; i++) {
         REQUIRE((words[i] & ~(i < rows.word_count ? rows.words[i] : 0)) == 0,
-                "plane %u of archetype %u has bits set for rows that chunk %u does not have", index,
+                "bit column %u of archetype %u has bits set for rows that chunk %u does not have", index,
                 archetype->index, slot);
         count += (uint32_t)__builtin_popcountll(words[i]);
     }
-    REQUIRE(count == quern__plane_count(planes, index, slot),
-            "plane %u of archetype %u has %u rows in chunk %u, but %u are counted", index, archetype->index,
-            count, slot, quern__plane_count(planes, index, slot));
+    REQUIRE(count == quern__bit_column_count(row_bits, index, slot),
+            "bit column %u of archetype %u has %u rows in chunk %u, but %u are counted", index,
+            archetype->index, count, slot, quern__bit_column_count(row_bits, index, slot));
     return QUERN_OK;
 }
 
-/* Checks that the planes of components precede all others, ordered by flag and then by component. */
-static quern_result validate_plane_list(const quern__storage *storage, const quern__archetype *archetype)
+/* Checks that the bit columns of components precede all others, ordered by flag and then by component. */
+static quern_result validate_bit_column_list(const quern__storage *storage,
+                                             const quern__archetype *archetype)
 {
-    const quern__planes *planes = archetype->planes;
+    const quern__row_bits *row_bits = archetype->row_bits;
     uint32_t count = 0;
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < archetype->component_count; i++) {
             const uint32_t index = archetype->component_indices[i];
             if (!quern__components_has_flag(&storage->components, index, 1u << flag)) continue;
-            REQUIRE(quern__planes_find(planes, flag, index) == count,
-                    "the plane of component %u of archetype %u is not number %u", index, archetype->index,
-                    count);
+            REQUIRE(quern__row_bits_find_column(row_bits, flag, index) == count,
+                    "the bit column of component %u of archetype %u is not number %u", index,
+                    archetype->index, count);
             count++;
         }
-    REQUIRE(planes == NULL || planes->count == count ||
-                !quern__plane_is_of_component(planes->list[count].kind),
-            "archetype %u has a plane of a component that it lacks", archetype->index);
+    REQUIRE(row_bits == NULL || row_bits->count == count ||
+                !quern__bit_column_is_of_component(row_bits->list[count].kind),
+            "archetype %u has a bit column of a component that it lacks", archetype->index);
     return QUERN_OK;
 }
 
-static quern_result validate_planes(const quern__archetype *archetype)
+static quern_result validate_bit_columns(const quern__archetype *archetype)
 {
-    const quern__planes *planes = archetype->planes;
-    if (planes == NULL) return QUERN_OK;
+    const quern__row_bits *row_bits = archetype->row_bits;
+    if (row_bits == NULL) return QUERN_OK;
     REQUIRE(archetype->tracks_changes,
-            "archetype %u has planes, but does not track changes, so changes do not update them",
+            "archetype %u has bit columns, but does not track changes, so changes do not update them",
             archetype->index);
-    REQUIRE(planes->slot_capacity >= archetype->slot_capacity &&
-                planes->row_capacity == archetype->row_capacity,
-            "the planes of archetype %u are too small for its rows", archetype->index);
-    for (uint32_t slot = 0; slot < planes->slot_capacity; slot++)
-        for (uint32_t i = 0; i < planes->count; i++) {
-            quern_result result = validate_plane(archetype, i, slot);
+    REQUIRE(row_bits->slot_capacity >= archetype->slot_capacity &&
+                row_bits->row_capacity == archetype->row_capacity,
+            "the bit columns of archetype %u are too small for its rows", archetype->index);
+    for (uint32_t slot = 0; slot < row_bits->slot_capacity; slot++)
+        for (uint32_t i = 0; i < row_bits->count; i++) {
+            quern_result result = validate_bit_column(archetype, i, slot);
             if (result != QUERN_OK) return result;
         }
     return QUERN_OK;
@@ -164,8 +165,8 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
         quern_result result = validate_chunk(storage, archetype, i);
         if (result != QUERN_OK) return result;
     }
-    quern_result result = validate_plane_list(storage, archetype);
-    if (result == QUERN_OK) result = validate_planes(archetype);
+    quern_result result = validate_bit_column_list(storage, archetype);
+    if (result == QUERN_OK) result = validate_bit_columns(archetype);
     return result != QUERN_OK ? result : validate_row_versions(storage, archetype);
 }
 

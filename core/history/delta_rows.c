@@ -144,18 +144,18 @@ static bool add_row(quern__history *history, saved_row from, saved_row to)
     return true;
 }
 
-/* Whether columns and planes of a pair are the same; otherwise some of them may be. */
+/* Whether columns and bit columns of a pair are the same; otherwise some of them may be. */
 static bool has_same_values(const chunk_pair *pair)
 {
     const quern__saved_archetype *a = pair->archetype, *b = pair->other;
-    if (pair->other_row_count == 0 || a->plane_count != b->plane_count ||
+    if (pair->other_row_count == 0 || a->bit_column_count != b->bit_column_count ||
         memcmp(quern__saved_pages(a, pair->slot), quern__saved_pages(b, pair->slot),
                a->column_count * sizeof(quern__page)) != 0)
         return false;
-    const size_t words = (size_t)a->plane_count * a->plane_words;
+    const size_t words = (size_t)a->bit_column_count * a->bit_column_words;
     return words == 0 ||
-           (memcmp(quern__saved_planes(a), quern__saved_planes(b), a->plane_count * sizeof(quern__plane)) ==
-                0 &&
+           (memcmp(quern__saved_bit_columns(a), quern__saved_bit_columns(b),
+                   a->bit_column_count * sizeof(quern__bit_column)) == 0 &&
             memcmp(quern__saved_words(a) + pair->slot * words, quern__saved_words(b) + pair->slot * words,
                    words * sizeof(uint64_t)) == 0);
 }
@@ -235,11 +235,11 @@ static uint32_t next_component(const component_iterator *it)
 static const uint64_t *find_disabled(const saved_row *at, uint32_t component_index)
 {
     const quern__saved_archetype *archetype = at->archetype;
-    const quern__plane *planes = quern__saved_planes(archetype);
-    for (uint32_t i = 0; i < archetype->plane_count; i++)
-        if (planes[i].kind == QUERN__PLANE_CAN_DISABLE && planes[i].id == component_index)
+    const quern__bit_column *bit_columns = quern__saved_bit_columns(archetype);
+    for (uint32_t i = 0; i < archetype->bit_column_count; i++)
+        if (bit_columns[i].kind == QUERN__BIT_COLUMN_CAN_DISABLE && bit_columns[i].id == component_index)
             return quern__saved_words(archetype) +
-                   ((size_t)at->slot * archetype->plane_count + i) * archetype->plane_words + 1;
+                   ((size_t)at->slot * archetype->bit_column_count + i) * archetype->bit_column_words + 1;
     return NULL;
 }
 

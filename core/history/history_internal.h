@@ -34,16 +34,16 @@
 #include "core/world/world_internal.h"
 
 /* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in
- * version.h, planes with their words, and pages, for each slot one per column, that of the handles, and one
+ * version.h, bit columns with their words, and pages, for each slot one per column, that of the handles, and one
  * per lane of versions of rows (row_versions.h). */
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
     uint64_t row_count;
     uint32_t made_index, row_capacity;
-    uint32_t chunk_count, column_count, component_count, plane_count, plane_words;
+    uint32_t chunk_count, column_count, component_count, bit_column_count, bit_column_words;
     uint32_t version_count;   /* of a chunk */
     uint32_t slot_page_count; /* pages of a slot */
-    uint32_t versions_offset, planes_offset, words_offset, pages_offset;
+    uint32_t versions_offset, bit_columns_offset, words_offset, pages_offset;
     uint16_t component_indices[];
 } quern__saved_archetype;
 
@@ -209,9 +209,9 @@ static inline uint64_t *quern__saved_versions(const quern__saved_archetype *save
     return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->versions_offset);
 }
 
-static inline quern__plane *quern__saved_planes(const quern__saved_archetype *saved)
+static inline quern__bit_column *quern__saved_bit_columns(const quern__saved_archetype *saved)
 {
-    return (quern__plane *)(void *)((char *)(uintptr_t)saved + saved->planes_offset);
+    return (quern__bit_column *)(void *)((char *)(uintptr_t)saved + saved->bit_columns_offset);
 }
 
 static inline uint64_t *quern__saved_words(const quern__saved_archetype *saved)

@@ -350,19 +350,20 @@ static void restore_column(const restore *it, const quern__column_restore *place
                          quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);
 }
 
-/* The bits of the i-th plane of the archetype. */
-static void put_back_plane(const quern__planes *planes, uint32_t i, const quern__saved_archetype *saved)
+/* The bits of the i-th bit column of the archetype. */
+static void put_back_bit_column(const quern__row_bits *row_bits, uint32_t i,
+                                const quern__saved_archetype *saved)
 {
-    const quern__plane *list = quern__saved_planes(saved);
+    const quern__bit_column *list = quern__saved_bit_columns(saved);
     uint32_t place = 0;
-    while (place < saved->plane_count &&
-           (list[place].kind != planes->list[i].kind || list[place].id != planes->list[i].id))
+    while (place < saved->bit_column_count &&
+           (list[place].kind != row_bits->list[i].kind || list[place].id != row_bits->list[i].id))
         place++;
-    const size_t bytes = planes->plane_words * sizeof(uint64_t);
-    for (uint32_t slot = 0; slot < planes->slot_capacity; slot++) {
-        uint64_t *words = quern__plane_words(planes, i, slot) - 1;
-        const size_t first = ((size_t)slot * saved->plane_count + place) * planes->plane_words;
-        if (place < saved->plane_count && slot < saved->chunk_count)
+    const size_t bytes = row_bits->bit_column_words * sizeof(uint64_t);
+    for (uint32_t slot = 0; slot < row_bits->slot_capacity; slot++) {
+        uint64_t *words = quern__bit_column_words(row_bits, i, slot) - 1;
+        const size_t first = ((size_t)slot * saved->bit_column_count + place) * row_bits->bit_column_words;
+        if (place < saved->bit_column_count && slot < saved->chunk_count)
             memcpy(words, quern__saved_words(saved) + first, bytes);
         else
             memset(words, 0, bytes);
@@ -378,8 +379,8 @@ static void restore_versions(const restore_target *target)
     if (saved->chunk_count > 0)
         memcpy(archetype->versions.items, quern__saved_versions(saved),
                (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t));
-    for (uint32_t i = 0; archetype->planes != NULL && i < archetype->planes->count; i++)
-        put_back_plane(archetype->planes, i, saved);
+    for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->row_bits->count; i++)
+        put_back_bit_column(archetype->row_bits, i, saved);
 }
 
 static void restore_rows(const restore *it)

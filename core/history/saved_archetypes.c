@@ -22,9 +22,10 @@ static size_t set_offsets(quern__saved_archetype *saved, const quern__archetype 
     saved->versions_offset = (uint32_t)offset;
     offset += (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t);
     saved->words_offset = (uint32_t)offset;
-    offset += (size_t)saved->chunk_count * saved->plane_count * saved->plane_words * sizeof(uint64_t);
-    saved->planes_offset = (uint32_t)offset;
-    offset += saved->plane_count * sizeof(quern__plane);
+    offset +=
+        (size_t)saved->chunk_count * saved->bit_column_count * saved->bit_column_words * sizeof(uint64_t);
+    saved->bit_columns_offset = (uint32_t)offset;
+    offset += saved->bit_column_count * sizeof(quern__bit_column);
     saved->pages_offset = (uint32_t)offset;
     return offset + (size_t)saved->chunk_count * saved->slot_page_count * sizeof(quern__page);
 }
@@ -43,17 +44,17 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
         .version_count = archetype->versions.stride,
         .slot_page_count = archetype->column_count + 1 +
                            (archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0),
-        .plane_count = archetype->planes != NULL ? archetype->planes->count : 0,
-        .plane_words = archetype->planes != NULL ? archetype->planes->plane_words : 0,
+        .bit_column_count = archetype->row_bits != NULL ? archetype->row_bits->count : 0,
+        .bit_column_words = archetype->row_bits != NULL ? archetype->row_bits->bit_column_words : 0,
     };
 }
 
-/* Whether nothing is noted of the archetype since live. Planes of reactions note nothing, so archetypes
- * with planes are never the same; their columns may be. */
+/* Whether nothing is noted of the archetype since live. Bit columns of reactions note nothing, so archetypes
+ * with bit columns are never the same; their columns may be. */
 static bool is_unchanged(const quern__history *history, const quern__archetype *archetype,
                          const quern__saved_archetype *base)
 {
-    if (base == NULL || archetype->planes != NULL || base->plane_count > 0 ||
+    if (base == NULL || archetype->row_bits != NULL || base->bit_column_count > 0 ||
         base->chunk_count != archetype->chunk_count || base->empty_since != archetype->empty_since ||
         base->row_count != quern__archetype_row_count(archetype))
         return false;
@@ -205,13 +206,13 @@ static quern_result save_slots(archetype_save *it)
     return result;
 }
 
-static void copy_planes(const archetype_save *it)
+static void copy_bit_columns(const archetype_save *it)
 {
-    const quern__planes *planes = it->archetype->planes;
-    if (planes == NULL) return;
-    memcpy(quern__saved_planes(it->saved), planes->list, planes->count * sizeof *planes->list);
-    memcpy(quern__saved_words(it->saved), planes->words,
-           (size_t)it->saved->chunk_count * planes->slot_words * sizeof(uint64_t));
+    const quern__row_bits *row_bits = it->archetype->row_bits;
+    if (row_bits == NULL) return;
+    memcpy(quern__saved_bit_columns(it->saved), row_bits->list, row_bits->count * sizeof *row_bits->list);
+    memcpy(quern__saved_words(it->saved), row_bits->words,
+           (size_t)it->saved->chunk_count * row_bits->slot_words * sizeof(uint64_t));
 }
 
 static quern_result build_one(quern__history *history, const quern__archetype *archetype,
@@ -232,7 +233,7 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
         memset(quern__saved_pages(it.saved, 0), 0,
                (size_t)archetype->chunk_count * it.saved->slot_page_count * sizeof(quern__page));
     }
-    copy_planes(&it);
+    copy_bit_columns(&it);
     return save_slots(&it);
 }
 

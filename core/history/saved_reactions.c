@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Saving and restoring what is pending for reactions: the flags of reactions and subscriptions, and copies of removed
- * rows. Bits of rows are saved with the planes of archetypes. */
+ * rows. Bits of rows are saved with the bit columns of archetypes. */
 
 #include "core/history/history_internal.h"
 #include "core/history/saved_pending.h"

@@ -100,7 +100,7 @@ static void toggle_rows(const quern__scratch *scratch, const quern__sequence *se
 {
     for (uint32_t i = 0; i < sequence->toggle_count; i++) {
         const quern__toggle *toggle = &scratch->sequences.toggles.items[sequence->first_toggle + i];
-        quern__rows_enable(sequence->target, to, count, toggle->plane, toggle->clears);
+        quern__rows_enable(sequence->target, to, count, toggle->bit_column, toggle->clears);
     }
 }
 

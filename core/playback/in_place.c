@@ -25,9 +25,10 @@ static inline bool set_value(const quern__archetype *archetype, const quern__ite
 static inline bool change_bit(const quern__archetype *archetype, uintptr_t location,
                               const quern__operand *operand, bool sets, bool writes)
 {
-    const uint32_t plane = quern__planes_find(archetype->planes, operand->plane, operand->component_index);
-    if (plane == QUERN__NO_PLANE) return false;
-    if (writes) quern__row_enable(archetype, location, plane, !sets);
+    const uint32_t bit_column =
+        quern__row_bits_find_column(archetype->row_bits, operand->bit_column, operand->component_index);
+    if (bit_column == QUERN__NO_BIT_COLUMN) return false;
+    if (writes) quern__row_enable(archetype, location, bit_column, !sets);
     return true;
 }
 

@@ -69,21 +69,22 @@ static bool list_fills(const quern__effect *it, quern__sequences *sequences, que
  * them, so bits are cleared only for components that the source has. */
 static bool list_toggles(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
-    const quern__planes *planes = sequence->target->planes;
+    const quern__row_bits *row_bits = sequence->target->row_bits;
     const quern__archetype *source = sequence->source;
-    if (!it->has_toggles || planes == NULL) return true;
+    if (!it->has_toggles || row_bits == NULL) return true;
     sequence->first_toggle = sequences->toggles.count;
     if (!quern__array_reserve(sequences->allocator, &sequences->toggles,
-                              sequence->first_toggle + planes->count))
+                              sequence->first_toggle + row_bits->count))
         return false;
-    for (uint32_t i = 0; i < planes->count && quern__plane_is_of_component(planes->list[i].kind); i++) {
-        const uint32_t index = planes->list[i].id, flag = planes->list[i].kind;
+    for (uint32_t i = 0; i < row_bits->count && quern__bit_column_is_of_component(row_bits->list[i].kind);
+         i++) {
+        const uint32_t index = row_bits->list[i].id, flag = row_bits->list[i].kind;
         const bool is_in_source = source != NULL && quern__archetype_has(source, index);
         const bool clears = !quern__bitset_has(it->sets[flag], index);
         if (!quern__bitset_has(it->toggled[flag], index)) continue;
         if (is_in_source || (!clears && quern__bitset_has(it->settled[flag], index)))
             sequences->toggles.items[sequences->toggles.count++] =
-                (quern__toggle){.plane = i, .clears = clears};
+                (quern__toggle){.bit_column = i, .clears = clears};
     }
     sequence->toggle_count = sequences->toggles.count - sequence->first_toggle;
     return true;

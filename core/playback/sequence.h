@@ -42,7 +42,7 @@ typedef struct quern__fill {
 /* A row bit that the sequence changes: sets it if the component is disabled at the end, and clears it if
  * enabled. */
 typedef struct quern__toggle {
-    uint32_t plane; /* index in the target's row bits */
+    uint32_t bit_column; /* index in the target's row bits */
     bool clears;
 } quern__toggle;
 

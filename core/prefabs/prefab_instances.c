@@ -326,10 +326,10 @@ static void disable_components(const quern__instances *it, const quern_entity *h
         const quern__record *record =
             quern__entities_record(&it->storage->entities, quern_entity_index(handles[toggle->member]));
         const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
-        quern__row_enable(
-            archetype, record->location,
-            quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE, toggle->component_index),
-            false);
+        quern__row_enable(archetype, record->location,
+                          quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE,
+                                                      toggle->component_index),
+                          false);
     }
 }
 

@@ -290,9 +290,9 @@ static quern_view_column view_column(const quern__query *query, const quern__arc
     }
     if (column != QUERN__COLUMN_NONE)
         view.version_index = (uint8_t)quern__archetype_version_index(archetype, quern__term_index(term));
-    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE,
-                                              quern__component_index(term->component));
-    if (plane != QUERN__NO_PLANE) view.present = (uint8_t)(2 + plane);
+    const uint32_t bit_column = quern__row_bits_find_column(
+        archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, quern__component_index(term->component));
+    if (bit_column != QUERN__NO_BIT_COLUMN) view.present = (uint8_t)(2 + bit_column);
     return view;
 }
 

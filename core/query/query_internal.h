@@ -151,7 +151,7 @@ void quern__query_describe(const quern__query *query, char *text, size_t text_by
 static inline void quern__view_load_change_data(quern_view *view, const quern__archetype *archetype,
                                                 uint32_t slot)
 {
-    const quern__planes *planes = archetype->planes;
+    const quern__row_bits *row_bits = archetype->row_bits;
     const quern__row_versions *row_versions = archetype->row_versions;
     view->versions = quern__versions_of(&archetype->versions, slot);
     view->row_versions = NULL;
@@ -159,9 +159,9 @@ static inline void quern__view_load_change_data(quern_view *view, const quern__a
         view->row_versions = quern__row_versions_of(row_versions, slot);
         view->row_offsets = row_versions->offsets;
     }
-    if (planes == NULL) return;
-    view->planes = quern__plane_words(planes, 0, slot) - 1;
-    view->plane_words = planes->plane_words;
+    if (row_bits == NULL) return;
+    view->row_bits = quern__bit_column_words(row_bits, 0, slot) - 1;
+    view->bit_column_words = row_bits->bit_column_words;
 }
 
 /* Sets or clears the versions and row bits of a view. archetype: NULL if it does not track
@@ -170,7 +170,7 @@ static inline void quern__view_set_change_data(quern_view *view, const quern__ar
                                                uint32_t slot)
 {
     view->versions = NULL;
-    view->planes = NULL;
+    view->row_bits = NULL;
     if (QUERN__UNLIKELY(archetype != NULL)) quern__view_load_change_data(view, archetype, slot);
 }
 

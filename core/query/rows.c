@@ -85,21 +85,22 @@ quern__selection quern__rows_select(const quern__query *query, const quern_view 
         selection = select_changed(query, view, seen_version, out_mask);
     if (selection == QUERN__SELECT_NONE) return QUERN__SELECT_NONE;
     bool leaves_some_out = selection == QUERN__SELECT_SOME;
-    if (view->planes == NULL)
+    if (view->row_bits == NULL)
         return selection; /* no component can be disabled, or the rows are copies of removed rows */
     for (uint32_t i = 0; i < query->row_term_count; i++) {
         const uint32_t term = query->row_terms[i];
         const quern_view_column *column = &view->columns[term];
-        const uint64_t *plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
+        const uint64_t *bit_column =
+            view->row_bits + (column->present - 2u) * (size_t)view->bit_column_words;
         const bool wants_disabled = query->terms[term].enabled == QUERN_TERM_DISABLED;
-        if (*plane == 0 && wants_disabled) return QUERN__SELECT_NONE;
-        if (*plane == 0) continue;
+        if (*bit_column == 0 && wants_disabled) return QUERN__SELECT_NONE;
+        if (*bit_column == 0) continue;
         if (!leaves_some_out) begin_mask(view, out_mask);
         leaves_some_out = true;
         if (wants_disabled)
-            quern__row_mask_keep(out_mask, plane + 1);
+            quern__row_mask_keep(out_mask, bit_column + 1);
         else
-            quern__row_mask_drop(out_mask, plane + 1);
+            quern__row_mask_drop(out_mask, bit_column + 1);
     }
     if (!leaves_some_out) return QUERN__SELECT_ALL;
     return has_rows(out_mask) ? QUERN__SELECT_SOME : QUERN__SELECT_NONE;

@@ -4,7 +4,7 @@
 #define QUERN_CORE_QUERY_ROWS_H
 
 /* Selection of single rows of a chunk, in three steps: row filters (core/storage/row_versions.h), then terms on
- * components that can be disabled (core/storage/planes.h), then required up-terms (up.h). A row must pass all
+ * components that can be disabled (core/storage/row_bits.h), then required up-terms (up.h). A row must pass all
  * three.
  *
  * Rows are selected immediately before a callback gets the view, so the changes of earlier systems count. What

@@ -163,13 +163,13 @@ bool quern__view_set_enabled(const quern_view *view, uint32_t term, uint32_t row
         report_access(view, term, QUERN_ACCESS_WRITE, function);
         return false;
     }
-    if (column->present >= 2 && view->planes != NULL) {
+    if (column->present >= 2 && view->row_bits != NULL) {
         const uintptr_t location =
             quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row);
         if (enabled)
-            quern__plane_clear_run(archetype_of(view)->planes, column->present - 2u, location, 1);
+            quern__bit_column_clear_rows(archetype_of(view)->row_bits, column->present - 2u, location, 1);
         else
-            quern__plane_set_run(archetype_of(view)->planes, column->present - 2u, location, 1);
+            quern__bit_column_set_rows(archetype_of(view)->row_bits, column->present - 2u, location, 1);
         if (view->versions != NULL) quern__view_note_row(view, column, row);
         return true;
     }
@@ -182,9 +182,9 @@ bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
 {
     if (!check_row(view, term, row, "quern_view_is_enabled")) return false;
     const uint32_t present = view->columns[term].present;
-    if (present < 2 || view->planes == NULL) return present != 0;
-    return !quern__plane_test(
-        archetype_of(view)->planes, present - 2,
+    if (present < 2 || view->row_bits == NULL) return present != 0;
+    return !quern__bit_column_test(
+        archetype_of(view)->row_bits, present - 2,
         quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row));
 }
 

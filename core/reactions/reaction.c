@@ -14,15 +14,16 @@ static bool asks_for(const quern__reaction *reaction, quern_reaction_kind kind)
     return (reaction->kinds & (uint32_t)kind) != 0;
 }
 
-static quern__plane plane_of(const quern__reaction *reaction, quern__plane_kind kind)
+static quern__bit_column bit_column_of(const quern__reaction *reaction, quern__bit_column_kind kind)
 {
-    return (quern__plane){.kind = kind, .id = reaction->number};
+    return (quern__bit_column){.kind = kind, .id = reaction->number};
 }
 
-/* Returns the index of a plane of the subscription among the archetype's planes, or QUERN__NO_PLANE. */
-static uint32_t find_plane(const quern__subscription *subscription, quern__plane_kind kind)
+/* Returns the index of a bit column of the subscription among the archetype's bit columns, or QUERN__NO_BIT_COLUMN. */
+static uint32_t find_bit_column(const quern__subscription *subscription, quern__bit_column_kind kind)
 {
-    return quern__planes_find(subscription->archetype->planes, kind, subscription->reaction->number);
+    return quern__row_bits_find_column(subscription->archetype->row_bits, kind,
+                                       subscription->reaction->number);
 }
 
 /* Whether the term reads or writes a value of the row itself. */
@@ -110,29 +111,31 @@ static void subscription_release(quern__subscription *subscription, const quern_
                    REACTION_ALIGNMENT_BYTES);
 }
 
-/* Removes the planes for these kinds from the archetype. */
-static void remove_planes(const quern__subscription *subscription, uint32_t kinds,
-                          const quern_allocator *allocator)
+/* Removes the bit columns for these kinds from the archetype. */
+static void remove_bit_columns(const quern__subscription *subscription, uint32_t kinds,
+                               const quern_allocator *allocator)
 {
     if ((kinds & QUERN_REACT_ADDED) != 0)
-        quern__archetype_remove_plane(subscription->archetype, allocator,
-                                      plane_of(subscription->reaction, QUERN__PLANE_ADDED));
+        quern__archetype_remove_bit_column(subscription->archetype, allocator,
+                                           bit_column_of(subscription->reaction, QUERN__BIT_COLUMN_ADDED));
     if ((kinds & QUERN_REACT_SET) != 0)
-        quern__archetype_remove_plane(subscription->archetype, allocator,
-                                      plane_of(subscription->reaction, QUERN__PLANE_SET));
+        quern__archetype_remove_bit_column(subscription->archetype, allocator,
+                                           bit_column_of(subscription->reaction, QUERN__BIT_COLUMN_SET));
 }
 
-static quern_result add_planes(const quern__subscription *subscription, const quern_allocator *allocator)
+static quern_result add_bit_columns(const quern__subscription *subscription,
+                                    const quern_allocator *allocator)
 {
     const quern__reaction *reaction = subscription->reaction;
     quern_result result = QUERN_OK;
     if (asks_for(reaction, QUERN_REACT_ADDED))
-        result = quern__archetype_add_plane(subscription->archetype, allocator,
-                                            plane_of(reaction, QUERN__PLANE_ADDED));
+        result = quern__archetype_add_bit_column(subscription->archetype, allocator,
+                                                 bit_column_of(reaction, QUERN__BIT_COLUMN_ADDED));
     if (result != QUERN_OK || !asks_for(reaction, QUERN_REACT_SET)) return result;
-    result = quern__archetype_add_plane(subscription->archetype, allocator,
-                                        plane_of(reaction, QUERN__PLANE_SET));
-    if (result != QUERN_OK) remove_planes(subscription, reaction->kinds & QUERN_REACT_ADDED, allocator);
+    result = quern__archetype_add_bit_column(subscription->archetype, allocator,
+                                             bit_column_of(reaction, QUERN__BIT_COLUMN_SET));
+    if (result != QUERN_OK)
+        remove_bit_columns(subscription, reaction->kinds & QUERN_REACT_ADDED, allocator);
     return result;
 }
 
@@ -149,7 +152,7 @@ static quern_result begin_subscription(quern__reaction *reaction, quern__archety
         return fail_subscription();
     quern__subscription *subscription = subscription_create(reaction, archetype, allocator);
     if (subscription == NULL) return fail_subscription();
-    const quern_result result = add_planes(subscription, allocator);
+    const quern_result result = add_bit_columns(subscription, allocator);
     if (result != QUERN_OK) {
         subscription_release(subscription, allocator);
         return result;
@@ -163,7 +166,7 @@ static void end_last_subscription(quern__reaction *reaction, const quern_allocat
 {
     quern__subscription *subscription = reaction->subscriptions.items[--reaction->subscriptions.count];
     quern__row_listener_remove(&subscription->listener);
-    remove_planes(subscription, reaction->kinds, allocator);
+    remove_bit_columns(subscription, reaction->kinds, allocator);
     subscription_release(subscription, allocator);
 }
 
@@ -245,8 +248,8 @@ static void note_pending(quern__reaction *reaction)
 
 static void set_added(quern__subscription *subscription, uintptr_t first, uint32_t count)
 {
-    quern__plane_set_run(subscription->archetype->planes, find_plane(subscription, QUERN__PLANE_ADDED),
-                         first, count);
+    quern__bit_column_set_rows(subscription->archetype->row_bits,
+                               find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED), first, count);
     raise(&subscription->is_pending);
     note_pending(subscription->reaction);
 }
@@ -380,28 +383,29 @@ void quern__reactions_trim(quern__storage *storage)
 /* ------------------------------------------------------------------------------------------- listeners */
 
 /* Finds the next range among `*count` rows from *first on whose ADDED bit is clear, so that the reaction has seen these
- * rows enter, or does not ask for ADDED. Skips rows before it. Returns false if there is none. added: index of the plane
- * ADDED, or QUERN__NO_PLANE. */
-static bool find_seen_rows(const quern__planes *planes, uint32_t added, uintptr_t *first, uint32_t *count,
-                           uint32_t *out_count)
+ * rows enter, or does not ask for ADDED. Skips rows before it. Returns false if there is none. added: index of the bit column
+ * ADDED, or QUERN__NO_BIT_COLUMN. */
+static bool find_seen_rows(const quern__row_bits *row_bits, uint32_t added, uintptr_t *first,
+                           uint32_t *count, uint32_t *out_count)
 {
     *out_count = *count;
-    if (added == QUERN__NO_PLANE || quern__plane_count(planes, added, quern__chunk_of(*first)->index) == 0)
+    if (added == QUERN__NO_BIT_COLUMN ||
+        quern__bit_column_count(row_bits, added, quern__chunk_of(*first)->index) == 0)
         return *count > 0;
-    while (*count > 0 && quern__plane_test(planes, added, *first)) {
+    while (*count > 0 && quern__bit_column_test(row_bits, added, *first)) {
         ++*first;
         --*count;
     }
     *out_count = 0;
-    while (*out_count < *count && !quern__plane_test(planes, added, *first + *out_count))
+    while (*out_count < *count && !quern__bit_column_test(row_bits, added, *first + *out_count))
         ++*out_count;
     return *out_count > 0;
 }
 
 static void copy_seen_rows(quern__subscription *subscription, uintptr_t first, uint32_t count)
 {
-    const uint32_t added = find_plane(subscription, QUERN__PLANE_ADDED);
-    for (uint32_t range; find_seen_rows(subscription->archetype->planes, added, &first, &count, &range);
+    const uint32_t added = find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED);
+    for (uint32_t range; find_seen_rows(subscription->archetype->row_bits, added, &first, &count, &range);
          first += range, count -= range) {
         quern__removed_copy(&subscription->removed, first, range,
                             subscription->reaction->registry->orders_by_row);
@@ -411,12 +415,12 @@ static void copy_seen_rows(quern__subscription *subscription, uintptr_t first, u
 
 static void mark_seen_rows(quern__subscription *subscription, uintptr_t first, uint32_t count)
 {
-    const quern__planes *planes = subscription->archetype->planes;
-    const uint32_t added = find_plane(subscription, QUERN__PLANE_ADDED);
-    const uint32_t set = find_plane(subscription, QUERN__PLANE_SET);
-    for (uint32_t range; find_seen_rows(planes, added, &first, &count, &range);
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    const uint32_t added = find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED);
+    const uint32_t set = find_bit_column(subscription, QUERN__BIT_COLUMN_SET);
+    for (uint32_t range; find_seen_rows(row_bits, added, &first, &count, &range);
          first += range, count -= range) {
-        quern__plane_set_run(planes, set, first, range);
+        quern__bit_column_set_rows(row_bits, set, first, range);
         raise(&subscription->is_pending);
         note_pending(subscription->reaction);
     }

@@ -7,12 +7,12 @@
  * values there, and which left. A reaction has a subscription in each of these archetypes, from the archetype's
  * creation on:
  *
- *   plane ADDED   a bit per row: the entity entered, and the reaction has not been shown it yet
- *   plane SET     a bit per row: the entity was given a value that the reaction reads; never set where ADDED is set
+ *   bit column ADDED   a bit per row: the entity entered, and the reaction has not been shown it yet
+ *   bit column SET     a bit per row: the entity was given a value that the reaction reads; never set where ADDED is set
  *   copies        rows that left: handle, and values of the terms with access (core/reactions/removed.h)
  *
  * A subscription has only the parts for the kinds that its reaction asks for. Bits move with their rows
- * (core/storage/planes.h), so what is pending for an entity is known wherever it moves, and the rows of an archetype are
+ * (core/storage/row_bits.h), so what is pending for an entity is known wherever it moves, and the rows of an archetype are
  * in order without sorting.
  *
  * Only the net effect of a change counts. A row that moves between two archetypes with subscriptions of one reaction
@@ -44,7 +44,7 @@ typedef struct quern__subscription {
     quern__row_listener listener; /* first member; its position is the reaction's number */
     struct quern__reaction *reaction;
     quern__archetype *archetype; /* the same as listener.archetype */
-    bool is_pending;             /* some bit of its planes may be set */
+    bool is_pending;             /* some bit of its bit columns may be set */
     uint32_t taken_block_count;  /* blocks in reaction->taken that were not given back yet */
     quern__removed removed;      /* copies of rows that left; empty unless the reaction asks for REMOVED */
     quern_view_column *columns;  /* of a view of a block of copies: one per term */
@@ -88,7 +88,8 @@ typedef struct quern__reaction_def {
 
 typedef struct quern__reaction {
     struct quern__reactions *registry;
-    uint32_t number; /* index in the registry and id of its planes; reused after the reaction is removed */
+    uint32_t
+        number; /* index in the registry and id of its bit columns; reused after the reaction is removed */
     uint32_t kinds;  /* bits of quern_reaction_kind */
     bool is_pending; /* some subscription has bits or copies that were not taken */
     uint32_t term_count;

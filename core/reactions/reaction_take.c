@@ -6,21 +6,23 @@
 #include "core/reactions/reaction.h"
 #include "core/storage/storage.h"
 
-static const quern__plane_kind plane_kinds[] = {QUERN__PLANE_ADDED, QUERN__PLANE_SET};
+static const quern__bit_column_kind bit_column_kinds[] = {QUERN__BIT_COLUMN_ADDED, QUERN__BIT_COLUMN_SET};
 static const quern_reaction_kind kinds[] = {QUERN_REACT_ADDED, QUERN_REACT_SET};
 enum { KIND_COUNT = QUERN__COUNT_OF(kinds) };
 
-/* Finds the indices of the planes of a subscription by kind; QUERN__NO_PLANE for a kind without a plane. */
-static void find_planes(const quern__subscription *subscription, uint32_t *out_indices)
+/* Finds the indices of the bit columns of a subscription by kind; QUERN__NO_BIT_COLUMN for a kind without a bit column. */
+static void find_bit_columns(const quern__subscription *subscription, uint32_t *out_indices)
 {
     for (uint32_t i = 0; i < KIND_COUNT; i++)
-        out_indices[i] = quern__planes_find(subscription->archetype->planes, plane_kinds[i],
-                                            subscription->reaction->number);
+        out_indices[i] = quern__row_bits_find_column(subscription->archetype->row_bits, bit_column_kinds[i],
+                                                     subscription->reaction->number);
 }
 
-static uint32_t count_rows(const quern__subscription *subscription, uint32_t plane, uint32_t slot)
+static uint32_t count_rows(const quern__subscription *subscription, uint32_t bit_column, uint32_t slot)
 {
-    return plane != QUERN__NO_PLANE ? quern__plane_count(subscription->archetype->planes, plane, slot) : 0;
+    return bit_column != QUERN__NO_BIT_COLUMN
+               ? quern__bit_column_count(subscription->archetype->row_bits, bit_column, slot)
+               : 0;
 }
 
 static uint32_t row_words(const quern__subscription *subscription)
@@ -35,11 +37,11 @@ static bool reserve_subscription(quern__taken *taken, const quern__subscription 
                                  const quern_allocator *allocator, quern__taken *counts)
 {
     if (subscription->is_pending) {
-        uint32_t planes[KIND_COUNT];
-        find_planes(subscription, planes);
+        uint32_t bit_columns[KIND_COUNT];
+        find_bit_columns(subscription, bit_columns);
         for (uint32_t slot = 0; slot < subscription->archetype->chunk_count; slot++)
             for (uint32_t i = 0; i < KIND_COUNT; i++)
-                if (count_rows(subscription, planes[i], slot) > 0) {
+                if (count_rows(subscription, bit_columns[i], slot) > 0) {
                     counts->rows.count++;
                     counts->words.count += row_words(subscription);
                 }
@@ -67,30 +69,30 @@ static bool prepare(quern__reaction *reaction, const quern_allocator *allocator)
 
 /* Lists the rows of a chunk whose bit is set, and clears the bits. */
 static void take_bits(quern__taken *taken, const quern__subscription *subscription, uint32_t slot,
-                      uint32_t plane, quern_reaction_kind kind)
+                      uint32_t bit_column, quern_reaction_kind kind)
 {
-    const quern__planes *planes = subscription->archetype->planes;
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
     taken->rows.items[taken->rows.count++] =
         (quern__taken_rows){.archetype = subscription->archetype,
                             .slot = slot,
                             .first_word = taken->words.count,
-                            .count = quern__plane_count(planes, plane, slot),
+                            .count = quern__bit_column_count(row_bits, bit_column, slot),
                             .kind = kind};
-    memcpy(taken->words.items + taken->words.count, quern__plane_words(planes, plane, slot),
+    memcpy(taken->words.items + taken->words.count, quern__bit_column_words(row_bits, bit_column, slot),
            row_words(subscription) * sizeof *taken->words.items);
     taken->words.count += row_words(subscription);
-    quern__plane_clear_slot(planes, plane, slot);
+    quern__bit_column_clear_slot(row_bits, bit_column, slot);
 }
 
 static void take_rows(quern__taken *taken, quern__subscription *subscription)
 {
     if (!subscription->is_pending) return;
-    uint32_t planes[KIND_COUNT];
-    find_planes(subscription, planes);
+    uint32_t bit_columns[KIND_COUNT];
+    find_bit_columns(subscription, bit_columns);
     for (uint32_t slot = 0; slot < subscription->archetype->chunk_count; slot++)
         for (uint32_t i = 0; i < KIND_COUNT; i++)
-            if (count_rows(subscription, planes[i], slot) > 0)
-                take_bits(taken, subscription, slot, planes[i], kinds[i]);
+            if (count_rows(subscription, bit_columns[i], slot) > 0)
+                take_bits(taken, subscription, slot, bit_columns[i], kinds[i]);
     subscription->is_pending = false;
 }
 
@@ -173,15 +175,15 @@ void quern__reaction_finish(quern__storage *storage, quern__reaction *reaction)
 static void put_back_rows(const quern__taken *taken, const quern__taken_rows *rows,
                           quern__subscription *subscription)
 {
-    uint32_t planes[KIND_COUNT];
-    find_planes(subscription, planes);
-    const uint32_t plane = planes[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
+    uint32_t bit_columns[KIND_COUNT];
+    find_bit_columns(subscription, bit_columns);
+    const uint32_t bit_column = bit_columns[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
     const quern__chunk *chunk = rows->archetype->slots[rows->slot].chunk;
     const uint64_t *words = taken->words.items + rows->first_word;
     quern__bit_range run = {0};
     while (quern__bitset_next_range(words, row_words(subscription), &run))
-        quern__plane_set_run(rows->archetype->planes, plane, quern__location_make(chunk, run.first),
-                             run.count);
+        quern__bit_column_set_rows(rows->archetype->row_bits, bit_column,
+                                   quern__location_make(chunk, run.first), run.count);
     subscription->is_pending = true;
 }
 
@@ -223,13 +225,13 @@ void quern__reaction_drop(quern__storage *storage, quern__reaction *reaction)
     if (!reaction->is_pending) return;
     for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
         quern__subscription *subscription = reaction->subscriptions.items[i];
-        uint32_t planes[KIND_COUNT];
-        find_planes(subscription, planes);
+        uint32_t bit_columns[KIND_COUNT];
+        find_bit_columns(subscription, bit_columns);
         for (uint32_t slot = 0; subscription->is_pending && slot < subscription->archetype->chunk_count;
              slot++)
             for (uint32_t k = 0; k < KIND_COUNT; k++)
-                if (count_rows(subscription, planes[k], slot) > 0)
-                    quern__plane_clear_slot(subscription->archetype->planes, planes[k], slot);
+                if (count_rows(subscription, bit_columns[k], slot) > 0)
+                    quern__bit_column_clear_slot(subscription->archetype->row_bits, bit_columns[k], slot);
         subscription->is_pending = false;
         const uint32_t used = quern__removed_used_blocks(&subscription->removed);
         quern__removed_clear(&subscription->removed);

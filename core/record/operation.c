@@ -90,7 +90,7 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
                                 .is_plain = !quern__hooks_any(&type->hooks),
                                 .is_relation = is_relation(components, component_index),
                                 .row_flags = type->flags & QUERN__ROW_FLAG_BITS,
-                                .plane = (uint8_t)(needed_flag != 0 ? __builtin_ctz(needed_flag) : 0)};
+                                .bit_column = (uint8_t)(needed_flag != 0 ? __builtin_ctz(needed_flag) : 0)};
     if (!is_given || type->size_bytes == 0) return;
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
     operand->offset_bytes = (uint16_t)operation->item_bytes;

@@ -20,7 +20,7 @@ typedef struct quern__operand {
     bool is_plain;         /* the type has no hooks */
     bool is_relation;      /* the component belongs to a relation */
     uint8_t row_flags;     /* row flags of the component: bits of QUERN__ROW_FLAGS */
-    uint8_t plane;         /* kind of the row bits changed by a kind with needed_flag; 0 for other kinds */
+    uint8_t bit_column;    /* kind of the row bits changed by a kind with needed_flag; 0 for other kinds */
 } quern__operand;
 
 /* The head of an item. */

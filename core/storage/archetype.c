@@ -133,16 +133,17 @@ static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_cou
     return parts;
 }
 
-/* Planes of components come first, in their order, so that they have their places for ever. */
-static quern_result add_planes(quern__archetype *archetype, const quern_allocator *allocator,
-                               const quern__components *components)
+/* Bit columns of components come first, in their order, so that they have their places for ever. */
+static quern_result add_bit_columns(quern__archetype *archetype, const quern_allocator *allocator,
+                                    const quern__components *components)
 {
     quern_result result = QUERN_OK;
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++) {
             const uint32_t index = archetype->component_indices[i];
             if (quern__components_has_flag(components, index, 1u << flag))
-                result = quern__archetype_add_plane(archetype, allocator, (quern__plane){flag, index});
+                result =
+                    quern__archetype_add_bit_column(archetype, allocator, (quern__bit_column){flag, index});
         }
     return result;
 }
@@ -196,21 +197,21 @@ quern_result quern__archetype_track(quern__archetype *archetype, const quern_all
                        archetype->slot_capacity);
 }
 
-quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern_allocator *allocator,
-                                        quern__plane plane)
+quern_result quern__archetype_add_bit_column(quern__archetype *archetype, const quern_allocator *allocator,
+                                             quern__bit_column bit_column)
 {
-    if (!quern__planes_add(&archetype->planes, allocator, plane, archetype->row_capacity,
-                           archetype->slot_capacity))
+    if (!quern__row_bits_add_column(&archetype->row_bits, allocator, bit_column, archetype->row_capacity,
+                                    archetype->slot_capacity))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a bit for each row of %u chunks",
                            archetype->slot_capacity);
     quern__archetype_update_tracking(archetype);
     return QUERN_OK;
 }
 
-void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
-                                   quern__plane plane)
+void quern__archetype_remove_bit_column(quern__archetype *archetype, const quern_allocator *allocator,
+                                        quern__bit_column bit_column)
 {
-    quern__planes_remove(&archetype->planes, allocator, plane);
+    quern__row_bits_remove_column(&archetype->row_bits, allocator, bit_column);
     quern__archetype_update_tracking(archetype);
 }
 
@@ -259,7 +260,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     quern_result result = lay_out(archetype);
     if (result == QUERN_OK && !compile_relocation(archetype, allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
-    if (result == QUERN_OK) result = add_planes(archetype, allocator, components);
+    if (result == QUERN_OK) result = add_bit_columns(archetype, allocator, components);
     if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
         result = quern__archetype_track(archetype, allocator, components);
     if (result != QUERN_OK)
@@ -283,7 +284,7 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
     quern__copy_release(allocator, archetype->relocation);
     quern__versions_release(&archetype->versions, allocator);
     quern__row_versions_release(archetype->row_versions, allocator);
-    quern__planes_release(&archetype->planes, allocator);
+    quern__row_bits_release(&archetype->row_bits, allocator);
     archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
     quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
 }
@@ -309,7 +310,7 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     uint32_t capacity = archetype->slot_capacity < 4 ? 4 : 2 * archetype->slot_capacity;
     if (capacity < wanted) capacity = wanted;
     if (!quern__versions_grow(&archetype->versions, allocator, capacity) ||
-        !quern__planes_grow(&archetype->planes, allocator, capacity))
+        !quern__row_bits_grow(&archetype->row_bits, allocator, capacity))
         return false;
     quern__chunk_slot *slots =
         quern__allocate(allocator, (capacity + 1) * sizeof *slots, ARRAY_ALIGNMENT_BYTES);

@@ -30,7 +30,7 @@
 #include "core/storage/component_internal.h"
 #include "core/storage/copy.h"
 #include "core/storage/listener.h"
-#include "core/storage/planes.h"
+#include "core/storage/row_bits.h"
 #include "core/storage/row_versions.h"
 #include "core/storage/version.h"
 
@@ -98,7 +98,7 @@ typedef struct quern__archetype {
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes; needs versions */
     quern__departures *departures;     /* the storage's, if a reader counts moves; else NULL */
-    quern__planes *planes;             /* row bits; NULL if the archetype has none */
+    quern__row_bits *row_bits;         /* row bits; NULL if the archetype has none */
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* including tags; ascending */
@@ -135,17 +135,17 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
 quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator,
                                     const quern__components *components);
 
-/* Adds a plane of row bits. Precondition: the archetype lacks this plane. Errors: OUT_OF_MEMORY. */
-quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern_allocator *allocator,
-                                        quern__plane plane);
-void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
-                                   quern__plane plane);
+/* Adds a bit column. Precondition: the archetype lacks this bit column. Errors: OUT_OF_MEMORY. */
+quern_result quern__archetype_add_bit_column(quern__archetype *archetype, const quern_allocator *allocator,
+                                             quern__bit_column bit_column);
+void quern__archetype_remove_bit_column(quern__archetype *archetype, const quern_allocator *allocator,
+                                        quern__bit_column bit_column);
 
 /* Recomputes tracks_changes. */
 static inline void quern__archetype_update_tracking(quern__archetype *archetype)
 {
     archetype->tracks_changes = archetype->versions.items != NULL || archetype->departures != NULL ||
-                                archetype->planes != NULL || archetype->first_listener != NULL;
+                                archetype->row_bits != NULL || archetype->first_listener != NULL;
 }
 
 /* Returns the size of a column in a chunk, in bytes, including padding. */
@@ -218,8 +218,10 @@ static inline bool quern__row_is_enabled(const quern__archetype *archetype, uint
                                          uint32_t component_index)
 {
     if (!quern__archetype_has(archetype, component_index)) return false;
-    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_CAN_DISABLE, component_index);
-    return plane == QUERN__NO_PLANE || !quern__plane_test(archetype->planes, plane, location);
+    const uint32_t bit_column =
+        quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, component_index);
+    return bit_column == QUERN__NO_BIT_COLUMN ||
+           !quern__bit_column_test(archetype->row_bits, bit_column, location);
 }
 
 static inline quern_entity *quern__archetype_entities(const quern__archetype *archetype,

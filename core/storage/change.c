@@ -267,15 +267,15 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
     place(storage, plan->target, to, handles_at(plan->source, from), count);
 }
 
-void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
-                        bool enabled)
+void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count,
+                        uint32_t bit_column, bool enabled)
 {
     assert(quern__is_run(archetype, first, count));
     if (enabled)
-        quern__plane_clear_run(archetype->planes, plane, first, count);
+        quern__bit_column_clear_rows(archetype->row_bits, bit_column, first, count);
     else
-        quern__plane_set_run(archetype->planes, plane, first, count);
-    quern__note_component(archetype, first, count, archetype->planes->list[plane].id);
+        quern__bit_column_set_rows(archetype->row_bits, bit_column, first, count);
+    quern__note_component(archetype, first, count, archetype->row_bits->list[bit_column].id);
 }
 
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,

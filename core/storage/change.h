@@ -56,7 +56,7 @@
  * a listener to written values has to check the versions for such writes.
  *
  * Move counts (core/storage/departures.h) listen to leave, move and relocate: a ref's cached row location must not
- * stay valid after its row has left. Row bits (core/storage/planes.h) listen to the same verbs, because bits move
+ * stay valid after its row has left. Row bits (core/storage/row_bits.h) listen to the same verbs, because bits move
  * with their rows. Rooms above storage listen to all verbs except relocate, through a table of functions
  * (core/storage/listener.h): leave and move_out are called before row bits change, move_in afterwards. */
 
@@ -89,8 +89,8 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
         quern__row_versions_move(archetype->row_versions, to, archetype->row_versions, from, count,
                                  *archetype->versions.clock);
     quern__note_departure(archetype, from);
-    if (archetype->planes != NULL)
-        quern__planes_move_rows(archetype->planes, to, archetype->planes, from, count);
+    if (archetype->row_bits != NULL)
+        quern__row_bits_move(archetype->row_bits, to, archetype->row_bits, from, count);
 }
 
 /* Reports that the rows hold new entities. Their handles and records are already valid. */
@@ -115,7 +115,7 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
     for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
          listener = listener->next)
         listener->events->leave(listener, first, count);
-    if (archetype->planes != NULL) quern__planes_clear_rows(archetype->planes, first, count);
+    if (archetype->row_bits != NULL) quern__row_bits_clear(archetype->row_bits, first, count);
 }
 
 /* Reports that the entities in these rows of `source` are about to move to the rows at `to` in `target`. Values and
@@ -133,7 +133,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
     for (quern__row_listener *listener = source->first_listener; listener != NULL;
          listener = listener->next)
         listener->events->move_out(listener, from, target, count);
-    if (source->planes != NULL) quern__planes_move_rows(target->planes, to, source->planes, from, count);
+    if (source->row_bits != NULL) quern__row_bits_move(target->row_bits, to, source->row_bits, from, count);
     for (quern__row_listener *listener = target->first_listener; listener != NULL;
          listener = listener->next)
         listener->events->move_in(listener, to, source, count);
@@ -313,15 +313,15 @@ static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t 
     quern__note_component(archetype, location, 1, component_index);
 }
 
-/* Enables or disables one component in the rows. `plane`: the bits of that component, which the archetype has. */
-void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
-                        bool enabled);
+/* Enables or disables one component in the rows. `bit_column`: the bits of that component, which the archetype has. */
+void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count,
+                        uint32_t bit_column, bool enabled);
 
-/* Performs the first half of quern__row_enable: sets the row's bit in `words`, the words of its plane. Returns 1 if
+/* Performs the first half of quern__row_enable: sets the row's bit in `words`, the words of its bit column. Returns 1 if
  * the bit changed, else 0. */
 static inline uint64_t quern__row_put_bit(uint64_t *words, uint32_t row, bool disables)
 {
-    return quern__plane_put_row(words, row, disables);
+    return quern__bit_column_put_row(words, row, disables);
 }
 
 /* Performs the second half of quern__row_enable: notes the change of the component. */
@@ -332,11 +332,11 @@ static inline void quern__row_was_enabled(const quern__archetype *archetype, uin
 }
 
 /* Performs quern__rows_enable for one row. Precondition: the caller has exclusive access to all rows of the chunk. */
-static inline void quern__row_enable(const quern__archetype *archetype, uintptr_t location, uint32_t plane,
-                                     bool enabled)
+static inline void quern__row_enable(const quern__archetype *archetype, uintptr_t location,
+                                     uint32_t bit_column, bool enabled)
 {
-    quern__plane_put(archetype->planes, plane, location, !enabled);
-    quern__row_was_enabled(archetype, location, archetype->planes->list[plane].id);
+    quern__bit_column_put(archetype->row_bits, bit_column, location, !enabled);
+    quern__row_was_enabled(archetype, location, archetype->row_bits->list[bit_column].id);
 }
 
 /* ------------------------------------------------------------------------- row ranges: rearranging */

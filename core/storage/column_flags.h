@@ -27,8 +27,8 @@ typedef struct quern__column_flag {
 /* A row is the end of the bit's name (QUERN__FLAG_...); the member, a bool of this name in quern_component_def and
  * in quern_type_info; and members of quern__column_flag.
  *
- * Row flags are those that each row has a state of. Archetypes keep a plane for each component with such a flag: the
- * kind of the plane is the number of the flag (planes.h). Archives save the bits behind the columns, hashes include
+ * Row flags are those that each row has a state of. Archetypes keep a bit column for each component with such a flag: the
+ * kind of the bit column is the number of the flag (row_bits.h). Archives save the bits behind the columns, hashes include
  * them, and two functions tell them to the JSON of an entity (core/calls/calls_internal.h). */
 #define QUERN__ROW_FLAGS(FLAG)                                                           \
     FLAG(CAN_DISABLE, can_disable, .is_layout = true, .replay_bit = 1, .archive_bit = 1, \
@@ -54,8 +54,8 @@ enum { QUERN__COLUMN_FLAGS(QUERN__FLAG_BIT) QUERN__FLAG_NONE = 0 };
 /* The row flags are the first ones. */
 extern const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT];
 
-/* Number of planes that archetypes keep for a component with these flags. */
-static inline uint32_t quern__column_flags_plane_count(uint32_t flags)
+/* Number of bit columns that archetypes keep for a component with these flags. */
+static inline uint32_t quern__column_flags_bit_column_count(uint32_t flags)
 {
     return (uint32_t)__builtin_popcount(flags & QUERN__ROW_FLAG_BITS);
 }

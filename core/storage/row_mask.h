@@ -4,13 +4,13 @@
 #define QUERN_CORE_STORAGE_ROW_MASK_H
 
 /* Row masks: a subset of the rows of one chunk, one bit per row, and iteration over its ranges of consecutive rows.
- * Bits have the same order as in planes (core/storage/planes.h). Bits beyond the chunk's row count are clear. */
+ * Bits have the same order as in bit columns (core/storage/row_bits.h). Bits beyond the chunk's row count are clear. */
 
-#include "core/storage/planes.h"
+#include "core/storage/row_bits.h"
 
 #include <quern/query.h>
 
-_Static_assert(sizeof((quern__row_mask){0}.words) / sizeof(uint64_t) == QUERN__PLANE_ROW_WORDS,
+_Static_assert(sizeof((quern__row_mask){0}.words) / sizeof(uint64_t) == QUERN__BIT_COLUMN_ROW_WORDS,
                "a mask has room for a chunk's rows");
 
 /* Sets the mask to all rows of a chunk with `row_count` rows. */
@@ -22,14 +22,14 @@ static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count
     if (row_count % 64 != 0) mask->words[mask->word_count - 1] >>= 64 - row_count % 64;
 }
 
-/* Removes the rows whose bits in a plane are clear. */
+/* Removes the rows whose bits in a bit column are clear. */
 static inline void quern__row_mask_keep(quern__row_mask *mask, const uint64_t *words)
 {
     for (uint32_t i = 0; i < mask->word_count; i++)
         mask->words[i] &= words[i];
 }
 
-/* Removes the rows whose bits in a plane are set. */
+/* Removes the rows whose bits in a bit column are set. */
 static inline void quern__row_mask_drop(quern__row_mask *mask, const uint64_t *words)
 {
     for (uint32_t i = 0; i < mask->word_count; i++)

@@ -347,15 +347,15 @@ typedef struct quern_view {
     const void *const *up;
     /** Internal: row bits of the chunk: for each component that can be disabled, the number of disabled
      * rows, and one bit per row, set if disabled. NULL if no component can be disabled. */
-    uint64_t *planes;
+    uint64_t *row_bits;
     /** Internal: versions of the chunk's rows, used only with `versions`; NULL if none are kept. */
     uint64_t *row_versions;
     /** Internal, with row_versions: offset of a component's row versions, by version index. */
     const uint32_t *row_offsets;
     /** Internal: bits of the chunk's rows that belong to ranges; NULL if all rows of the view do. */
     const uint64_t *rows;
-    uint32_t plane_words; /**< Internal: 64-bit words per component in `planes`. */
-    uint16_t row_words;   /**< Internal: 64-bit words in `rows`. */
+    uint32_t bit_column_words; /**< Internal: 64-bit words per component in `row_bits`. */
+    uint16_t row_words;        /**< Internal: 64-bit words in `rows`. */
     /** Internal: nonzero if other views of the chunk may be processed at the same time. */
     uint16_t is_shared;
 } quern_view;
@@ -609,19 +609,19 @@ QUERN_API bool quern__view_is_enabled(const quern_view *view, uint32_t term, uin
 static inline bool quern_view_set_enabled(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
 {
     const quern_view_column *column;
-    uint64_t *plane, *word, change;
+    uint64_t *bit_column, *word, change;
     uint32_t at;
     if (term >= view->term_count || row >= view->count || view->is_shared)
         return quern__view_set_enabled(view, term, row, enabled);
     column = &view->columns[term];
-    if (column->access != QUERN_ACCESS_WRITE || column->present < 2 || !view->planes)
+    if (column->access != QUERN_ACCESS_WRITE || column->present < 2 || !view->row_bits)
         return quern__view_set_enabled(view, term, row, enabled);
     at = view->first_row + row;
-    plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
-    word = plane + 1 + at / 64;
+    bit_column = view->row_bits + (column->present - 2u) * (size_t)view->bit_column_words;
+    word = bit_column + 1 + at / 64;
     change = (*word >> at % 64 & 1) ^ (uint64_t)!enabled;
     *word ^= change << at % 64;
-    *plane += enabled ? 0 - change : change;
+    *bit_column += enabled ? 0 - change : change;
     if (view->versions) quern__view_note_row(view, column, row);
     return true;
 }
@@ -634,11 +634,13 @@ static inline bool quern_view_is_enabled(const quern_view *view, uint32_t term, 
     const quern_view_column *column;
     uint32_t at;
     if (term >= view->term_count || row >= view->count || view->columns[term].present < 2 ||
-        !view->planes || view->is_shared)
+        !view->row_bits || view->is_shared)
         return quern__view_is_enabled(view, term, row);
     column = &view->columns[term];
     at = view->first_row + row;
-    return !(view->planes[(column->present - 2u) * (size_t)view->plane_words + 1 + at / 64] >> at % 64 & 1);
+    return !(view->row_bits[(column->present - 2u) * (size_t)view->bit_column_words + 1 + at / 64] >>
+                 at % 64 &
+             1);
 }
 
 /** A range of consecutive rows of a view; see quern_view_next_range. Must be zeroed before the first call. */

@@ -66,13 +66,13 @@ static uint64_t hash_column(const quern__archetype *archetype, const quern__colu
     return hash;
 }
 
-/* Continues a hash with the rows that have the bit of a plane; no such row leaves the hash unchanged. */
-static uint64_t hash_plane(const quern__archetype *archetype, quern__plane which, uint64_t hash)
+/* Continues a hash with the rows that have the bit of a bit column; no such row leaves the hash unchanged. */
+static uint64_t hash_bit_column(const quern__archetype *archetype, quern__bit_column which, uint64_t hash)
 {
-    const uint32_t plane = quern__planes_find(archetype->planes, which.kind, which.id);
-    for (uint32_t k = 0; plane != QUERN__NO_PLANE && k < archetype->chunk_count; k++) {
-        if (quern__plane_count(archetype->planes, plane, k) == 0) continue;
-        const uint64_t *words = quern__plane_words(archetype->planes, plane, k);
+    const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
+    for (uint32_t k = 0; bit_column != QUERN__NO_BIT_COLUMN && k < archetype->chunk_count; k++) {
+        if (quern__bit_column_count(archetype->row_bits, bit_column, k) == 0) continue;
+        const uint64_t *words = quern__bit_column_words(archetype->row_bits, bit_column, k);
         hash = quern__hash_word(hash, (uint64_t)which.kind << 32 | k);
         for (uint32_t word = 0; word * 64 < archetype->slots[k].row_count; word++)
             hash = quern__hash_word(hash, words[word]);
@@ -85,7 +85,7 @@ static uint64_t hash_row_flags(const quern__archetype *archetype, uint32_t compo
 {
     uint64_t hash = 0;
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
-        hash = hash_plane(archetype, (quern__plane){flag, component_index}, hash);
+        hash = hash_bit_column(archetype, (quern__bit_column){flag, component_index}, hash);
     return hash;
 }
 
@@ -100,7 +100,7 @@ static bool write_disabled(const quern__archetype *archetype, quern__byte_writer
 {
     const size_t begin = bytes->count;
     bool is_some = false;
-    for (uint32_t i = 0; archetype->planes != NULL && i < archetype->component_count; i++) {
+    for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->component_count; i++) {
         const uint64_t hash = hash_row_flags(archetype, archetype->component_indices[i]);
         is_some |= hash != 0;
         quern__write_u64(bytes, hash);

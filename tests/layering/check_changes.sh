@@ -18,7 +18,7 @@ rules()
 core/storage/entity   quern__entities_(take|give|free)\(
 core/storage/version  quern__versions_note(_rows)?\(
 core/storage/row_versions quern__row_versions_(arrive|move)\(
-core/storage/planes   quern__(planes_(clear|move)_rows|plane_put|plane_put_row)\(
+core/storage/row_bits quern__(row_bits_(clear|move)|bit_column_put|bit_column_put_row)\(
 core/storage/copy     quern__copy_row\(
 core/storage/change   [])a-z0-9_](->|\.)row_count *([-+]?=[^=]|\+\+|--)
 core/storage/change   (\+\+|--)[][()a-z0-9_.>-]*(->|\.)(row_count|chunk_count)

@@ -244,13 +244,13 @@ Test(archive_forged, only_rows_that_are_there_are_disabled)
     uint32_t n = 0;
     while (get(find_section(QUERN__SECTION_ROWS, n)) != 2)
         n++;
-    char *plane = find_section(QUERN__SECTION_ROWS, n) + sizeof(quern__rows_section) + values_bytes;
-    cr_assert_eq(get(plane), 1);
-    cr_assert_eq(get(plane + 8), 1);
-    assert_cannot_be(plane, 2);
-    assert_cannot_be(plane + 8, 4);
-    assert_cannot_be(plane, 0);
-    memcpy(plane + 8, &(uint32_t){2}, 4); /* the other one, which is there */
+    char *bit_column = find_section(QUERN__SECTION_ROWS, n) + sizeof(quern__rows_section) + values_bytes;
+    cr_assert_eq(get(bit_column), 1);
+    cr_assert_eq(get(bit_column + 8), 1);
+    assert_cannot_be(bit_column, 2);
+    assert_cannot_be(bit_column + 8, 4);
+    assert_cannot_be(bit_column, 0);
+    memcpy(bit_column + 8, &(uint32_t){2}, 4); /* the other one, which is there */
     must(load_forged());
     assert_valid(to.world);
 }

@@ -33,7 +33,7 @@ static quern_component component_that_can(const char *name, uint32_t size_bytes,
     return component;
 }
 
-/* Every other one has `other` as well, every third one the tag: four archetypes, some with several planes.
+/* Every other one has `other` as well, every third one the tag: four archetypes, some with several bit columns.
  */
 static void open_world(void)
 {

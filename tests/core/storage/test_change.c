@@ -202,32 +202,32 @@ Test(change, whole_archetypes_move_and_leave)
         cr_assert_not(quern_entity_is_alive(world, entities[i]));
 }
 
-/* ------------------------------------------------------------------------------------------- planes */
+/* ------------------------------------------------------------------------------------------- bit columns */
 
-static const quern__plane marked = {QUERN__PLANE_ADDED, 7};
+static const quern__bit_column marked = {QUERN__BIT_COLUMN_ADDED, 7};
 
-static void mark_planes(quern__archetype *archetype)
+static void mark_bit_columns(quern__archetype *archetype)
 {
-    cr_assert_eq(quern__archetype_add_plane(archetype, &storage->allocator, marked), QUERN_OK);
+    cr_assert_eq(quern__archetype_add_bit_column(archetype, &storage->allocator, marked), QUERN_OK);
     cr_assert(archetype->tracks_changes);
 }
 
 static void mark(quern_entity entity)
 {
-    quern__plane_set_run(archetype_of(entity)->planes, 0, location_of(entity), 1);
+    quern__bit_column_set_rows(archetype_of(entity)->row_bits, 0, location_of(entity), 1);
 }
 
 static bool is_marked(quern_entity entity)
 {
-    const quern__planes *planes = archetype_of(entity)->planes;
-    return planes != NULL && quern__plane_test(planes, 0, location_of(entity));
+    const quern__row_bits *row_bits = archetype_of(entity)->row_bits;
+    return row_bits != NULL && quern__bit_column_test(row_bits, 0, location_of(entity));
 }
 
 Test(change, bits_follow_their_rows_by_whatever_way)
 {
     const quern__move_plan *plan;
-    mark_planes(numbered);
-    mark_planes(both);
+    mark_bit_columns(numbered);
+    mark_bit_columns(both);
     for (uint32_t i = 0; i < ROWS; i += 2)
         mark(entities[i]);
     assert_valid(world);
@@ -254,9 +254,9 @@ Test(change, bits_follow_their_rows_by_whatever_way)
     assert_valid(world);
 }
 
-Test(change, bits_end_where_the_archetype_has_no_such_plane)
+Test(change, bits_end_where_the_archetype_has_no_such_bit_column)
 {
-    mark_planes(numbered);
+    mark_bit_columns(numbered);
     mark(entities[0]);
     cr_assert_eq(quern_entity_add(world, entities[0], other, NULL), QUERN_OK);
     assert_valid(world);
@@ -265,40 +265,40 @@ Test(change, bits_end_where_the_archetype_has_no_such_plane)
     assert_valid(world);
 }
 
-/* More rows than a chunk has, so that the planes grow with the slots. */
-Test(change, planes_grow_with_the_chunks)
+/* More rows than a chunk has, so that the bit columns grow with the slots. */
+Test(change, bit_columns_grow_with_the_chunks)
 {
-    const quern__plane second = {QUERN__PLANE_SET, 7};
+    const quern__bit_column second = {QUERN__BIT_COLUMN_SET, 7};
     const uint32_t count = 5 * numbered->row_capacity;
-    mark_planes(numbered);
+    mark_bit_columns(numbered);
     mark(entities[1]);
     quern_entity *many = calloc(count, sizeof *many);
     for (uint32_t i = 0; i < count; i++) {
         many[i] = setup_entity_with(world, &number, 1);
         if (i % 3 == 0) mark(many[i]);
     }
-    cr_assert_eq(quern__archetype_add_plane(numbered, &storage->allocator, second), QUERN_OK);
+    cr_assert_eq(quern__archetype_add_bit_column(numbered, &storage->allocator, second), QUERN_OK);
     assert_valid(world);
     cr_assert(is_marked(entities[1]));
     for (uint32_t i = 0; i < count; i++)
         cr_assert_eq(is_marked(many[i]), i % 3 == 0);
-    quern__archetype_remove_plane(numbered, &storage->allocator, marked);
+    quern__archetype_remove_bit_column(numbered, &storage->allocator, marked);
     cr_assert_not(is_marked(entities[1]));
-    quern__archetype_remove_plane(numbered, &storage->allocator, second);
-    cr_assert_null(numbered->planes);
+    quern__archetype_remove_bit_column(numbered, &storage->allocator, second);
+    cr_assert_null(numbered->row_bits);
     assert_valid(world);
     free(many);
 }
 
-Test(change, planes_that_lost_a_bit_are_noticed)
+Test(change, bit_columns_that_lost_a_bit_are_noticed)
 {
-    mark_planes(numbered);
-    quern__plane_words(numbered->planes, 0, 0)[0] |= 4;
+    mark_bit_columns(numbered);
+    quern__bit_column_words(numbered->row_bits, 0, 0)[0] |= 4;
     cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
     cr_assert_not_null(strstr(quern_error_message(), "1 rows"), "%s", quern_error_message());
-    quern__plane_words(numbered->planes, 0, 0)[0] = 0;
-    quern__plane_set_run(numbered->planes, 0, location_of(entities[ROWS - 1]) + 1, 1);
+    quern__bit_column_words(numbered->row_bits, 0, 0)[0] = 0;
+    quern__bit_column_set_rows(numbered->row_bits, 0, location_of(entities[ROWS - 1]) + 1, 1);
     cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
     cr_assert_not_null(strstr(quern_error_message(), "does not have"), "%s", quern_error_message());
-    quern__plane_clear_slot(numbered->planes, 0, 0);
+    quern__bit_column_clear_slot(numbered->row_bits, 0, 0);
 }

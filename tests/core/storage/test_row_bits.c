@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Planes by themselves, against bits kept the naive way. */
+/* Bit columns by themselves, against bits kept the naive way. */
 
 #include "core/storage/row_mask.h"
 #include "tests/support/failing_allocator.h"
@@ -14,7 +14,7 @@ enum { SLOTS = 3, KINDS = 3, IDS = 3, ROWS = 150, MAX_ROWS = 200 };
 
 /* What stands for an archetype: chunks that know their number, and bits kept the naive way. */
 typedef struct side {
-    quern__planes *planes;
+    quern__row_bits *row_bits;
     uint32_t row_capacity, slot_count;
     quern__chunk *chunks[SLOTS];
     bool has[KINDS][IDS];
@@ -26,7 +26,7 @@ static quern_allocator allocator;
 static quern__slabs slabs;
 static side sides[2];
 
-static void open_planes(void)
+static void open_bit_columns(void)
 {
     memory = failing_allocator_create();
     allocator = failing_allocator_interface(memory);
@@ -41,27 +41,27 @@ static void open_planes(void)
 }
 
 /* The end of each test: an assertion in .fini would not fail it. */
-static void close_planes(void)
+static void close_bit_columns(void)
 {
     for (uint32_t s = 0; s < 2; s++) {
-        quern__planes_release(&sides[s].planes, &allocator);
-        cr_assert_null(sides[s].planes);
+        quern__row_bits_release(&sides[s].row_bits, &allocator);
+        cr_assert_null(sides[s].row_bits);
     }
     quern__slabs_release(&slabs, &allocator);
     failing_allocator_close(memory);
 }
 
-TestSuite(planes, .init = open_planes);
+TestSuite(row_bits, .init = open_bit_columns);
 
-static quern__plane plane_of(uint32_t kind, uint32_t id)
+static quern__bit_column bit_column_of(uint32_t kind, uint32_t id)
 {
-    return (quern__plane){(quern__plane_kind)kind, id};
+    return (quern__bit_column){(quern__bit_column_kind)kind, id};
 }
 
 static void add(side *where, uint32_t kind, uint32_t id)
 {
-    cr_assert(quern__planes_add(&where->planes, &allocator, plane_of(kind, id), where->row_capacity,
-                                where->slot_count));
+    cr_assert(quern__row_bits_add_column(&where->row_bits, &allocator, bit_column_of(kind, id),
+                                         where->row_capacity, where->slot_count));
     where->has[kind][id] = true;
 }
 
@@ -79,25 +79,27 @@ static uintptr_t place(const side *where, uint32_t slot, uint32_t row)
 
 /* ------------------------------------------------------------------------------------- the model */
 
-/* Whether the planes have the naive bits, and counts that are theirs; and the list its order. */
+/* Whether the bit columns have the naive bits, and counts that are theirs; and the list its order. */
 static void compare(const side *where)
 {
-    uint32_t plane_count = 0;
+    uint32_t bit_column_count = 0;
     for (uint32_t kind = 0; kind < KINDS; kind++)
         for (uint32_t id = 0; id < IDS; id++) {
-            const uint32_t index = quern__planes_find(where->planes, (quern__plane_kind)kind, id);
-            cr_assert_eq(index, where->has[kind][id] ? plane_count++ : QUERN__NO_PLANE);
-            for (uint32_t slot = 0; index != QUERN__NO_PLANE && slot < where->slot_count; slot++) {
+            const uint32_t index =
+                quern__row_bits_find_column(where->row_bits, (quern__bit_column_kind)kind, id);
+            cr_assert_eq(index, where->has[kind][id] ? bit_column_count++ : QUERN__NO_BIT_COLUMN);
+            for (uint32_t slot = 0; index != QUERN__NO_BIT_COLUMN && slot < where->slot_count; slot++) {
                 uint32_t count = 0;
                 for (uint32_t row = 0; row < where->row_capacity; row++) {
                     const bool bit = where->bits[kind][id][slot][row];
                     count += bit;
-                    cr_assert_eq(quern__plane_test(where->planes, index, place(where, slot, row)), bit);
+                    cr_assert_eq(quern__bit_column_test(where->row_bits, index, place(where, slot, row)),
+                                 bit);
                 }
-                cr_assert_eq(quern__plane_count(where->planes, index, slot), count);
+                cr_assert_eq(quern__bit_column_count(where->row_bits, index, slot), count);
             }
         }
-    cr_assert_eq(where->planes != NULL ? where->planes->count : 0, plane_count);
+    cr_assert_eq(where->row_bits != NULL ? where->row_bits->count : 0, bit_column_count);
 }
 
 static void add_or_remove_one(side *where, uint32_t kind, uint32_t id)
@@ -106,7 +108,7 @@ static void add_or_remove_one(side *where, uint32_t kind, uint32_t id)
         add(where, kind, id);
         return;
     }
-    quern__planes_remove(&where->planes, &allocator, plane_of(kind, id));
+    quern__row_bits_remove_column(&where->row_bits, &allocator, bit_column_of(kind, id));
     where->has[kind][id] = false;
     memset(where->bits[kind][id], 0, sizeof where->bits[kind][id]);
 }
@@ -114,12 +116,12 @@ static void add_or_remove_one(side *where, uint32_t kind, uint32_t id)
 static void grow(side *where)
 {
     if (where->slot_count < SLOTS) where->slot_count++;
-    cr_assert(quern__planes_grow(&where->planes, &allocator, where->slot_count));
+    cr_assert(quern__row_bits_grow(&where->row_bits, &allocator, where->slot_count));
 }
 
 static void clear_rows(side *where, uint32_t slot, uint32_t row, uint32_t count)
 {
-    if (where->planes != NULL) quern__planes_clear_rows(where->planes, place(where, slot, row), count);
+    if (where->row_bits != NULL) quern__row_bits_clear(where->row_bits, place(where, slot, row), count);
     for (uint32_t kind = 0; kind < KINDS; kind++)
         for (uint32_t id = 0; id < IDS; id++)
             set_bits(where, kind, id, slot, row, count, false);
@@ -130,9 +132,9 @@ static void move_rows(side *target, uint32_t to_slot, uint32_t to_row, side *sou
                       uint32_t from_row, uint32_t count)
 {
     clear_rows(target, to_slot, to_row, count);
-    if (source->planes == NULL) return;
-    quern__planes_move_rows(target->planes, place(target, to_slot, to_row), source->planes,
-                            place(source, from_slot, from_row), count);
+    if (source->row_bits == NULL) return;
+    quern__row_bits_move(target->row_bits, place(target, to_slot, to_row), source->row_bits,
+                         place(source, from_slot, from_row), count);
     for (uint32_t kind = 0; kind < KINDS; kind++)
         for (uint32_t id = 0; id < IDS; id++)
             for (uint32_t i = 0; i < count; i++) {
@@ -145,22 +147,22 @@ static void move_rows(side *target, uint32_t to_slot, uint32_t to_row, side *sou
 static void change_run(side *where, random_source *random, uint32_t slot, uint32_t row, uint32_t count)
 {
     const uint32_t kind = random_below(random, KINDS), id = random_below(random, IDS);
-    const uint32_t index = quern__planes_find(where->planes, (quern__plane_kind)kind, id);
-    if (index == QUERN__NO_PLANE) return;
+    const uint32_t index = quern__row_bits_find_column(where->row_bits, (quern__bit_column_kind)kind, id);
+    if (index == QUERN__NO_BIT_COLUMN) return;
     const uint32_t verb = random_below(random, 8);
     if (verb == 0) {
-        quern__plane_clear_slot(where->planes, index, slot);
+        quern__bit_column_clear_slot(where->row_bits, index, slot);
         set_bits(where, kind, id, slot, 0, where->row_capacity, false);
     } else if (verb < 4) {
-        quern__plane_clear_run(where->planes, index, place(where, slot, row), count);
+        quern__bit_column_clear_rows(where->row_bits, index, place(where, slot, row), count);
         set_bits(where, kind, id, slot, row, count, false);
     } else {
-        quern__plane_set_run(where->planes, index, place(where, slot, row), count);
+        quern__bit_column_set_rows(where->row_bits, index, place(where, slot, row), count);
         set_bits(where, kind, id, slot, row, count, true);
     }
 }
 
-Test(planes, hold_what_bits_kept_naively_hold)
+Test(row_bits, hold_what_bits_kept_naively_hold)
 {
     random_source random = {.state = 17};
     for (uint32_t step = 0; step < 4000; step++) {
@@ -186,49 +188,49 @@ Test(planes, hold_what_bits_kept_naively_hold)
         compare(one);
         compare(other);
     }
-    close_planes();
+    close_bit_columns();
 }
 
-/* ------------------------------------------------------------------------------------- which planes */
+/* ------------------------------------------------------------------------------------- which bit columns */
 
-Test(planes, of_components_stay_where_they_are_when_those_of_reactions_come)
+Test(row_bits, of_components_stay_where_they_are_when_those_of_reactions_come)
 {
-    add(&sides[0], QUERN__PLANE_CAN_DISABLE, 2);
-    quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 60), 10);
-    set_bits(&sides[0], QUERN__PLANE_CAN_DISABLE, 2, 0, 60, 10, true);
-    add(&sides[0], QUERN__PLANE_SET, 0);
-    add(&sides[0], QUERN__PLANE_ADDED, 1);
-    add(&sides[0], QUERN__PLANE_ADDED, 0);
-    cr_assert_eq(quern__planes_find(sides[0].planes, QUERN__PLANE_CAN_DISABLE, 2), 0u);
+    add(&sides[0], QUERN__BIT_COLUMN_CAN_DISABLE, 2);
+    quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 60), 10);
+    set_bits(&sides[0], QUERN__BIT_COLUMN_CAN_DISABLE, 2, 0, 60, 10, true);
+    add(&sides[0], QUERN__BIT_COLUMN_SET, 0);
+    add(&sides[0], QUERN__BIT_COLUMN_ADDED, 1);
+    add(&sides[0], QUERN__BIT_COLUMN_ADDED, 0);
+    cr_assert_eq(quern__row_bits_find_column(sides[0].row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, 2), 0u);
     compare(&sides[0]);
-    close_planes();
+    close_bit_columns();
 }
 
-Test(planes, leave_nothing_behind_where_the_target_has_none)
+Test(row_bits, leave_nothing_behind_where_the_target_has_none)
 {
-    add(&sides[0], QUERN__PLANE_CAN_DISABLE, 0);
-    quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 0), 3);
-    quern__planes_move_rows(NULL, place(&sides[1], 0, 0), sides[0].planes, place(&sides[0], 0, 0), 3);
+    add(&sides[0], QUERN__BIT_COLUMN_CAN_DISABLE, 0);
+    quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 0), 3);
+    quern__row_bits_move(NULL, place(&sides[1], 0, 0), sides[0].row_bits, place(&sides[0], 0, 0), 3);
     compare(&sides[0]);
-    close_planes();
+    close_bit_columns();
 }
 
-Test(planes, for_which_there_is_no_memory_change_nothing)
+Test(row_bits, for_which_there_is_no_memory_change_nothing)
 {
     failing_allocator_fail_from(memory, 1);
-    cr_assert_not(quern__planes_add(&sides[0].planes, &allocator, plane_of(0, 0), ROWS, 1));
-    cr_assert_null(sides[0].planes);
+    cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(0, 0), ROWS, 1));
+    cr_assert_null(sides[0].row_bits);
     failing_allocator_heal(memory);
     add(&sides[0], 0, 0);
-    quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 5), 1);
+    quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 5), 1);
     set_bits(&sides[0], 0, 0, 0, 5, 1, true);
     failing_allocator_fail_from(memory, 1);
-    cr_assert_not(quern__planes_add(&sides[0].planes, &allocator, plane_of(1, 0), ROWS, 1));
+    cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(1, 0), ROWS, 1));
     failing_allocator_fail_from(memory, 1);
-    cr_assert_not(quern__planes_grow(&sides[0].planes, &allocator, SLOTS));
+    cr_assert_not(quern__row_bits_grow(&sides[0].row_bits, &allocator, SLOTS));
     failing_allocator_heal(memory);
     compare(&sides[0]);
-    close_planes();
+    close_bit_columns();
 }
 
 /* --------------------------------------------------------------------------------------- row masks */
@@ -252,15 +254,15 @@ static void compare_runs(const quern__row_mask *mask, const bool *bits, uint32_t
     cr_assert_eq(quern__row_mask_count(mask), total);
 }
 
-Test(planes, give_masks_whose_runs_go_from_word_to_word)
+Test(row_bits, give_masks_whose_runs_go_from_word_to_word)
 {
-    static const uint32_t row_counts[] = {1, 63, 64, 65, 128, 150, QUERN__PLANE_MAX_ROWS};
+    static const uint32_t row_counts[] = {1, 63, 64, 65, 128, 150, QUERN__BIT_COLUMN_MAX_ROWS};
     random_source random = {.state = 5};
     for (uint32_t k = 0; k < sizeof row_counts / sizeof *row_counts; k++)
         for (uint32_t step = 0; step < 300; step++) {
-            static bool bits[QUERN__PLANE_MAX_ROWS];
+            static bool bits[QUERN__BIT_COLUMN_MAX_ROWS];
             const uint32_t row_count = row_counts[k];
-            uint64_t keep[QUERN__PLANE_ROW_WORDS] = {0}, drop[QUERN__PLANE_ROW_WORDS] = {0};
+            uint64_t keep[QUERN__BIT_COLUMN_ROW_WORDS] = {0}, drop[QUERN__BIT_COLUMN_ROW_WORDS] = {0};
             const uint32_t kept = step % 3 * 50, dropped = step / 3 % 5 * 25;
             for (uint32_t i = 0; i < row_count; i++) {
                 const bool is_kept = random_chance(&random, kept);
@@ -276,5 +278,5 @@ Test(planes, give_masks_whose_runs_go_from_word_to_word)
             quern__row_mask_drop(&mask, drop);
             compare_runs(&mask, bits, row_count);
         }
-    close_planes();
+    close_bit_columns();
 }

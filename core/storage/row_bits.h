@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_BIT_COLUMNS_H
+#define QUERN_CORE_STORAGE_BIT_COLUMNS_H
+
+/* Bit columns: bits of rows, stored outside of the chunks. An archetype has bit columns only if one of its components can be
+ * disabled, or if a reaction needs bits of its rows. In other archetypes, rows are added, removed and moved at the cost
+ * of the one test that all change listeners share (core/storage/change.h).
+ *
+ *   per slot:   | bit column | bit column | ...                 in the order of the list: by kind, then id
+ *   per bit column:  | count | word | word | ...           bit r % 64 of word r / 64 belongs to row r
+ *
+ * Invariants (checked by quern_world_validate): the count is the number of set bits; the bits of raw rows, and those
+ * beyond the chunk's row count, are clear.
+ *
+ * A bit moves with its row: code that moves a row also moves its bits in the bit columns that both archetypes have, and
+ * clears all bits of the old row. A bit column has the same position in every slot of its archetype. The bit columns of
+ * components are first in the list and exist since the archetype was created, so their positions never change.
+ *
+ * Threads: when rows are divided among threads, each thread changes the bits of its own rows. Several threads may change
+ * one word and one count at the same time; the operations are therefore atomic. They are relaxed: no thread reads a bit
+ * of another thread's row, and later readers of counts and words wait for the threads first. Meanwhile a count is never
+ * less than the number of bits that a thread's own rows had before: a bit is added to the count after it was set, and
+ * subtracted after it was cleared. Therefore a thread that reads a count of 0 has no bits to clear. */
+
+#include "core/storage/chunk.h"
+#include "core/storage/column_flags.h"
+
+/* The meaning of a bit column's bits. The first kinds belong to components, one for each row flag (column_flags.h). Example:
+ * in QUERN__BIT_COLUMN_CAN_DISABLE a set bit means that the component, whose index is the bit column's id, is disabled. */
+#define QUERN__BIT_COLUMN_OF_FLAG(flag, ...) QUERN__BIT_COLUMN_##flag,
+typedef enum quern__bit_column_kind {
+    QUERN__ROW_FLAGS(QUERN__BIT_COLUMN_OF_FLAG)
+        QUERN__BIT_COLUMN_ADDED, /* the entity now matches a reaction; id: the reaction's index */
+    QUERN__BIT_COLUMN_SET        /* values that a reaction observes were set; id: the reaction's index */
+} quern__bit_column_kind;
+
+typedef struct quern__bit_column {
+    quern__bit_column_kind kind;
+    uint32_t id;
+} quern__bit_column;
+
+typedef struct quern__row_bits {
+    quern__bit_column *list; /* by kind, then id */
+    uint64_t *words;         /* slot_capacity * slot_words */
+    uint32_t count;          /* number of bit columns */
+    uint32_t row_capacity;
+    uint32_t bit_column_words; /* words per bit column and slot: 1 for the count, the rest for bits */
+    uint32_t slot_words;       /* bit_column_words * count */
+    uint32_t slot_capacity;
+    size_t bytes; /* size of the allocation that holds this structure, list and words */
+} quern__row_bits;
+
+enum { QUERN__BIT_COLUMN_ROW_WORDS = 32, QUERN__BIT_COLUMN_MAX_ROWS = 64 * QUERN__BIT_COLUMN_ROW_WORDS };
+_Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_entity) <=
+                   QUERN__BIT_COLUMN_MAX_ROWS,
+               "the rows of a chunk have room in a bit column");
+
+#define QUERN__NO_BIT_COLUMN UINT32_MAX
+
+/* ------------------------------------------------------------------------------------ which bit columns */
+
+/* Returns whether the ids of bit columns of this kind are component indices. */
+static inline bool quern__bit_column_is_of_component(quern__bit_column_kind kind)
+{
+    return kind < QUERN__BIT_COLUMN_ADDED;
+}
+
+/* Adds a bit column with all bits clear. The bit column must not exist yet. Other bit columns keep their bits. Allocates *bit columns if it
+ * is NULL. Returns false and changes nothing if out of memory. */
+bool quern__row_bits_add_column(quern__row_bits **row_bits, const quern_allocator *allocator,
+                                quern__bit_column bit_column, uint32_t row_capacity,
+                                uint32_t slot_capacity);
+
+/* Removes a bit column, which must exist. Other bit columns keep their bits. Sets *bit columns to NULL after the last bit column. */
+void quern__row_bits_remove_column(quern__row_bits **row_bits, const quern_allocator *allocator,
+                                   quern__bit_column bit_column);
+
+/* Reserves `slot_capacity` slots. Does nothing if *bit columns is NULL. Returns false and changes nothing if out of memory. */
+bool quern__row_bits_grow(quern__row_bits **row_bits, const quern_allocator *allocator,
+                          uint32_t slot_capacity);
+
+/* Frees all bit columns and sets *bit columns to NULL. *bit columns may be NULL. */
+void quern__row_bits_release(quern__row_bits **row_bits, const quern_allocator *allocator);
+
+/* Returns a bit column's index in the list, or QUERN__NO_BIT_COLUMN. `row_bits` may be NULL. */
+static inline uint32_t quern__row_bits_find_column(const quern__row_bits *row_bits,
+                                                   quern__bit_column_kind kind, uint32_t id)
+{
+    for (uint32_t i = 0; row_bits != NULL && i < row_bits->count; i++)
+        if (row_bits->list[i].kind == kind && row_bits->list[i].id == id) return i;
+    return QUERN__NO_BIT_COLUMN;
+}
+
+/* ------------------------------------------------------------------------------------ one bit column */
+
+/* Returns the bits of a bit column in a slot; the word before them is the count. `index`: the bit column's index in the list. */
+static inline uint64_t *quern__bit_column_words(const quern__row_bits *row_bits, uint32_t index,
+                                                uint32_t slot)
+{
+    return row_bits->words + (size_t)slot * row_bits->slot_words +
+           (size_t)index * row_bits->bit_column_words + 1;
+}
+
+/* Returns the number of set bits of a bit column in a slot. The load is relaxed: later readers have waited for the writing
+ * threads (see the head of this file). */
+static inline uint32_t quern__bit_column_count(const quern__row_bits *row_bits, uint32_t index,
+                                               uint32_t slot)
+{
+    return (uint32_t)__atomic_load_n(quern__bit_column_words(row_bits, index, slot) - 1, __ATOMIC_RELAXED);
+}
+
+/* Returns the bit of the row at a location. The load is relaxed: no thread reads a bit of another thread's row while
+ * threads change bits (see the head of this file). */
+static inline bool quern__bit_column_test(const quern__row_bits *row_bits, uint32_t index,
+                                          uintptr_t location)
+{
+    const uint32_t row = quern__location_row(location);
+    const uint64_t *words = quern__bit_column_words(row_bits, index, quern__chunk_index_at(location));
+    return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
+}
+
+/* Sets or clears the bit of one row without atomic operations: the caller must own all rows of the chunk. `words`: the
+ * bits of the bit column in the slot. Returns 1 if the bit changed, otherwise 0. */
+static inline uint64_t quern__bit_column_put_row(uint64_t *words, uint32_t row, bool bit)
+{
+    const uint64_t word = words[row / 64], mask = UINT64_C(1) << row % 64;
+    const uint64_t change = ((word & mask) != 0) != bit;
+    words[row / 64] = bit ? word | mask : word & ~mask;
+    words[-1] += bit ? change : 0 - change;
+    return change;
+}
+
+/* Sets or clears the bit of the row at a location without atomic operations: the caller must own all rows of the
+ * chunk. */
+static inline void quern__bit_column_put(const quern__row_bits *row_bits, uint32_t index,
+                                         uintptr_t location, bool bit)
+{
+    uint64_t *words = quern__bit_column_words(row_bits, index, quern__chunk_index_at(location));
+    quern__bit_column_put_row(words, quern__location_row(location), bit);
+}
+
+/* Set and clear the bits of `count` rows of one chunk from location `first` on, whatever their state. Thread-safe while
+ * no other thread changes the same rows. */
+void quern__bit_column_set_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,
+                                uint32_t count);
+void quern__bit_column_clear_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,
+                                  uint32_t count);
+
+/* Clears the bits of all rows of a slot in one bit column. Not atomic: the caller must own all rows of the chunk. */
+void quern__bit_column_clear_slot(const quern__row_bits *row_bits, uint32_t index, uint32_t slot);
+
+/* ------------------------------------------------------------------------------------ all bit columns */
+
+/* Clears the bits of removed rows in every bit column. */
+void quern__row_bits_clear(const quern__row_bits *row_bits, uintptr_t first, uint32_t count);
+
+/* Moves the bits of rows that move from one archetype to another or within one, for the bit columns that both archetypes
+ * have. Clears all bits of the rows at `from`. Precondition: the bits of the rows at `to` are clear. `target` is NULL if
+ * that archetype has no bit columns. */
+void quern__row_bits_move(const quern__row_bits *target, uintptr_t to, const quern__row_bits *source,
+                          uintptr_t from, uint32_t count);
+
+#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Random access by getters and refs. A ref notes the value's address, and how many departures its chunk had
- * seen then: see core/storage/departures.h. */
+/* Random access by getters and refs. A ref notes the value's address, and how many move_counts its chunk had
+ * seen then: see core/storage/move_counts.h. */
 
 #include "core/calls/getter_internal.h"
 
@@ -38,7 +38,7 @@ static quern_result getter_init(quern__getter *getter, quern_world *world, const
     if (result != QUERN_OK) return result;
     result = quern__storage_keep_places(storage, index, &getter->table);
     if (result != QUERN_OK || !def->refs) return result;
-    result = quern__storage_count_departures(storage, index, &getter->face);
+    result = quern__storage_start_move_counts(storage, index, &getter->face);
     if (result != QUERN_OK) quern__storage_drop_places(storage, &getter->table);
     return result;
 }
@@ -94,7 +94,7 @@ void quern_getter_destroy(quern_getter *face)
         return;
     }
     quern__storage *storage = &getter->world->storage;
-    if (getter->has_refs) quern__storage_uncount_departures(storage, getter->table.component_index, face);
+    if (getter->has_refs) quern__storage_stop_move_counts(storage, getter->table.component_index, face);
     quern__storage_drop_places(storage, &getter->table);
     getter->world->user_count--;
     quern__release(&storage->allocator, getter, sizeof *getter, _Alignof(quern__getter));
@@ -203,7 +203,7 @@ static void *find_for_ref(const quern__getter *getter, quern_ref *ref)
     if (ref->value == NULL) return NULL;
     ref->getter = getter->face.number;
     ref->chunk = quern__chunk_number(quern__chunk_of(record->location));
-    ref->departures = getter->world->storage.slabs.departures.counts[ref->chunk];
+    ref->move_count = getter->world->storage.slabs.move_counts.counts[ref->chunk];
     return ref->value;
 }
 

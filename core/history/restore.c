@@ -299,7 +299,7 @@ static void empty_others(const restore *it)
         if (!archetype->is_removed) continue;
         quern__archetype_destroy_values(archetype);
         for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
-            quern__note_departure(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+            quern__count_move(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
         if (archetype->chunk_count > 0) quern__rows_cut_all(storage, archetype);
     }
 }
@@ -328,7 +328,7 @@ static void set_row_count(const restore *it, const restore_target *target)
     if (rows < wanted) quern__rows_append_many(it->storage, archetype, (uint32_t)(wanted - rows));
     if (rows <= wanted) return;
     for (uint32_t slot = target->saved->chunk_count; slot < archetype->chunk_count; slot++)
-        quern__note_departure(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+        quern__count_move(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
     quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
 }
 

@@ -97,7 +97,7 @@ typedef struct quern__archetype {
     bool has_handles;    /* some component whose values users set has entity fields */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes; needs versions */
-    quern__departures *departures;     /* the storage's, if a reader counts moves; else NULL */
+    quern__move_counts *move_counts;   /* the storage's, if a reader counts moves; else NULL */
     quern__row_bits *row_bits;         /* row bits; NULL if the archetype has none */
 
     quern__column *columns;      /* ascending by component */
@@ -144,7 +144,7 @@ void quern__archetype_remove_bit_column(quern__archetype *archetype, const quern
 /* Recomputes tracks_changes. */
 static inline void quern__archetype_update_tracking(quern__archetype *archetype)
 {
-    archetype->tracks_changes = archetype->versions.items != NULL || archetype->departures != NULL ||
+    archetype->tracks_changes = archetype->versions.items != NULL || archetype->move_counts != NULL ||
                                 archetype->row_bits != NULL || archetype->first_listener != NULL;
 }
 

@@ -234,7 +234,7 @@ void quern__rows_put_back(const quern__storage *storage, const quern__archetype 
 {
     assert(quern__is_run(archetype, first, count));
     place(storage, archetype, first, handles, count);
-    quern__note_departure(archetype, first);
+    quern__count_move(archetype, first);
 }
 
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)

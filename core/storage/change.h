@@ -55,7 +55,7 @@
  * Systems write values through their views, without calling a verb. quern_view_write notes the versions itself, and
  * a listener to written values has to check the versions for such writes.
  *
- * Move counts (core/storage/departures.h) listen to leave, move and relocate: a ref's cached row location must not
+ * Move counts (core/storage/move_counts.h) listen to leave, move and relocate: a ref's cached row location must not
  * stay valid after its row has left. Row bits (core/storage/row_bits.h) listen to the same verbs, because bits move
  * with their rows. Rooms above storage listen to all verbs except relocate, through a table of functions
  * (core/storage/listener.h): leave and move_out are called before row bits change, move_in afterwards. */
@@ -73,10 +73,11 @@ static inline bool quern__is_run(const quern__archetype *archetype, uintptr_t fi
 }
 
 /* Counts a move for the chunk of the archetype that rows are leaving. */
-static inline void quern__note_departure(const quern__archetype *archetype, uintptr_t location)
+static inline void quern__count_move(const quern__archetype *archetype, uintptr_t location)
 {
-    if (QUERN__UNLIKELY(archetype->departures != NULL))
-        quern__departures_note(archetype->departures, quern__chunk_number(quern__chunk_of(location)));
+    if (QUERN__UNLIKELY(archetype->move_counts != NULL))
+        quern__move_counts_increment(archetype->move_counts,
+                                     quern__chunk_number(quern__chunk_of(location)));
 }
 
 /* Notes that rows move between two chunks of the archetype or within one. Precondition: the archetype tracks changes,
@@ -88,7 +89,7 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
     if (archetype->row_versions != NULL)
         quern__row_versions_move(archetype->row_versions, to, archetype->row_versions, from, count,
                                  *archetype->versions.clock);
-    quern__note_departure(archetype, from);
+    quern__count_move(archetype, from);
     if (archetype->row_bits != NULL)
         quern__row_bits_move(archetype->row_bits, to, archetype->row_bits, from, count);
 }
@@ -111,7 +112,7 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
 {
     assert(quern__is_run(archetype, first, count));
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
-    quern__note_departure(archetype, first);
+    quern__count_move(archetype, first);
     for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
          listener = listener->next)
         listener->events->leave(listener, first, count);
@@ -125,7 +126,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
 {
     assert(quern__is_run(source, from, count) && quern__is_run(target, to, count));
     if (QUERN__LIKELY(!source->tracks_changes && !target->tracks_changes)) return;
-    quern__note_departure(source, from);
+    quern__count_move(source, from);
     quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
     if (target->row_versions != NULL)
         quern__row_versions_move(target->row_versions, to, source->row_versions, from, count,

@@ -21,7 +21,7 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
     for (uint32_t i = 0; i < slabs->list.count; i++)
         slab_release(&slabs->list.items[i], allocator);
     quern__array_release(allocator, &slabs->list);
-    assert(slabs->departures.first_reader == NULL); /* getters are gone before their world */
+    assert(slabs->move_counts.first_reader == NULL); /* getters are gone before their world */
 }
 
 static quern__chunk *chunk_at(const quern__slab *slab, uint32_t slot)
@@ -42,7 +42,7 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
 {
     uint32_t index = find_unused_entry(slabs);
     if (!quern__array_reserve(allocator, &slabs->list, index + 1) ||
-        !quern__departures_grow(&slabs->departures, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
+        !quern__move_counts_grow(&slabs->move_counts, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
         return NULL;
     quern__slab fresh = {.free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};
     fresh.memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);

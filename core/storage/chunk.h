@@ -16,7 +16,7 @@
  * of a slab has only 8 cache lines. Code that accesses rows in random order reads the table: quern__chunk_index_at. */
 
 #include "core/base/array.h"
-#include "core/storage/departures.h"
+#include "core/storage/move_counts.h"
 
 enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
@@ -47,11 +47,11 @@ typedef struct quern__slab {
  * that a world whose size fluctuates around a slab boundary does not allocate it repeatedly. */
 typedef struct quern__slabs {
     QUERN__ARRAY(quern__slab) list;
-    uint32_t first_index;         /* no slab below it has a free chunk */
-    uint32_t empty_count;         /* slabs whose chunks are all free: 0 or 1 between calls */
-    uint32_t free_count;          /* free chunks in all slabs */
-    uint32_t slab_count;          /* entries in use */
-    quern__departures departures; /* move counts of all chunks */
+    uint32_t first_index;           /* no slab below it has a free chunk */
+    uint32_t empty_count;           /* slabs whose chunks are all free: 0 or 1 between calls */
+    uint32_t free_count;            /* free chunks in all slabs */
+    uint32_t slab_count;            /* entries in use */
+    quern__move_counts move_counts; /* move counts of all chunks */
 } quern__slabs;
 
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator);

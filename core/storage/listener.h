@@ -9,7 +9,7 @@
  *   quern__row_listener        hears of the rows of one archetype. The verbs of change.h call it
  *   quern__archetype_listener  hears of archetypes that are made and removed. storage.c calls it
  *
- * What storage keeps beside rows itself (change versions, departures, bit columns) is called directly by the verbs.
+ * What storage keeps beside rows itself (change versions, move_counts, bit columns) is called directly by the verbs.
  *
  * A listener is embedded in the structure of its owner, who keeps it in memory until it is taken out. Functions of
  * row listeners must not fail, must bear the threads that change.h allows, and must not look at values that the

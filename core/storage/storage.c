@@ -102,12 +102,12 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
 }
 
 /* Departures from the archetype are counted if there are refs to values of some component. */
-static void watch_departures(quern__storage *storage, quern__archetype *archetype)
+static void update_move_counts(quern__storage *storage, quern__archetype *archetype)
 {
-    archetype->departures = NULL;
+    archetype->move_counts = NULL;
     for (uint32_t i = 0; i < archetype->component_count; i++)
         if (storage->components.list.items[archetype->component_indices[i]]->ref_count > 0)
-            archetype->departures = &storage->slabs.departures;
+            archetype->move_counts = &storage->slabs.move_counts;
     quern__archetype_update_tracking(archetype);
 }
 
@@ -119,7 +119,7 @@ void quern__storage_enter(quern__storage *storage, quern__archetype *archetype)
     storage->numbered.items[archetype->number] = archetype;
     for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
         table->places[archetype->number] = quern__archetype_place(archetype, table->component_index);
-    watch_departures(storage, archetype);
+    update_move_counts(storage, archetype);
     uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
     if (first == NULL) {
         quern__map_put(&storage->archetype_by_set, archetype->set_hash, (uintptr_t)archetype);
@@ -285,32 +285,33 @@ void quern__storage_drop_places(quern__storage *storage, quern__place_table *tab
     if (storage->first_place_table == table) storage->first_place_table = table->next;
 }
 
-/* -------------------------------------------------------------------------------------- departures */
+/* -------------------------------------------------------------------------------------- move_counts */
 
-static void watch_departures_of(quern__storage *storage, const quern__component *component)
+static void update_move_counts_of(quern__storage *storage, const quern__component *component)
 {
     for (uint32_t i = 0; i < component->archetypes.count; i++)
-        watch_departures(storage, storage->archetypes.items[component->archetypes.items[i]]);
+        update_move_counts(storage, storage->archetypes.items[component->archetypes.items[i]]);
 }
 
-quern_result quern__storage_count_departures(quern__storage *storage, uint32_t component_index,
-                                             quern_getter *reader)
+quern_result quern__storage_start_move_counts(quern__storage *storage, uint32_t component_index,
+                                              quern_getter *reader)
 {
     quern__component *component = storage->components.list.items[component_index];
     const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
-    if (!quern__departures_start(&storage->slabs.departures, &storage->allocator, chunk_count, reader))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the departures from %u chunks",
+    if (!quern__move_counts_add_reader(&storage->slabs.move_counts, &storage->allocator, chunk_count,
+                                       reader))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the move_counts from %u chunks",
                            chunk_count);
-    if (component->ref_count++ == 0) watch_departures_of(storage, component);
+    if (component->ref_count++ == 0) update_move_counts_of(storage, component);
     return QUERN_OK;
 }
 
-void quern__storage_uncount_departures(quern__storage *storage, uint32_t component_index,
-                                       quern_getter *reader)
+void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component_index,
+                                     quern_getter *reader)
 {
     quern__component *component = storage->components.list.items[component_index];
-    if (--component->ref_count == 0) watch_departures_of(storage, component);
-    quern__departures_stop(&storage->slabs.departures, &storage->allocator, reader);
+    if (--component->ref_count == 0) update_move_counts_of(storage, component);
+    quern__move_counts_remove_reader(&storage->slabs.move_counts, &storage->allocator, reader);
 }
 
 /* --------------------------------------------------------------------------------- change versions */

@@ -142,14 +142,14 @@ quern_result quern__storage_keep_places(quern__storage *storage, uint32_t compon
                                         quern__place_table *table);
 void quern__storage_drop_places(quern__storage *storage, quern__place_table *table);
 
-/* -------------------------------------------------------------------------------------- departures */
+/* -------------------------------------------------------------------------------------- move_counts */
 
 /* Counts moves of rows out of chunks for the reader, in all present and future archetypes that have the component,
- * until quern__storage_uncount_departures. Errors: OUT_OF_MEMORY. */
-quern_result quern__storage_count_departures(quern__storage *storage, uint32_t component_index,
-                                             quern_getter *reader);
-void quern__storage_uncount_departures(quern__storage *storage, uint32_t component_index,
-                                       quern_getter *reader);
+ * until quern__storage_stop_move_counts. Errors: OUT_OF_MEMORY. */
+quern_result quern__storage_start_move_counts(quern__storage *storage, uint32_t component_index,
+                                              quern_getter *reader);
+void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component_index,
+                                     quern_getter *reader);
 
 /* --------------------------------------------------------------------------------- change versions */
 

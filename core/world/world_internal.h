@@ -101,7 +101,7 @@ static inline quern_result quern__world_check_unlocked(const quern_world *world,
 static inline void quern__world_set_locked(quern_world *world, bool locked)
 {
     world->locked = locked;
-    for (quern_getter *getter = world->storage.slabs.departures.first_reader;
+    for (quern_getter *getter = world->storage.slabs.move_counts.first_reader;
          QUERN__UNLIKELY(getter != NULL); getter = getter->next)
         getter->number =
             locked ? getter->number | QUERN__GETTER_CLOSED : getter->number & ~QUERN__GETTER_CLOSED;

@@ -42,7 +42,7 @@ extern "C" {
 /** Finds the values of one component; see quern_getter_create. */
 typedef struct quern_getter {
     /** Internal: for each chunk, by number, how often rows have moved in it or left it. */
-    const uint64_t *departures;
+    const uint64_t *move_counts;
     const uint32_t *filter_count; /**< Internal: number of change filters on the component. */
     /** Internal: number of the getter, unique in the process. An extra bit, which no ref has, is set if the
      * getter has no refs, and while the world is locked. */
@@ -139,8 +139,8 @@ QUERN_API uint64_t quern_getter_list_sources_many(const quern_getter_column *col
 typedef struct quern_ref {
     quern_entity entity QUERN__ZERO; /**< The entity. */
     void *value QUERN__ZERO;         /**< Internal: address of the value. */
-    /** Internal: the chunk's entry in `departures` when the value was found. */
-    uint64_t departures QUERN__ZERO;
+    /** Internal: the chunk's entry in `move_counts` when the value was found. */
+    uint64_t move_count QUERN__ZERO;
     uint32_t chunk QUERN__ZERO;  /**< Internal: number of the chunk. */
     uint32_t getter QUERN__ZERO; /**< Internal: number of the getter that found the value. */
 } quern_ref;
@@ -154,7 +154,8 @@ QUERN_API void *quern__ref_find_write(const quern_getter *getter, quern_ref *ref
  */
 static inline bool quern__ref_is_good(const quern_getter *getter, const quern_ref *ref)
 {
-    const bool is_good = ref->getter == getter->number && getter->departures[ref->chunk] == ref->departures;
+    const bool is_good =
+        ref->getter == getter->number && getter->move_counts[ref->chunk] == ref->move_count;
 #if defined(__GNUC__) || defined(__clang__)
     return __builtin_expect(is_good, 1);
 #else

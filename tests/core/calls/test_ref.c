@@ -110,7 +110,7 @@ Test(ref, changes_of_values_and_of_other_archetypes_disturb_nobody)
 }
 
 /* The gap's chunk, and the last one's, whose row fills the gap. */
-Test(ref, a_departure_disturbs_its_chunk_and_the_last_one_only)
+Test(ref, a_departing_row_invalidates_refs_into_its_chunk_and_the_last_only)
 {
     assert_all_right();
     must(quern_entity_destroy(world, entities[0]));
@@ -222,23 +222,23 @@ Test(ref, of_a_getter_that_is_gone_is_found_anew)
     assert_all_right();
 }
 
-Test(ref, departures_are_counted_only_for_those_who_ask)
+Test(ref, moves_are_counted_only_for_components_with_refs)
 {
-    const quern__departures *departures = &world->storage.slabs.departures;
+    const quern__move_counts *move_counts = &world->storage.slabs.move_counts;
     const quern_entity elsewhere = setup_entity_with(world, &other, 1);
     const quern__storage *storage = &world->storage;
     const quern__archetype *of_number =
         quern__storage_archetype_of(storage, quern__entities_find(&storage->entities, entities[0]));
     const quern__archetype *of_other =
         quern__storage_archetype_of(storage, quern__entities_find(&storage->entities, elsewhere));
-    cr_assert_not_null(of_number->departures);
-    cr_assert_null(of_other->departures);
+    cr_assert_not_null(of_number->move_counts);
+    cr_assert_null(of_other->move_counts);
     quern_getter *second = make_getter(number);
     quern_getter_destroy(getter);
-    cr_assert_not_null(of_number->departures);
+    cr_assert_not_null(of_number->move_counts);
     quern_getter_destroy(second);
-    cr_assert_null(of_number->departures);
-    cr_assert_null(departures->counts);
+    cr_assert_null(of_number->move_counts);
+    cr_assert_null(move_counts->counts);
     getter = make_getter(number);
 }
 

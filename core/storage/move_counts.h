@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_STORAGE_DEPARTURES_H
-#define QUERN_CORE_STORAGE_DEPARTURES_H
+#ifndef QUERN_CORE_STORAGE_MOVE_COUNTS_H
+#define QUERN_CORE_STORAGE_MOVE_COUNTS_H
 
 /* Move counts: per chunk number, how often rows have left the chunk. A reader that cached a value's address may reuse
  * the address while the count is unchanged: rows added since then did not replace the value's row. Counts are
@@ -18,32 +18,32 @@
 
 #include <quern/getter.h>
 
-typedef struct quern__departures {
+typedef struct quern__move_counts {
     uint64_t *counts;  /* by chunk number; NULL while no reader is registered */
     uint32_t capacity; /* length of `counts`, in chunks */
     quern_getter *first_reader;
-} quern__departures;
+} quern__move_counts;
 
 /* Registers a reader and stores the address of the counts in it. The first reader allocates counts for `chunk_count`
  * chunks. Returns false and changes nothing if out of memory. */
-bool quern__departures_start(quern__departures *departures, const quern_allocator *allocator,
-                             uint32_t chunk_count, quern_getter *reader);
+bool quern__move_counts_add_reader(quern__move_counts *move_counts, const quern_allocator *allocator,
+                                   uint32_t chunk_count, quern_getter *reader);
 /* Unregisters a reader. The last reader frees the counts. */
-void quern__departures_stop(quern__departures *departures, const quern_allocator *allocator,
-                            quern_getter *reader);
+void quern__move_counts_remove_reader(quern__move_counts *move_counts, const quern_allocator *allocator,
+                                      quern_getter *reader);
 
 /* Reserves counts for `chunk_count` chunks and updates the address in each reader. Does nothing without readers.
  * Returns false and changes nothing if out of memory. */
-bool quern__departures_grow(quern__departures *departures, const quern_allocator *allocator,
-                            uint32_t chunk_count);
+bool quern__move_counts_grow(quern__move_counts *move_counts, const quern_allocator *allocator,
+                             uint32_t chunk_count);
 
 /* Increments the count of a chunk that rows have left or are about to leave. Several threads may do this for one chunk
  * at the same time. Lost increments are harmless: each thread stores a larger count than the one before they began.
  * The load and the store are relaxed: no reader reads counts while rows leave, and readers wait for these threads
  * first. */
-static inline void quern__departures_note(quern__departures *departures, uint32_t chunk_number)
+static inline void quern__move_counts_increment(quern__move_counts *move_counts, uint32_t chunk_number)
 {
-    uint64_t *count = &departures->counts[chunk_number];
+    uint64_t *count = &move_counts->counts[chunk_number];
     __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 

@@ -304,9 +304,11 @@ static void save_rows(quern__saving *saving, const quern__saved_components *set,
     quern__byte_writer *writer = quern__saving_begin_rows(saving, set, count);
     quern__write(writer, quern__archetype_entities(archetype, chunk) + first, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < set->component_count; i++) {
-        const quern__place place = quern__archetype_place(archetype, set->component_indices[i]);
-        if (place.offset_bytes != 0)
-            quern__write(writer, quern__place_value(place, location), (size_t)count * place.size_bytes);
+        const quern__column_position position =
+            quern__archetype_column_position(archetype, set->component_indices[i]);
+        if (position.offset_bytes != 0)
+            quern__write(writer, quern__position_value(position, location),
+                         (size_t)count * position.size_bytes);
     }
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)

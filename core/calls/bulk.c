@@ -129,9 +129,10 @@ static void list_view_columns(const quern__archetype *archetype, const quern_com
                               uint32_t count, quern_view_column *out_columns)
 {
     for (uint32_t i = 0; i < count; i++) {
-        quern__place place = archetype->places[quern__component_index(components[i])];
-        out_columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
-                                             .size_bytes = place.size_bytes,
+        quern__column_position position =
+            archetype->column_positions[quern__component_index(components[i])];
+        out_columns[i] = (quern_view_column){.offset_bytes = position.offset_bytes,
+                                             .size_bytes = position.size_bytes,
                                              .access = QUERN_ACCESS_WRITE,
                                              .present = true,
                                              .is_checked = QUERN_CHECKS};

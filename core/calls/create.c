@@ -53,7 +53,7 @@ static void set_place(const quern__create_list *list, quern__archetype *archetyp
 {
     out_place->archetype = archetype;
     for (uint32_t i = 0; i < list->count; i++)
-        out_place->columns[i] = archetype->places[quern__component_index(list->components[i])];
+        out_place->columns[i] = archetype->column_positions[quern__component_index(list->components[i])];
 }
 
 /* The first entity on this level. */
@@ -128,7 +128,7 @@ QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create
                                    quern__row row)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        const quern__place column = place->columns[i];
+        const quern__column_position column = place->columns[i];
         const void *value = values != NULL ? values[i] : NULL;
         if (column.offset_bytes == 0) continue;
         if (QUERN__LIKELY(value != NULL && list->types[i] == NULL))

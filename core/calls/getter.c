@@ -36,10 +36,10 @@ static quern_result getter_init(quern__getter *getter, quern_world *world, const
                               .has_refs = def->refs};
     quern_result result = def->refs ? take_number(&getter->face.number) : QUERN_OK;
     if (result != QUERN_OK) return result;
-    result = quern__storage_keep_places(storage, index, &getter->table);
+    result = quern__storage_add_position_table(storage, index, &getter->table);
     if (result != QUERN_OK || !def->refs) return result;
     result = quern__storage_start_move_counts(storage, index, &getter->face);
-    if (result != QUERN_OK) quern__storage_drop_places(storage, &getter->table);
+    if (result != QUERN_OK) quern__storage_remove_position_table(storage, &getter->table);
     return result;
 }
 
@@ -95,7 +95,7 @@ void quern_getter_destroy(quern_getter *face)
     }
     quern__storage *storage = &getter->world->storage;
     if (getter->has_refs) quern__storage_stop_move_counts(storage, getter->table.component_index, face);
-    quern__storage_drop_places(storage, &getter->table);
+    quern__storage_remove_position_table(storage, &getter->table);
     getter->world->user_count--;
     quern__release(&storage->allocator, getter, sizeof *getter, _Alignof(quern__getter));
 }
@@ -122,9 +122,10 @@ static inline void *find(const quern__getter *getter, quern_entity entity, const
 {
     const quern__record *record = quern__entities_find(&getter->world->storage.entities, entity);
     if (QUERN__UNLIKELY(record == NULL)) return NULL;
-    const quern__place place = getter->table.places[record->archetype_number];
+    const quern__column_position position = getter->table.positions[record->archetype_number];
     *out_record = record;
-    return QUERN__LIKELY(place.offset_bytes != 0) ? quern__place_value(place, record->location) : NULL;
+    return QUERN__LIKELY(position.offset_bytes != 0) ? quern__position_value(position, record->location)
+                                                     : NULL;
 }
 
 const void *quern_getter_get(const quern_getter *face, quern_entity entity)

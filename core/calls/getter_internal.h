@@ -14,7 +14,7 @@
 typedef struct quern__getter {
     quern_getter face; /* first: users have its address */
     quern_world *world;
-    quern__place_table table;
+    quern__position_table table;
     bool has_refs;
 } quern__getter;
 

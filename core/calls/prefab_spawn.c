@@ -185,9 +185,10 @@ static void call_fill(const spawn *it)
         it->instances.plan->archetypes[it->prefab->members.items[def->fill_member].group];
     quern_view_column columns[QUERN_MAX_SPAWN_OVERRIDES];
     for (uint32_t i = 0; i < it->fill_term_count; i++) {
-        const quern__place place = archetype->places[quern__component_index(def->fill_components[i])];
-        columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
-                                         .size_bytes = place.size_bytes,
+        const quern__column_position position =
+            archetype->column_positions[quern__component_index(def->fill_components[i])];
+        columns[i] = (quern_view_column){.offset_bytes = position.offset_bytes,
+                                         .size_bytes = position.size_bytes,
                                          .access = QUERN_ACCESS_WRITE,
                                          .present = true,
                                          .is_checked = QUERN_CHECKS};

@@ -11,7 +11,7 @@
 
 /* Where values of one component are, and where the pointers to them go. */
 typedef struct listed_column {
-    const quern__place *places; /* by the archetype's number */
+    const quern__column_position *positions; /* by the archetype's number */
     void **values;
 } listed_column;
 
@@ -56,8 +56,9 @@ QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column
             child = quern__links_at(links, child)->next;
             const uintptr_t location = record->location;
             for (uint32_t c = 0; c < column_count; c++) {
-                const quern__place place = list->columns[c].places[record->archetype_number];
-                void *value = place.offset_bytes != 0 ? quern__place_value(place, location) : NULL;
+                const quern__column_position position =
+                    list->columns[c].positions[record->archetype_number];
+                void *value = position.offset_bytes != 0 ? quern__position_value(position, location) : NULL;
                 __builtin_prefetch(value);
                 list->columns[c].values[k] = value;
             }
@@ -129,7 +130,8 @@ static const quern_world *take_columns(const quern_getter_column *columns, uint3
             return NULL;
         }
         world = getter->world;
-        list->columns[i] = (listed_column){.places = getter->table.places, .values = columns[i].values};
+        list->columns[i] =
+            (listed_column){.positions = getter->table.positions, .values = columns[i].values};
     }
     return world;
 }

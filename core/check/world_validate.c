@@ -220,12 +220,14 @@ static quern_result validate_slabs(const quern__storage *storage, uint64_t held_
 
 static quern_result validate_places(const quern__storage *storage)
 {
-    for (const quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
+    for (const quern__position_table *table = storage->first_position_table; table != NULL;
+         table = table->next)
         for (uint32_t i = 0; i < storage->archetypes.count; i++) {
             const quern__archetype *archetype = storage->archetypes.items[i];
-            const quern__place place = quern__archetype_place(archetype, table->component_index);
-            const quern__place kept = table->places[archetype->number];
-            REQUIRE(kept.offset_bytes == place.offset_bytes && kept.size_bytes == place.size_bytes,
+            const quern__column_position position =
+                quern__archetype_column_position(archetype, table->component_index);
+            const quern__column_position kept = table->positions[archetype->number];
+            REQUIRE(kept.offset_bytes == position.offset_bytes && kept.size_bytes == position.size_bytes,
                     "a table of places has component %u of archetype %u in the wrong place",
                     table->component_index, i);
         }

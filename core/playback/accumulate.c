@@ -261,16 +261,16 @@ static void remap_streams(const quern__accumulating *it, const quern__gathered *
 typedef struct place_of {
     const quern__storage *storage;
     uint32_t component_index;
-    uint32_t known_number; /* number of the last entity's archetype; UINT32_MAX: none */
-    quern__place place;    /* offset 0: the archetype lacks the component */
-    bool is_heard;         /* some archetype of these entities has a listener */
+    uint32_t known_number;           /* number of the last entity's archetype; UINT32_MAX: none */
+    quern__column_position position; /* offset 0: the archetype lacks the component */
+    bool is_heard;                   /* some archetype of these entities has a listener */
 } place_of;
 
 static __attribute__((noinline)) void find_place(place_of *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     it->known_number = record->archetype_number;
-    it->place = quern__archetype_place(archetype, it->component_index);
+    it->position = quern__archetype_column_position(archetype, it->component_index);
     it->is_heard |= archetype->tracks_changes;
 }
 
@@ -279,7 +279,7 @@ static __attribute__((noinline)) void find_place(place_of *it, const quern__reco
 static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pair *out_pairs)
 {
     const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;
-    quern__place place = it->place;
+    quern__column_position position = it->position;
     uint32_t known_number = it->known_number;
     quern__pair *next = out_pairs;
     for (uint32_t i = 0; i < batch_count; i++) {
@@ -288,11 +288,11 @@ static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pa
         if (QUERN__UNLIKELY(!is_found(record, item))) continue;
         if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
             find_place(it, record);
-            place = it->place;
+            position = it->position;
             known_number = it->known_number;
         }
-        if (QUERN__UNLIKELY(place.offset_bytes == 0)) continue;
-        next->value = quern__place_value(place, record->location);
+        if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
+        next->value = quern__position_value(position, record->location);
         next->accumulated = (const char *)item + offset_bytes;
         __builtin_prefetch(next++->value, 1);
     }

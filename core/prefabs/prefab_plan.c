@@ -73,7 +73,8 @@ static void find_copies(const quern__prefab *prefab, const quern__prefab_group *
             .values = column->values,
             .bytes = group->width * column->size_bytes,
             .size_bytes = column->size_bytes,
-            .offset_bytes = quern__archetype_place(archetype, column->component_index).offset_bytes};
+            .offset_bytes =
+                quern__archetype_column_position(archetype, column->component_index).offset_bytes};
     }
 }
 

@@ -23,17 +23,19 @@ static inline void quern__prefetch_records(const quern__entities *entities, cons
 
 /* Returns the place of the component in the entity's archetype; its offset_bytes is 0 if the archetype lacks
  * the component. table: the component's table of places, or NULL if there is none. */
-static inline quern__place quern__find_place(const quern__storage *storage, const quern__place_table *table,
-                                             uint32_t component_index, const quern__record *record)
+static inline quern__column_position quern__find_place(const quern__storage *storage,
+                                                       const quern__position_table *table,
+                                                       uint32_t component_index,
+                                                       const quern__record *record)
 {
-    if (table != NULL) return table->places[record->archetype_number];
-    return quern__archetype_place(quern__storage_archetype_of(storage, record), component_index);
+    if (table != NULL) return table->positions[record->archetype_number];
+    return quern__archetype_column_position(quern__storage_archetype_of(storage, record), component_index);
 }
 
 /* Writes the address of the component of handles[i], or NULL, into out_values[i]. Returns the number of values
  * found. table: as in quern__find_place. limit: components that an entity must have or lack; NULL for none.
  * For each of these two, a call site passes NULL always or never, so that the compiler can drop a branch. */
-static inline uint32_t quern__find_many(const quern__storage *storage, const quern__place_table *table,
+static inline uint32_t quern__find_many(const quern__storage *storage, const quern__position_table *table,
                                         uint32_t component_index, const quern__limit *limit,
                                         const quern_entity *handles, uint32_t count,
                                         const void **out_values)
@@ -51,9 +53,10 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
             if (QUERN__UNLIKELY(record == NULL)) continue;
             if (limit != NULL && !quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)))
                 continue;
-            const quern__place place = quern__find_place(storage, table, component_index, record);
-            if (QUERN__UNLIKELY(place.offset_bytes == 0)) continue;
-            out_values[i] = quern__place_value(place, record->location);
+            const quern__column_position position =
+                quern__find_place(storage, table, component_index, record);
+            if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
+            out_values[i] = quern__position_value(position, record->location);
             __builtin_prefetch(out_values[i]);
             found_count++;
         }

@@ -71,11 +71,12 @@ static quern_result add_up(quern__storage *storage, quern__ups *ups, const quern
                       .is_optional = term->match == QUERN_MATCH_OPTIONAL,
                       .is_nearest = term->reach == QUERN_PATH_NEAREST};
     quern_result result =
-        quern__storage_keep_places(storage, quern__component_index(term->component), &up->values);
+        quern__storage_add_position_table(storage, quern__component_index(term->component), &up->values);
     if (result != QUERN_OK) return result;
-    if (up->is_nearest) result = quern__storage_keep_places(storage, up->relation_index, &up->targets);
+    if (up->is_nearest)
+        result = quern__storage_add_position_table(storage, up->relation_index, &up->targets);
     if (result != QUERN_OK) {
-        quern__storage_drop_places(storage, &up->values);
+        quern__storage_remove_position_table(storage, &up->values);
         return result;
     }
     ups->has_required |= !up->is_optional;
@@ -117,8 +118,9 @@ void quern__ups_destroy(quern__query *query)
 {
     quern__ups *ups = query->ups;
     for (uint32_t i = 0; i < ups->count; i++) {
-        quern__storage_drop_places(query->storage, &ups->items[i].values);
-        if (ups->items[i].is_nearest) quern__storage_drop_places(query->storage, &ups->items[i].targets);
+        quern__storage_remove_position_table(query->storage, &ups->items[i].values);
+        if (ups->items[i].is_nearest)
+            quern__storage_remove_position_table(query->storage, &ups->items[i].targets);
     }
     for (uint32_t i = 0; i < QUERN__UP_BUFFERS; i++)
         release_addresses(query, ups->buffers[i].addresses, 1);
@@ -201,8 +203,9 @@ static inline const void *find_up(const quern__up *up, const quern__entities *en
 {
     const quern__record *record = quern__entities_find(entities, target);
     if (QUERN__UNLIKELY(record == NULL)) return NULL;
-    const quern__place place = up->values.places[record->archetype_number];
-    return QUERN__LIKELY(place.offset_bytes != 0) ? quern__place_value(place, record->location) : NULL;
+    const quern__column_position position = up->values.positions[record->archetype_number];
+    return QUERN__LIKELY(position.offset_bytes != 0) ? quern__position_value(position, record->location)
+                                                     : NULL;
 }
 
 /* Returns the address of the component of the nearest entity that has it, from the target upward, or NULL. In a
@@ -214,11 +217,11 @@ static const void *find_nearest(const quern__up *up, const quern__entities *enti
     for (uint32_t steps = 1, limit = 1;; steps++) {
         const quern__record *record = quern__entities_find(entities, target);
         if (record == NULL) return NULL;
-        const quern__place value = up->values.places[record->archetype_number];
-        if (value.offset_bytes != 0) return quern__place_value(value, record->location);
-        const quern__place next = up->targets.places[record->archetype_number];
+        const quern__column_position value = up->values.positions[record->archetype_number];
+        if (value.offset_bytes != 0) return quern__position_value(value, record->location);
+        const quern__column_position next = up->targets.positions[record->archetype_number];
         if (next.offset_bytes == 0) return NULL;
-        target = *(const quern_entity *)quern__place_value(next, record->location);
+        target = *(const quern_entity *)quern__position_value(next, record->location);
         if (quern_entity_equal(target, noted)) return NULL;
         if (steps < limit) continue;
         noted = target;
@@ -266,13 +269,14 @@ static bool find_up_term(const quern__up *up, const quern__entities *entities, c
                          uint32_t size_bytes, const void **out_values)
 {
     const quern__chunk *chunk = (const quern__chunk *)(const void *)view->chunk;
-    const quern__place place = quern__archetype_place(chunk->archetype, up->relation_index);
-    if (place.offset_bytes == 0) {
+    const quern__column_position position =
+        quern__archetype_column_position(chunk->archetype, up->relation_index);
+    if (position.offset_bytes == 0) {
         memset(out_values, 0, view->count * sizeof *out_values);
         return false;
     }
     const quern_entity *targets =
-        (const quern_entity *)(const void *)(view->chunk + place.offset_bytes) + view->first_row;
+        (const quern_entity *)(const void *)(view->chunk + position.offset_bytes) + view->first_row;
     return up->is_nearest ? find_all(up, entities, targets, view->count, size_bytes, out_values, true)
                           : find_all(up, entities, targets, view->count, size_bytes, out_values, false);
 }

@@ -21,11 +21,11 @@
 
 /* An up-term of a query. */
 typedef struct quern__up {
-    quern__place_table values;  /* places of the component, by archetype number */
-    quern__place_table targets; /* places of the relation's component; only with is_nearest */
-    uint32_t relation_index;    /* component index of the relation */
-    bool is_optional;           /* whether rows without a value are selected, too */
-    bool is_nearest;            /* whether the search continues at the target's target, and so on */
+    quern__position_table values;  /* places of the component, by archetype number */
+    quern__position_table targets; /* places of the relation's component; only with is_nearest */
+    uint32_t relation_index;       /* component index of the relation */
+    bool is_optional;              /* whether rows without a value are selected, too */
+    bool is_nearest;               /* whether the search continues at the target's target, and so on */
 } quern__up;
 
 /* The remaining rows of a view: those that no callback or iteration has visited yet. */

@@ -453,7 +453,8 @@ static bool gains_value(const quern__reaction *reaction, const quern__archetype 
 {
     for (uint32_t i = 0; i < reaction->term_count; i++) {
         const uint32_t index = quern__component_index(reaction->terms[i].component);
-        if (has_access(&reaction->terms[i]) && quern__archetype_place(target, index).offset_bytes != 0 &&
+        if (has_access(&reaction->terms[i]) &&
+            quern__archetype_column_position(target, index).offset_bytes != 0 &&
             !quern__archetype_has(source, index))
             return true;
     }

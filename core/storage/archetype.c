@@ -60,8 +60,8 @@ static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offs
     }
     quern__column *column = &archetype->columns[part];
     column->offset_bytes = (uint16_t)offset_bytes;
-    archetype->places[column->component_index] =
-        (quern__place){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
+    archetype->column_positions[column->component_index] =
+        (quern__column_position){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
     return offset_bytes + quern__column_bytes(column->size_bytes, archetype->row_capacity);
 }
 
@@ -98,7 +98,8 @@ static bool compile_relocation(quern__archetype *archetype, const quern_allocato
 static void fill_columns(quern__archetype *archetype, const quern__components *components)
 {
     memset(archetype->column_of, QUERN__COLUMN_NONE, archetype->column_of_count);
-    memset(archetype->places, 0, archetype->column_of_count * sizeof *archetype->places);
+    memset(archetype->column_positions, 0,
+           archetype->column_of_count * sizeof *archetype->column_positions);
     uint32_t columns = 0;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         uint16_t index = archetype->component_indices[i];
@@ -125,7 +126,7 @@ typedef struct archetype_parts {
 static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_count)
 {
     archetype_parts parts;
-    size_t places_end = sizeof(quern__archetype) + column_of_count * sizeof(quern__place);
+    size_t places_end = sizeof(quern__archetype) + column_of_count * sizeof(quern__column_position);
     parts.columns_offset = quern__align_up(places_end, _Alignof(quern__column));
     parts.set_offset = parts.columns_offset + component_count * sizeof(quern__column);
     parts.map_offset = parts.set_offset + component_count * sizeof(uint16_t);

@@ -46,10 +46,10 @@ typedef struct quern__column {
 
 /* Position of a component's values in every chunk, in one word for random gets. Offset 0: the archetype has no such
  * column. */
-typedef struct quern__place {
+typedef struct quern__column_position {
     uint16_t offset_bytes;
     uint16_t size_bytes;
-} quern__place;
+} quern__column_position;
 
 /* Cached transition to the archetype with one component more or less: the data that a single call needs from the
  * plan. The plan is_plain (see move_plan.h). */
@@ -58,13 +58,13 @@ typedef struct quern__edge {
     struct quern__archetype *target;
     const quern__copy_word *carry;
     uint32_t target_number; /* copy of target->number; the entity's next call depends on it */
-    quern__place
+    quern__column_position
         added; /* position of the added component; size 0 if the component is removed or is a tag */
 } quern__edge;
 
 /* Number of cached edges. The component determines the only entry in which an edge is stored and looked up. If two
  * edges share an entry, the later one replaces the earlier one, which quern__plan_recall finds again. */
-enum { QUERN__EDGE_PLACES = 4 };
+enum { QUERN__EDGE_COUNT = 4 };
 
 typedef struct quern__chunk_slot {
     quern__chunk *chunk;
@@ -87,7 +87,7 @@ typedef struct quern__archetype {
     uint32_t reserved_count; /* rows reserved for later appends; 0 between structural changes */
 
     quern__copy_word *relocation; /* copy program from row to row; NULL unless is_plain */
-    quern__edge edges[QUERN__EDGE_PLACES];
+    quern__edge edges[QUERN__EDGE_COUNT];
     bool is_plain;       /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool is_quick;       /* is_plain, and no listener needs room for rows that leave */
     bool has_destroy;    /* some type has a destroy hook */
@@ -117,7 +117,7 @@ typedef struct quern__archetype {
     struct quern__move_plan *incoming;   /* plans of other archetypes with this target */
     quern__row_listener *first_listener; /* listeners of rooms above storage; NULL if none */
     struct quern__archetype *next_same_hash;
-    quern__place places[]; /* by component index, like column_of */
+    quern__column_position column_positions[]; /* by component index, like column_of */
 } quern__archetype;
 
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
@@ -188,11 +188,11 @@ static inline uint32_t quern__archetype_column(const quern__archetype *archetype
 }
 
 /* Returns the position of a component's values; offset 0 if the archetype has no such column. */
-static inline quern__place quern__archetype_place(const quern__archetype *archetype,
-                                                  uint32_t component_index)
+static inline quern__column_position quern__archetype_column_position(const quern__archetype *archetype,
+                                                                      uint32_t component_index)
 {
-    return component_index < archetype->column_of_count ? archetype->places[component_index]
-                                                        : (quern__place){0};
+    return component_index < archetype->column_of_count ? archetype->column_positions[component_index]
+                                                        : (quern__column_position){0};
 }
 
 static inline bool quern__archetype_has(const quern__archetype *archetype, uint32_t component_index)
@@ -251,7 +251,7 @@ static inline quern_component quern__edge_component(uint64_t key)
 /* Returns the only entry that can hold the edge with this key. */
 static inline quern__edge *quern__archetype_edge(quern__archetype *archetype, uint64_t key)
 {
-    return &archetype->edges[key % QUERN__EDGE_PLACES];
+    return &archetype->edges[key % QUERN__EDGE_COUNT];
 }
 
 /* ----------------------------------------------------------------------------------- room for rows */

@@ -439,9 +439,9 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
  * The callers that inline these functions therefore save no registers. If an archetype tracks changes, one such call
  * does all the work. */
 
-static inline void *quern__row_value(quern__place place, quern__row row)
+static inline void *quern__row_value(quern__column_position position, quern__row row)
 {
-    return row.chunk + place.offset_bytes + row.index * place.size_bytes;
+    return row.chunk + position.offset_bytes + row.index * position.size_bytes;
 }
 
 static inline quern_entity *quern__row_handle(const quern__archetype *archetype, quern__row row)

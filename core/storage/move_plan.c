@@ -124,7 +124,8 @@ static void fill_plan(quern__move_plan *plan, const quern__archetype *source)
     for (const quern__move_step *step = plan->steps; step < cursor.removed; step++)
         plan->is_plain &= step->type == NULL && step->size_bytes <= QUERN__COPY_MAX_BYTES;
     const quern__move_step *added = &plan->steps[plan->shared_count];
-    if (plan->added_count > 0) plan->added = (quern__place){added->target_offset_bytes, added->size_bytes};
+    if (plan->added_count > 0)
+        plan->added = (quern__column_position){added->target_offset_bytes, added->size_bytes};
 }
 
 static void link_incoming(quern__move_plan *plan)

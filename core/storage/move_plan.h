@@ -25,9 +25,9 @@ typedef struct quern__move_step {
 typedef struct quern__move_plan {
     quern__archetype *source, *target;
     struct quern__move_plan *next_incoming, **place_incoming; /* in the target's list */
-    quern__copy_word *carry; /* does what the shared steps do; NULL unless is_plain */
-    quern__place added;      /* of the first added step; size 0 when there is none */
-    bool is_plain;           /* no step has a type, or is larger than QUERN__COPY_MAX_BYTES */
+    quern__copy_word *carry;      /* does what the shared steps do; NULL unless is_plain */
+    quern__column_position added; /* of the first added step; size 0 when there is none */
+    bool is_plain;                /* no step has a type, or is larger than QUERN__COPY_MAX_BYTES */
     uint32_t shared_count, added_count, removed_count;
     quern__move_step steps[];
 } quern__move_plan;

@@ -64,12 +64,12 @@ static quern_result check_new_archetype(const quern__storage *storage, uint32_t 
     return QUERN_OK;
 }
 
-static bool reserve_places(quern__place_table *table, const quern_allocator *allocator, uint32_t count,
-                           uint32_t number_count)
+static bool reserve_positions(quern__position_table *table, const quern_allocator *allocator,
+                              uint32_t count, uint32_t number_count)
 {
     if (number_count <= table->capacity) return true;
-    return quern__array_grow(allocator, &table->places, &table->capacity, count, number_count,
-                             sizeof *table->places);
+    return quern__array_grow(allocator, &table->positions, &table->capacity, count, number_count,
+                             sizeof *table->positions);
 }
 
 /* Room in every list that will name the new archetype, so that linking it cannot fail half way. */
@@ -82,8 +82,8 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
             return false;
     }
     const uint32_t numbers = storage->numbered.count + (storage->free_numbers.count == 0);
-    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
-        if (!reserve_places(table, allocator, storage->numbered.count, numbers)) return false;
+    for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
+        if (!reserve_positions(table, allocator, storage->numbered.count, numbers)) return false;
     return quern__array_reserve(allocator, &storage->archetypes, storage->archetypes.count + 1) &&
            quern__array_reserve(allocator, &storage->numbered, numbers) &&
            quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
@@ -117,8 +117,9 @@ void quern__storage_enter(quern__storage *storage, quern__archetype *archetype)
                             ? storage->free_numbers.items[--storage->free_numbers.count]
                             : storage->numbered.count++;
     storage->numbered.items[archetype->number] = archetype;
-    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
-        table->places[archetype->number] = quern__archetype_place(archetype, table->component_index);
+    for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
+        table->positions[archetype->number] =
+            quern__archetype_column_position(archetype, table->component_index);
     update_move_counts(storage, archetype);
     uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
     if (first == NULL) {
@@ -148,8 +149,8 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
 {
     forget_set(storage, archetype);
     storage->numbered.items[archetype->number] = NULL;
-    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
-        table->places[archetype->number] = (quern__place){0};
+    for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
+        table->positions[archetype->number] = (quern__column_position){0};
     storage->free_numbers.items[storage->free_numbers.count++] = archetype->number;
     storage->archetypes_version++;
     for (quern__archetype_listener *listener = storage->first_archetype_listener; listener != NULL;
@@ -204,8 +205,8 @@ bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count)
         if (!quern__array_reserve(allocator, &component->archetypes, component->archetypes.count + count))
             return false;
     }
-    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
-        if (!reserve_places(table, allocator, storage->numbered.count, numbers)) return false;
+    for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
+        if (!reserve_positions(table, allocator, storage->numbered.count, numbers)) return false;
     return quern__array_reserve(allocator, &storage->archetypes, archetypes) &&
            quern__array_reserve(allocator, &storage->numbered, numbers) &&
            quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
@@ -259,30 +260,32 @@ quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *c
 
 /* ------------------------------------------------------------------------------------ place tables */
 
-quern_result quern__storage_keep_places(quern__storage *storage, uint32_t component_index,
-                                        quern__place_table *table)
+quern_result quern__storage_add_position_table(quern__storage *storage, uint32_t component_index,
+                                               quern__position_table *table)
 {
-    *table = (quern__place_table){.component_index = component_index, .next = storage->first_place_table};
-    if (!reserve_places(table, &storage->allocator, 0, storage->numbered.count))
+    *table =
+        (quern__position_table){.component_index = component_index, .next = storage->first_position_table};
+    if (!reserve_positions(table, &storage->allocator, 0, storage->numbered.count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "no memory for the places of a component in %u archetypes",
                            storage->numbered.count);
     for (uint32_t i = 0; i < storage->numbered.count; i++)
-        table->places[i] = storage->numbered.items[i] != NULL
-                               ? quern__archetype_place(storage->numbered.items[i], component_index)
-                               : (quern__place){0};
+        table->positions[i] =
+            storage->numbered.items[i] != NULL
+                ? quern__archetype_column_position(storage->numbered.items[i], component_index)
+                : (quern__column_position){0};
     if (table->next != NULL) table->next->previous = table;
-    storage->first_place_table = table;
+    storage->first_position_table = table;
     return QUERN_OK;
 }
 
-void quern__storage_drop_places(quern__storage *storage, quern__place_table *table)
+void quern__storage_remove_position_table(quern__storage *storage, quern__position_table *table)
 {
-    quern__release(&storage->allocator, table->places, table->capacity * sizeof *table->places,
+    quern__release(&storage->allocator, table->positions, table->capacity * sizeof *table->positions,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     if (table->next != NULL) table->next->previous = table->previous;
     if (table->previous != NULL) table->previous->next = table->next;
-    if (storage->first_place_table == table) storage->first_place_table = table->next;
+    if (storage->first_position_table == table) storage->first_position_table = table->next;
 }
 
 /* -------------------------------------------------------------------------------------- move_counts */

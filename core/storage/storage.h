@@ -24,12 +24,12 @@ enum { QUERN__SPARE_ARCHETYPES = 8 };
 
 /* Positions of one component's values, by archetype number; offset 0 for free numbers. Storage updates the tables
  * when archetypes are created or removed. */
-typedef struct quern__place_table {
-    quern__place *places;
+typedef struct quern__position_table {
+    quern__column_position *positions;
     uint32_t capacity; /* at least the storage's numbered.count */
     uint32_t component_index;
-    struct quern__place_table *previous, *next; /* links of the storage's list */
-} quern__place_table;
+    struct quern__position_table *previous, *next; /* links of the storage's list */
+} quern__position_table;
 
 typedef struct quern__storage {
     quern_allocator allocator;
@@ -59,7 +59,7 @@ typedef struct quern__storage {
     /* Number of the last change that reserved room for rows that leave: quern__leaving_begin. */
     uint64_t change_number;
 
-    quern__place_table *first_place_table;
+    quern__position_table *first_position_table;
     uint64_t structure_version;  /* changes whenever rows are added, removed or moved */
     uint64_t archetypes_version; /* changes whenever archetypes are created or removed */
     uint64_t last_identity;      /* last identity assigned to an archetype */
@@ -136,11 +136,11 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
 
 /* ------------------------------------------------------------------------------------ place tables */
 
-/* Fills a table for a component and keeps it up to date until quern__storage_drop_places. The table must not move
+/* Fills a table for a component and keeps it up to date until quern__storage_remove_position_table. The table must not move
  * in memory. Errors: OUT_OF_MEMORY; then the table is not registered. */
-quern_result quern__storage_keep_places(quern__storage *storage, uint32_t component_index,
-                                        quern__place_table *table);
-void quern__storage_drop_places(quern__storage *storage, quern__place_table *table);
+quern_result quern__storage_add_position_table(quern__storage *storage, uint32_t component_index,
+                                               quern__position_table *table);
+void quern__storage_remove_position_table(quern__storage *storage, quern__position_table *table);
 
 /* -------------------------------------------------------------------------------------- move_counts */
 
@@ -185,18 +185,18 @@ static inline quern__archetype *quern__storage_archetype_of(const quern__storage
     return storage->numbered.items[record->archetype_number];
 }
 
-static inline void *quern__place_value(quern__place place, uintptr_t location)
+static inline void *quern__position_value(quern__column_position position, uintptr_t location)
 {
-    return (char *)quern__chunk_of(location) + place.offset_bytes +
-           (size_t)quern__location_row(location) * place.size_bytes;
+    return (char *)quern__chunk_of(location) + position.offset_bytes +
+           (size_t)quern__location_row(location) * position.size_bytes;
 }
 
 /* Returns the value of a component in a row, or NULL if the archetype has no such column. */
 static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {
-    const quern__place place = quern__archetype_place(archetype, component_index);
-    return place.offset_bytes != 0 ? quern__place_value(place, location) : NULL;
+    const quern__column_position position = quern__archetype_column_position(archetype, component_index);
+    return position.offset_bytes != 0 ? quern__position_value(position, location) : NULL;
 }
 
 #endif

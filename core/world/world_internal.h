@@ -21,7 +21,7 @@ enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 /* The archetype of entities that are created with a list, and the places of the list's components in it. */
 typedef struct quern__create_place {
     quern__archetype *archetype; /* NULL if it has not been looked up yet */
-    quern__place columns[QUERN__CREATE_LIST_COMPONENTS];
+    quern__column_position columns[QUERN__CREATE_LIST_COMPONENTS];
 } quern__create_place;
 
 /* A cached list of components passed to quern_entity_create_with, and the archetypes that follow from it. A loop

@@ -14,7 +14,7 @@
 /* Single calls that take the same way again and again, and lists of entities that take one way after
  * another: what is remembered of earlier calls must not show. */
 
-enum { KIND_COUNT = 2 * QUERN__EDGE_PLACES + 1, ROUND_COUNT = 4, MANY = 2000 };
+enum { KIND_COUNT = 2 * QUERN__EDGE_COUNT + 1, ROUND_COUNT = 4, MANY = 2000 };
 
 static failing_allocator *memory;
 static quern_world *world;
@@ -85,7 +85,7 @@ static quern__archetype *archetype_of(quern_entity entity)
 static uint32_t edge_count(const quern__archetype *archetype)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < QUERN__EDGE_PLACES; i++)
+    for (uint32_t i = 0; i < QUERN__EDGE_COUNT; i++)
         count += archetype->edges[i].key != 0;
     return count;
 }
@@ -110,7 +110,7 @@ Test(edges, more_than_there_are_places_lead_where_they_must)
         }
         assert_valid(world);
     }
-    cr_assert_eq(edge_count(archetype_of(entities[0])), (uint32_t)QUERN__EDGE_PLACES);
+    cr_assert_eq(edge_count(archetype_of(entities[0])), (uint32_t)QUERN__EDGE_COUNT);
     close_single();
 }
 
@@ -201,7 +201,7 @@ Test(edges, lead_to_no_archetype_that_was_taken_out)
                 must(quern_entity_remove(world, entity, kinds[kind]));
             }
         const quern__archetype *empty = archetype_of(entity);
-        cr_assert_eq(edge_count(empty), (uint32_t)QUERN__EDGE_PLACES);
+        cr_assert_eq(edge_count(empty), (uint32_t)QUERN__EDGE_COUNT);
         uint32_t removed_count;
         must(quern_world_remove_empty_archetypes(world, &removed_count));
         cr_assert_geq(removed_count, (uint32_t)KIND_COUNT);

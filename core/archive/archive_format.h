@@ -129,7 +129,8 @@ static const quern__schema_form quern__archive_schema = {.name_length_bytes =
 
 typedef struct quern__archetype_section {
     uint64_t empty_since;
-    uint32_t made_index; /* decides the layout of its chunks; not below quern__archived_least_made_index */
+    uint32_t
+        layout_index; /* decides the layout of its chunks; not below quern__archived_least_layout_index */
     uint32_t row_count;
     uint32_t type_count;
     uint32_t zero;
@@ -157,9 +158,9 @@ typedef struct quern__free_section {
 
 /* A NAMES section is slot, 32 bits, and name, whose length has one byte; again and again. */
 
-/* The least made_index that an archetype of an archive can have, by how many archetypes with components
+/* The least layout_index that an archetype of an archive can have, by how many archetypes with components
  * come before it. The archetype without components is the first of every world. */
-static inline uint32_t quern__archived_least_made_index(uint32_t type_count, uint32_t count_before)
+static inline uint32_t quern__archived_least_layout_index(uint32_t type_count, uint32_t count_before)
 {
     return type_count > 0 ? count_before + 1 : 0;
 }

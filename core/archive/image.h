@@ -42,7 +42,7 @@ typedef struct quern__archived_archetype {
     uint32_t row_count;
     uint32_t parsed_row_count; /* by ROWS so far */
     uint64_t empty_since;
-    uint32_t made_index;
+    uint32_t layout_index;
     uint32_t values_bytes;                                       /* of a row: handle and values */
     uint32_t bit_column_count;                                   /* types that can be disabled */
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */

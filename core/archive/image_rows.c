@@ -124,13 +124,13 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
         type->type.name);
 }
 
-/* Whether an archetype at this place can have its made_index (quern__archived_least_made_index). */
+/* Whether an archetype at this place can have its layout_index (quern__archived_least_layout_index). */
 static bool accept_made_index(quern__image *image, const quern__archetype_section *section)
 {
     const uint32_t least =
-        quern__archived_least_made_index(section->type_count, image->archetype_count_with_types);
+        quern__archived_least_layout_index(section->type_count, image->archetype_count_with_types);
     image->archetype_count_with_types += section->type_count > 0;
-    return section->made_index >= least && section->made_index < QUERN_MAX_ARCHETYPES;
+    return section->layout_index >= least && section->layout_index < QUERN_MAX_ARCHETYPES;
 }
 
 /* Rows of the set before, if any, are complete. */
@@ -158,7 +158,7 @@ quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reade
     *archived = (quern__archived_archetype){.first_type = image->type_numbers.count,
                                             .row_count = section.row_count,
                                             .empty_since = section.empty_since,
-                                            .made_index = section.made_index,
+                                            .layout_index = section.layout_index,
                                             .values_bytes = sizeof(quern_entity)};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)

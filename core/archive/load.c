@@ -72,10 +72,11 @@ static quern_result reserve_rows(const loading *load)
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;
-        const uint32_t made_index =
-            image->keeps_handles ? archived->made_index : load->storage->archetypes.count;
-        result = quern__storage_archetype_as(load->storage, archived->component_indices,
-                                             archived->component_count, made_index, &archived->archetype);
+        const uint32_t layout_index =
+            image->keeps_handles ? archived->layout_index : load->storage->archetypes.count;
+        result = quern__storage_ensure_archetype_with_layout(load->storage, archived->component_indices,
+                                                             archived->component_count, layout_index,
+                                                             &archived->archetype);
         if (result == QUERN_OK && archived->row_count > 0)
             result = quern__rows_reserve(load->storage, archived->archetype, archived->row_count);
     }

@@ -355,7 +355,7 @@ static void save_archetypes(quern__saving *saving)
         quern__saving_write_archetype(
             saving, &set,
             (quern__archetype_section){.empty_since = archetype->empty_since,
-                                       .made_index = archetype->made_index,
+                                       .layout_index = archetype->layout_index,
                                        .row_count = (uint32_t)quern__archetype_row_count(archetype)});
         save_chunks(saving, &set, archetype);
     }

@@ -344,12 +344,12 @@ static void save_rows(selecting *it, const quern__saved_components *set, const u
     quern__section_end(&it->saving.writer);
 }
 
-static void save_group(selecting *it, const entity_group *group, uint32_t made_index)
+static void save_group(selecting *it, const entity_group *group, uint32_t layout_index)
 {
     const uint32_t most = quern__saving_max_rows(&group->set);
     quern__saving_write_archetype(
         &it->saving, &group->set,
-        (quern__archetype_section){.made_index = made_index, .row_count = group->list_indices.count});
+        (quern__archetype_section){.layout_index = layout_index, .row_count = group->list_indices.count});
     for (uint32_t first = 0, count; first < group->list_indices.count; first += count) {
         const uint32_t left = group->list_indices.count - first;
         count = left < most ? left : most;
@@ -363,7 +363,7 @@ static void save_groups(selecting *it)
     uint32_t count_before = 0;
     for (uint32_t i = 0; i < it->groups.count; i++) {
         const uint32_t type_count = it->groups.items[i].set.component_count;
-        save_group(it, &it->groups.items[i], quern__archived_least_made_index(type_count, count_before));
+        save_group(it, &it->groups.items[i], quern__archived_least_layout_index(type_count, count_before));
         count_before += type_count > 0;
     }
 }

@@ -46,7 +46,7 @@ quern_result quern__world_check_handles(const quern_world *world, const quern_co
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
 
 /* For a history: these archetypes and no others, in this order. Those that go are without rows and
- * is_removed; those that are in no list yet were made by quern__storage_make_archetype, and there is room
+ * is_removed; those that are in no list yet were made by quern__storage_create_archetype, and there is room
  * for them. */
 void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
 

@@ -97,7 +97,7 @@ quern_result quern__world_archetype(quern_world *world, const quern_component *c
     listed_components set;
     quern_result result = collect_set(world, components, NULL, false, count, &set);
     if (result != QUERN_OK) return result;
-    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
+    return quern__storage_ensure_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
 
 quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
@@ -107,7 +107,7 @@ quern_result quern__world_archetype_related(quern_world *world, const quern_comp
     listed_components set;
     quern_result result = collect_set(world, components, values, true, count, &set);
     if (result != QUERN_OK) return result;
-    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
+    return quern__storage_ensure_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
 
 quern_result quern__world_check_handles(const quern_world *world, const quern_component *components,

@@ -10,7 +10,7 @@
 
 /* Destroys living entities and all that end with them: first those that follow, children before their
  * targets, then the listed ones in their order. An entity may be in the list twice. Errors: TARGET_IN_USE,
- * OUT_OF_MEMORY, those of quern__storage_archetype; then nothing has changed. */
+ * OUT_OF_MEMORY, those of quern__storage_ensure_archetype; then nothing has changed. */
 quern_result quern__world_destroy_attached(quern_world *world, const quern_entity *entities,
                                            uint32_t count);
 

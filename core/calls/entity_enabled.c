@@ -108,7 +108,7 @@ static quern_result find_target(quern__storage *storage, const quern__archetype 
     for (; i < source->component_count; i++)
         if (source->component_indices[i] > by_parent_index(storage))
             set[count++] = source->component_indices[i];
-    return quern__storage_archetype(storage, set, count, out_target);
+    return quern__storage_ensure_archetype(storage, set, count, out_target);
 }
 
 /* Lists an entity for a change to the wanted state, with its move plan and a reserved row. Lists nothing if the

@@ -23,8 +23,8 @@ static quern_result trim(quern_world *world)
     quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        archetype->is_spare = false;
-        quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
+        archetype->may_retain_chunk = false;
+        quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
         quern__row_versions_trim(archetype->row_versions, &storage->allocator, archetype->held_count);
     }
     memset(storage->spares, 0, sizeof storage->spares);
@@ -108,9 +108,9 @@ static void relink(quern__storage *storage, uint32_t first)
     for (uint32_t i = first; i < count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
         if (archetype->is_removed)
-            quern__storage_unlink(storage, archetype);
+            quern__storage_remove_archetype(storage, archetype);
         else
-            quern__storage_link(storage, archetype);
+            quern__storage_append_archetype(storage, archetype);
     }
 }
 
@@ -170,11 +170,12 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
     forget_all(storage);
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         if (storage->archetypes.items[i]->is_removed)
-            quern__storage_unlink(storage, storage->archetypes.items[i]);
+            quern__storage_remove_archetype(storage, storage->archetypes.items[i]);
     storage->archetypes.count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (storage->numbered.items[list[i]->number] != list[i]) quern__storage_enter(storage, list[i]);
-        quern__storage_link(storage, list[i]);
+        if (storage->numbered.items[list[i]->number] != list[i])
+            quern__storage_register_archetype(storage, list[i]);
+        quern__storage_append_archetype(storage, list[i]);
     }
     quern__reactions_sort_subscriptions(storage);
     if (count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;

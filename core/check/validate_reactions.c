@@ -38,7 +38,7 @@ static quern_result validate_subscription(const quern__subscription *subscriptio
                 (set != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_SET) != 0),
             "reaction %u has bit columns in archetype %u for other kinds than it asks for", number,
             archetype->index);
-    REQUIRE(archetype->tracks_changes && !(archetype->is_quick && (kinds & QUERN_REACT_REMOVED) != 0),
+    REQUIRE(archetype->tracks_changes && !(archetype->has_fast_leave && (kinds & QUERN_REACT_REMOVED) != 0),
             "rows may leave archetype %u without a call of reaction %u", archetype->index, number);
     REQUIRE(removed->count <= (uint64_t)removed->blocks.count * removed->block_rows,
             "reaction %u has %u copies of rows of archetype %u, more than its %u blocks hold", number,

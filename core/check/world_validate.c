@@ -150,9 +150,9 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
 {
     REQUIRE(archetype->chunk_count <= archetype->held_count, "archetype %u uses more chunks than it holds",
             archetype->index);
-    REQUIRE(archetype->made_index >= archetype->index && archetype->made_index < QUERN_MAX_ARCHETYPES,
+    REQUIRE(archetype->layout_index >= archetype->index && archetype->layout_index < QUERN_MAX_ARCHETYPES,
             "archetype %u has the layout of archetype %u, which it never was", archetype->index,
-            archetype->made_index);
+            archetype->layout_index);
     REQUIRE(archetype->last_slot == archetype->slots - 1 + archetype->chunk_count,
             "archetype %u has %u chunks with rows, but its last one is another", archetype->index,
             archetype->chunk_count);

@@ -39,7 +39,7 @@
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
     uint64_t row_count;
-    uint32_t made_index, row_capacity;
+    uint32_t layout_index, row_capacity;
     uint32_t chunk_count, column_count, component_count, bit_column_count, bit_column_words;
     uint32_t version_count;   /* of a chunk */
     uint32_t slot_page_count; /* pages of a slot */

@@ -72,7 +72,7 @@ static quern__archetype *find_archetype(const restore *it, const quern__saved_ar
         return storage->archetypes.items[i];
     quern__archetype *archetype =
         quern__storage_find_archetype(storage, saved->component_indices, saved->component_count);
-    return archetype != NULL && archetype->made_index == saved->made_index ? archetype : NULL;
+    return archetype != NULL && archetype->layout_index == saved->layout_index ? archetype : NULL;
 }
 
 static quern_result find_target(restore *it, uint32_t i)
@@ -81,8 +81,8 @@ static quern_result find_target(restore *it, uint32_t i)
     quern__archetype *archetype = find_archetype(it, saved, i);
     const bool is_made = archetype == NULL;
     if (is_made) {
-        const quern_result result = quern__storage_make_archetype(
-            it->storage, saved->component_indices, saved->component_count, saved->made_index, &archetype);
+        const quern_result result = quern__storage_create_archetype(
+            it->storage, saved->component_indices, saved->component_count, saved->layout_index, &archetype);
         if (result != QUERN_OK) return result;
     }
     it->is_other_order |= is_made || archetype->index != i;
@@ -276,7 +276,7 @@ static void undo(const restore *it)
             if (archetype->reserved_count > 0) quern__rows_unreserve(it->storage, archetype);
             continue;
         }
-        quern__archetype_drop_spare(archetype, &it->storage->slabs, allocator);
+        quern__archetype_release_spare_chunks(archetype, &it->storage->slabs, allocator);
         quern__row_listeners_release(archetype, allocator);
         quern__archetype_release(archetype, allocator);
     }

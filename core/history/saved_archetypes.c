@@ -36,7 +36,7 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
         .identity = archetype->identity,
         .empty_since = archetype->empty_since,
         .row_count = quern__archetype_row_count(archetype),
-        .made_index = archetype->made_index,
+        .layout_index = archetype->layout_index,
         .row_capacity = archetype->row_capacity,
         .chunk_count = archetype->chunk_count,
         .column_count = archetype->column_count,

@@ -107,7 +107,7 @@ static quern_result find_target(quern__storage *storage, const quern__effect *it
     }
     uint16_t set[QUERN_MAX_COMPONENTS];
     const uint32_t count = quern__bitset_list(it->present, QUERN__COUNT_OF(it->present), set);
-    quern_result result = quern__storage_archetype(storage, set, count, &sequence->target);
+    quern_result result = quern__storage_ensure_archetype(storage, set, count, &sequence->target);
     if (result != QUERN_OK || sequence->source == NULL) return result;
     result = quern__plan_between(storage, sequence->source, sequence->target, &sequence->plan);
     if (result == QUERN_OK) sequence->is_hooked = has_hooks(sequence->plan);

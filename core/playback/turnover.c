@@ -168,7 +168,7 @@ static quern_result find_target(quern__storage *storage, const quern__operation 
     for (uint32_t i = 0; i < operation->operand_count; i++)
         quern__bitset_add(present, operation->operands[i].component_index);
     const uint32_t count = quern__bitset_list(present, QUERN__COUNT_OF(present), set);
-    return quern__storage_archetype(storage, set, count, out_target);
+    return quern__storage_ensure_archetype(storage, set, count, out_target);
 }
 
 /* Finds the archetype of creates of this kind, and the columns of their values. */

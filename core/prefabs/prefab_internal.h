@@ -202,7 +202,7 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
 /* ----------------------------------------------------------------------------------------------- plans */
 
 /* Finds or makes the plan for roots. parent_slot: slot of their parent, or QUERN__SLOT_NONE if they have none.
- * Fails like quern__storage_archetype, or with STALE_ENTITY if a target outside of the tree is dead. */
+ * Fails like quern__storage_ensure_archetype, or with STALE_ENTITY if a target outside of the tree is dead. */
 quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *prefab, uint32_t parent_slot,
                                      const quern__prefab_plan **out_plan);
 

@@ -53,7 +53,7 @@ static quern_result find_archetype(quern__storage *storage, const quern__prefab 
         insert(&set, storage->relations->parent->component_index);
         insert(&set, quern__relation_tag(storage->relations->parent, root_level));
     }
-    return quern__storage_archetype(storage, set.indices, set.count, out_archetype);
+    return quern__storage_ensure_archetype(storage, set.indices, set.count, out_archetype);
 }
 
 /* Returns whether an earlier group has the archetype of group i. */

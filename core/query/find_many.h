@@ -7,7 +7,7 @@
  * at the value. Here the records of a batch are prefetched while the previous batch is looked up, and each
  * value is prefetched as soon as its address is known. The lookup itself reads no value. */
 
-#include "core/storage/limit.h"
+#include "core/storage/archetype_filter.h"
 #include "core/storage/storage.h"
 
 enum { QUERN__FIND_BATCH = 16 };
@@ -36,7 +36,7 @@ static inline quern__column_position quern__find_place(const quern__storage *sto
  * found. table: as in quern__find_place. limit: components that an entity must have or lack; NULL for none.
  * For each of these two, a call site passes NULL always or never, so that the compiler can drop a branch. */
 static inline uint32_t quern__find_many(const quern__storage *storage, const quern__position_table *table,
-                                        uint32_t component_index, const quern__limit *limit,
+                                        uint32_t component_index, const quern__archetype_filter *limit,
                                         const quern_entity *handles, uint32_t count,
                                         const void **out_values)
 {
@@ -51,7 +51,8 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
             const quern__record *record = quern__entities_find(entities, handles[i]);
             out_values[i] = NULL;
             if (QUERN__UNLIKELY(record == NULL)) continue;
-            if (limit != NULL && !quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)))
+            if (limit != NULL &&
+                !quern__archetype_filter_passes(*limit, quern__storage_archetype_of(storage, record)))
                 continue;
             const quern__column_position position =
                 quern__find_place(storage, table, component_index, record);

@@ -134,7 +134,8 @@ static uint32_t find_driver(const quern__storage *storage, const quern_term *ter
 static void end_filters(quern__storage *storage, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++)
-        if (terms[i].changed) quern__storage_unfilter(storage, quern__component_index(terms[i].component));
+        if (terms[i].changed)
+            quern__storage_untrack_changes(storage, quern__component_index(terms[i].component));
 }
 
 static quern_result begin_filters(quern__storage *storage, const quern_term *terms, uint32_t term_count,
@@ -143,7 +144,8 @@ static quern_result begin_filters(quern__storage *storage, const quern_term *ter
     *out_filter_count = 0;
     for (uint32_t i = 0; i < term_count; i++) {
         if (!terms[i].changed) continue;
-        quern_result result = quern__storage_filter(storage, quern__component_index(terms[i].component));
+        quern_result result =
+            quern__storage_track_changes(storage, quern__component_index(terms[i].component));
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
             quern__query_relist(query); /* some archetypes may keep versions now */
         if (result != QUERN_OK) {

@@ -204,7 +204,7 @@ static inline void quern__query_prefetch_columns(const quern__query *query,
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (columns[i].access != QUERN_ACCESS_NONE)
-            quern__chunk_fetch_head(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
+            quern__chunk_prefetch_head(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
 }
 
 /* Prefetches the chunk of the following entry. Precondition: entry->fetches_next. */

@@ -325,7 +325,7 @@ static quern_result subscribe_all(quern__storage *storage, quern__archetype *arc
 
 void quern__reactions_init(quern__reactions *reactions, quern__storage *storage)
 {
-    *reactions = (quern__reactions){.listener = {.made = subscribe_all}};
+    *reactions = (quern__reactions){.listener = {.created = subscribe_all}};
     storage->reactions = reactions;
     quern__storage_listen(storage, &reactions->listener);
 }

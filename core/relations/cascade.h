@@ -65,7 +65,7 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
 
 /* Removes the target of every detached source of a closed cascade. Moves the rows of these sources and of all
  * entities below them whose level changes. Precondition: the caller has begun the change (quern__leaving_begin).
- * On failure nothing has changed. Errors: SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_archetype. */
+ * On failure nothing has changed. Errors: SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__cascade_detach(const quern__cascade *cascade, struct quern__storage *storage);
 
 /* Removes the links and names of all entities in `slots`. Precondition: quern__cascade_detach has succeeded. The

@@ -11,7 +11,7 @@
 #include "core/storage/storage.h"
 
 /* Sets the target of the source. Precondition: both entities are alive and distinct. Errors: CYCLE, SIBLING_NAME_TAKEN,
- * OUT_OF_MEMORY, and those of quern__storage_archetype. */
+ * OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target);
 
@@ -31,7 +31,7 @@ quern_result quern__unrelate(quern__storage *storage, quern__relation *relation,
  * and levels. The caller writes the values of new targets. Preconditions: no link has changed twice, though an entity
  * may have changed links in several relations; the caller has begun the change (quern__leaving_begin).
  * `result` is the result of the transaction so far. If it is an error, or if reserving rows fails, reverts all links
- * and names and returns the error. Errors: OUT_OF_MEMORY, and those of quern__storage_archetype. */
+ * and names and returns the error. Errors: OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__relate_rows(quern__storage *storage, quern_result result);
 
 /* Returns the entity in a slot. Precondition: the entity is alive. */

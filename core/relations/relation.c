@@ -222,7 +222,7 @@ quern_result quern__relation_find_plan(quern__storage *storage, quern__relation 
     uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
     const uint32_t count = make_set(relation, source, tier, set);
     quern__archetype *target;
-    quern_result result = quern__storage_archetype(storage, set, count, &target);
+    quern_result result = quern__storage_ensure_archetype(storage, set, count, &target);
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
     if (result != QUERN_OK) return result;
     const uint64_t key = quern__plan_key(source, tier);

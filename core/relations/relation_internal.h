@@ -154,7 +154,7 @@ quern_result quern__relation_find_plan(struct quern__storage *storage, quern__re
                                        const struct quern__move_plan **out_plan);
 
 /* Finds the move plan from an archetype to the one that differs only in the tier of the relation. Errors: those of
- * quern__plan_between and quern__storage_archetype. */
+ * quern__plan_between and quern__storage_ensure_archetype. */
 static inline quern_result quern__relation_plan(struct quern__storage *storage, quern__relation *relation,
                                                 quern__archetype *source, uint32_t tier,
                                                 const struct quern__move_plan **out_plan)

@@ -40,9 +40,9 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
  * ones, get none. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
-    const bool is_late = archetype->made_index >= LATE_INDEX;
+    const bool is_late = archetype->layout_index >= LATE_INDEX;
     const uint32_t colour_count = is_late ? LATE_COLOUR_COUNT : COLOUR_COUNT;
-    const uint32_t colour = archetype->made_index / COLOUR_STEP % colour_count;
+    const uint32_t colour = archetype->layout_index / COLOUR_STEP % colour_count;
     const uint32_t unused_lines = is_late ? colour_count : colour;
     const uint32_t most = find_row_capacity(archetype, 0);
     const uint32_t rows = find_row_capacity(archetype, (size_t)unused_lines * QUERN__PART_ALIGNMENT_BYTES);
@@ -74,7 +74,7 @@ static quern_result lay_out(quern__archetype *archetype)
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
             archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
     uint32_t part_count = archetype->column_count + 1; /* the handles are the last */
-    uint32_t first_part = archetype->made_index / (COLOUR_STEP * LATE_COLOUR_COUNT);
+    uint32_t first_part = archetype->layout_index / (COLOUR_STEP * LATE_COLOUR_COUNT);
     for (uint32_t i = 0; i < part_count; i++)
         offset_bytes = place_part(archetype, (first_part + i) % part_count, offset_bytes);
     return QUERN_OK;
@@ -187,8 +187,8 @@ static bool start_versions(quern__archetype *archetype, const quern_allocator *a
     return false;
 }
 
-quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator,
-                                    const quern__components *components)
+quern_result quern__archetype_track_changes(quern__archetype *archetype, const quern_allocator *allocator,
+                                            const quern__components *components)
 {
     if (archetype->versions.items != NULL || start_versions(archetype, allocator, components)) {
         quern__archetype_update_tracking(archetype);
@@ -247,23 +247,23 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
 
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     uint32_t made_index, const uint64_t *clock,
+                                     uint32_t layout_index, const uint64_t *clock,
                                      quern__archetype **out_archetype)
 {
     quern__archetype *archetype = archetype_allocate(allocator, component_indices, component_count);
     if (archetype == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
                            component_count);
-    archetype->made_index = made_index;
+    archetype->layout_index = layout_index;
     archetype->versions.clock = clock;
     fill_columns(archetype, components);
-    archetype->is_quick = archetype->is_plain;
+    archetype->has_fast_leave = archetype->is_plain;
     quern_result result = lay_out(archetype);
     if (result == QUERN_OK && !compile_relocation(archetype, allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
     if (result == QUERN_OK) result = add_bit_columns(archetype, allocator, components);
     if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
-        result = quern__archetype_track(archetype, allocator, components);
+        result = quern__archetype_track_changes(archetype, allocator, components);
     if (result != QUERN_OK)
         quern__archetype_release(archetype, allocator);
     else
@@ -337,10 +337,10 @@ static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const 
     if (!grow_slots(archetype, allocator, archetype->held_count + count) ||
         !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count))
         return false;
-    quern__chunk *chunk = quern__chunk_allocate_run(slabs, allocator, &count);
+    quern__chunk *chunk = quern__chunk_allocate_adjacent(slabs, allocator, &count);
     if (chunk == NULL) return false;
     for (uint32_t i = 0; i < count; i++) {
-        quern__chunk_hold(chunk, archetype, archetype->held_count);
+        quern__chunk_assign(chunk, archetype, archetype->held_count);
         archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
         chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
     }
@@ -377,8 +377,8 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
     return quern__archetype_reserve(archetype, slabs, allocator, count);
 }
 
-void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
-                                 const quern_allocator *allocator)
+void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                           const quern_allocator *allocator)
 {
     unhold_chunks(archetype, slabs, allocator, archetype->chunk_count);
 }

@@ -89,12 +89,13 @@ typedef struct quern__archetype {
     quern__copy_word *relocation; /* copy program from row to row; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_COUNT];
     bool is_plain;       /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
-    bool is_quick;       /* is_plain, and no listener needs room for rows that leave */
+    bool has_fast_leave; /* is_plain, and no listener needs room for rows that leave */
     bool has_destroy;    /* some type has a destroy hook */
-    bool is_spare;       /* has no rows and is listed among those that may retain a chunk: see storage.h */
-    bool is_removed;     /* about to be removed: see core/calls/reclaim.c */
-    bool tracks_changes; /* verbs have to notify versions, move counts, row bits or listeners */
-    bool has_handles;    /* some component whose values users set has entity fields */
+    bool
+        may_retain_chunk; /* has no rows and is listed among those that may retain a chunk: see storage.h */
+    bool is_removed;      /* about to be removed: see core/calls/reclaim.c */
+    bool tracks_changes;  /* verbs have to notify versions, move counts, row bits or listeners */
+    bool has_handles;     /* some component whose values users set has entity fields */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes; needs versions */
     quern__move_counts *move_counts;   /* the storage's, if a reader counts moves; else NULL */
@@ -110,7 +111,7 @@ typedef struct quern__archetype {
     uint32_t index; /* position in the order of archetypes; changes when earlier archetypes are removed */
     /* Determines the layout of chunks: the index at creation, so never below index. A history or an archive may set
      * that of an archetype of another world. */
-    uint32_t made_index;
+    uint32_t layout_index;
     /* Unique among all present and past archetypes of the world; a history may restore it. */
     uint64_t identity;
     uint64_t empty_since; /* first sync point that saw it without rows, or 0: see core/calls/reclaim.c */
@@ -123,17 +124,17 @@ typedef struct quern__archetype {
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
-/* Creates an archetype without chunks for a sorted set of components. made_index determines the layout of its
- * chunks; quern__storage_link sets the index. The archetype keeps change versions if some component is filtered.
+/* Creates an archetype without chunks for a sorted set of components. layout_index determines the layout of its
+ * chunks; quern__storage_append_archetype sets the index. The archetype keeps change versions if some component is filtered.
  * Errors: COMPONENT_TOO_LARGE (a row does not fit in a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     uint32_t made_index, const uint64_t *clock,
+                                     uint32_t layout_index, const uint64_t *clock,
                                      quern__archetype **out_archetype);
 
 /* Starts keeping change versions. Errors: OUT_OF_MEMORY. */
-quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator,
-                                    const quern__components *components);
+quern_result quern__archetype_track_changes(quern__archetype *archetype, const quern_allocator *allocator,
+                                            const quern__components *components);
 
 /* Adds a bit column. Precondition: the archetype lacks this bit column. Errors: OUT_OF_MEMORY. */
 quern_result quern__archetype_add_bit_column(quern__archetype *archetype, const quern_allocator *allocator,
@@ -282,7 +283,7 @@ void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator);
 
 /* Gives back all chunks without rows. */
-void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
-                                 const quern_allocator *allocator);
+void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                           const quern_allocator *allocator);
 
 #endif

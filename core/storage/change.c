@@ -13,14 +13,14 @@ enum { TAKE_RECORDS_AHEAD = 12 };
 /* Lets an archetype without rows keep a chunk, and takes it from the one that had the privilege longest. */
 static void note_spare(quern__storage *storage, quern__archetype *archetype)
 {
-    if (archetype->is_spare) return;
+    if (archetype->may_retain_chunk) return;
     quern__archetype **place = &storage->spares[storage->next_spare++ % QUERN__SPARE_ARCHETYPES];
     if (*place != NULL) {
-        (*place)->is_spare = false;
+        (*place)->may_retain_chunk = false;
         if ((*place)->chunk_count == 0 && (*place)->reserved_count == 0)
-            quern__archetype_drop_spare(*place, &storage->slabs, &storage->allocator);
+            quern__archetype_release_spare_chunks(*place, &storage->slabs, &storage->allocator);
     }
-    archetype->is_spare = true;
+    archetype->may_retain_chunk = true;
     *place = archetype;
 }
 

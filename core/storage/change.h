@@ -495,7 +495,7 @@ static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern
 {
     const uint32_t left = --archetype->chunk_count;
     archetype->last_slot--;
-    const bool may_stay = archetype->held_count == left + 1 && (left > 0 || archetype->is_spare);
+    const bool may_stay = archetype->held_count == left + 1 && (left > 0 || archetype->may_retain_chunk);
     return may_stay ? QUERN_OK : quern__rows_trim(storage, archetype);
 }
 

@@ -95,8 +95,8 @@ static uint32_t find_run(const quern__slab *slab, uint32_t wanted, uint32_t *out
     return best;
 }
 
-quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,
-                                        uint32_t *count)
+quern__chunk *quern__chunk_allocate_adjacent(quern__slabs *slabs, const quern_allocator *allocator,
+                                             uint32_t *count)
 {
     quern__slab *slab = find_slab_with_room(slabs);
     if (slab == NULL) slab = slab_add(slabs, allocator);

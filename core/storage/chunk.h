@@ -59,8 +59,8 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
 /* Allocates up to *count adjacent chunks and returns the first, or NULL if out of memory. *count: on entry the
  * wanted number, at least 1; on return the number of adjacent chunks found, at least 1. Each chunk has slab_index
  * set; the rest of it is undefined. */
-quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,
-                                        uint32_t *count);
+quern__chunk *quern__chunk_allocate_adjacent(quern__slabs *slabs, const quern_allocator *allocator,
+                                             uint32_t *count);
 
 void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk);
 
@@ -87,8 +87,8 @@ static inline uint32_t quern__chunk_index_at(uintptr_t address)
 }
 
 /* Assigns the chunk to an archetype, in the header and in the slab's table. */
-static inline void quern__chunk_hold(quern__chunk *chunk, struct quern__archetype *archetype,
-                                     uint32_t index)
+static inline void quern__chunk_assign(quern__chunk *chunk, struct quern__archetype *archetype,
+                                       uint32_t index)
 {
     chunk->archetype = archetype;
     chunk->index = index;
@@ -97,7 +97,8 @@ static inline void quern__chunk_hold(quern__chunk *chunk, struct quern__archetyp
 }
 
 /* Prefetches a part of a column, whole cache lines, into L2. */
-static inline void quern__chunk_fetch(const quern__chunk *chunk, uint32_t begin_bytes, uint32_t end_bytes)
+static inline void quern__chunk_prefetch(const quern__chunk *chunk, uint32_t begin_bytes,
+                                         uint32_t end_bytes)
 {
     for (uint32_t offset = begin_bytes; offset < end_bytes; offset += QUERN__CACHE_LINE_BYTES)
         __builtin_prefetch((const char *)chunk + offset, 0, 2);
@@ -105,11 +106,11 @@ static inline void quern__chunk_fetch(const quern__chunk *chunk, uint32_t begin_
 
 /* Prefetches the head of a column that will be read soon. Hardware prefetchers predict the lines after the head,
  * but must detect the pattern anew where a column of the next chunk begins. */
-static inline void quern__chunk_fetch_head(const quern__chunk *chunk, uint32_t offset_bytes,
-                                           uint32_t column_bytes)
+static inline void quern__chunk_prefetch_head(const quern__chunk *chunk, uint32_t offset_bytes,
+                                              uint32_t column_bytes)
 {
     const uint32_t bytes = column_bytes < QUERN__HEAD_BYTES ? column_bytes : QUERN__HEAD_BYTES;
-    quern__chunk_fetch(chunk, offset_bytes, offset_bytes + bytes);
+    quern__chunk_prefetch(chunk, offset_bytes, offset_bytes + bytes);
 }
 
 /* Returns a small number that is unique among the chunks that exist at the time. */

@@ -7,11 +7,11 @@
 /* The archetype has got a listener, or lost one. */
 static void note_listeners(quern__archetype *archetype)
 {
-    archetype->is_quick = archetype->is_plain;
+    archetype->has_fast_leave = archetype->is_plain;
     for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;
          listener = listener->next)
-        if (listener->needs_room) archetype->is_quick = false;
-    if (!archetype->is_quick) memset(archetype->edges, 0, sizeof archetype->edges);
+        if (listener->needs_room) archetype->has_fast_leave = false;
+    if (!archetype->has_fast_leave) memset(archetype->edges, 0, sizeof archetype->edges);
     quern__archetype_update_tracking(archetype);
 }
 

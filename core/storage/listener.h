@@ -71,7 +71,7 @@ bool quern__row_listeners_call_hooks(const struct quern__archetype *archetype);
 typedef struct quern__archetype_listener {
     /* A new archetype, which is in no list yet. May be NULL. Errors: any; nothing is kept then, and the archetype is
      * released. */
-    quern_result (*made)(struct quern__storage *storage, struct quern__archetype *archetype);
+    quern_result (*created)(struct quern__storage *storage, struct quern__archetype *archetype);
     /* An archetype is removed, and plans to and from it. May be NULL. */
     void (*removed)(struct quern__storage *storage, const struct quern__archetype *archetype);
     struct quern__archetype_listener *next; /* of the storage */

@@ -194,7 +194,7 @@ static quern_result make_edge(quern__storage *storage, quern__archetype *source,
     uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 1];
     uint32_t count = set_with_or_without(source, (uint16_t)component_index, set);
     quern__archetype *target;
-    quern_result result = quern__storage_archetype(storage, set, count, &target);
+    quern_result result = quern__storage_ensure_archetype(storage, set, count, &target);
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
     if (result != QUERN_OK) return result;
     if (!quern__map_reserve(&source->plans, &storage->allocator, source->plans.count + 1))
@@ -217,7 +217,7 @@ const quern__edge *quern__plan_recall(const quern__storage *storage, quern__arch
     if (index >= storage->components.list.count) return NULL;
     if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
-    if (plan == NULL || !plan->is_plain || !source->is_quick) return NULL;
+    if (plan == NULL || !plan->is_plain || !source->has_fast_leave) return NULL;
     quern__edge *edge = quern__archetype_edge(source, key);
     *edge = quern__plan_edge(plan, key);
     return edge;

@@ -47,7 +47,7 @@ quern_result quern__plan_between(quern__storage *storage, quern__archetype *sour
                                  quern__archetype *target, const quern__move_plan **out_plan);
 
 /* The plan to the archetype with one component more, or less where the source has it; the archetype is made
- * where there is none. Errors: as quern__plan_between and quern__storage_archetype. */
+ * where there is none. Errors: as quern__plan_between and quern__storage_ensure_archetype. */
 quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype *source,
                                        uint32_t component_index, const quern__move_plan **out_plan);
 

@@ -16,7 +16,7 @@ quern_result quern__storage_init(quern__storage *storage, const quern_allocator 
                          .disabled_index = QUERN__NO_COMPONENT};
     quern__entities_init(&storage->entities, first_handle_high);
     quern__archetype *empty;
-    return quern__storage_archetype(storage, NULL, 0, &empty);
+    return quern__storage_ensure_archetype(storage, NULL, 0, &empty);
 }
 
 void quern__storage_release(quern__storage *storage)
@@ -90,7 +90,7 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
            quern__map_reserve(&storage->archetype_by_set, allocator, storage->archetypes.count + 1);
 }
 
-void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
+void quern__storage_append_archetype(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->index = storage->archetypes.count;
     storage->archetypes.items[storage->archetypes.count++] = archetype;
@@ -111,7 +111,7 @@ static void update_move_counts(quern__storage *storage, quern__archetype *archet
     quern__archetype_update_tracking(archetype);
 }
 
-void quern__storage_enter(quern__storage *storage, quern__archetype *archetype)
+void quern__storage_register_archetype(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->number = storage->free_numbers.count > 0
                             ? storage->free_numbers.items[--storage->free_numbers.count]
@@ -145,7 +145,7 @@ static void forget_set(quern__storage *storage, const quern__archetype *archetyp
     other->next_same_hash = archetype->next_same_hash;
 }
 
-void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
+void quern__storage_remove_archetype(quern__storage *storage, quern__archetype *archetype)
 {
     forget_set(storage, archetype);
     storage->numbered.items[archetype->number] = NULL;
@@ -156,7 +156,7 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
     for (quern__archetype_listener *listener = storage->first_archetype_listener; listener != NULL;
          listener = listener->next)
         if (listener->removed != NULL) listener->removed(storage, archetype);
-    quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
+    quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
     quern__row_listeners_release(archetype, &storage->allocator);
     quern__archetype_release(archetype, &storage->allocator);
 }
@@ -175,19 +175,19 @@ static void warn_if_crowded(quern__storage *storage)
                storage->entities.first_handle_high >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 
-quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
-                                           uint32_t count, uint32_t made_index,
-                                           quern__archetype **out_archetype)
+quern_result quern__storage_create_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                             uint32_t count, uint32_t layout_index,
+                                             quern__archetype **out_archetype)
 {
     quern_result result =
         quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
-                                made_index, &storage->clock, out_archetype);
+                                layout_index, &storage->clock, out_archetype);
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = hash_set(component_indices, count);
     (*out_archetype)->identity = ++storage->last_identity;
     for (quern__archetype_listener *listener = storage->first_archetype_listener;
          listener != NULL && result == QUERN_OK; listener = listener->next)
-        if (listener->made != NULL) result = listener->made(storage, *out_archetype);
+        if (listener->created != NULL) result = listener->created(storage, *out_archetype);
     if (result != QUERN_OK) {
         quern__row_listeners_release(*out_archetype, &storage->allocator);
         quern__archetype_release(*out_archetype, &storage->allocator);
@@ -214,18 +214,19 @@ bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count)
 }
 
 static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,
-                                  uint32_t count, uint32_t made_index, quern__archetype **out_archetype)
+                                  uint32_t count, uint32_t layout_index, quern__archetype **out_archetype)
 {
     quern_result result = check_new_archetype(storage, count);
     if (result != QUERN_OK) return result;
     if (!reserve_links(storage, component_indices, count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
                            storage->archetypes.count);
-    assert(made_index >= storage->archetypes.count);
-    result = quern__storage_make_archetype(storage, component_indices, count, made_index, out_archetype);
+    assert(layout_index >= storage->archetypes.count);
+    result =
+        quern__storage_create_archetype(storage, component_indices, count, layout_index, out_archetype);
     if (result != QUERN_OK) return result;
-    quern__storage_enter(storage, *out_archetype);
-    quern__storage_link(storage, *out_archetype);
+    quern__storage_register_archetype(storage, *out_archetype);
+    quern__storage_append_archetype(storage, *out_archetype);
     warn_if_crowded(storage);
     return QUERN_OK;
 }
@@ -240,22 +241,23 @@ quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
     return archetype;
 }
 
-quern_result quern__storage_archetype_as(quern__storage *storage, const uint16_t *component_indices,
-                                         uint32_t count, uint32_t made_index,
-                                         quern__archetype **out_archetype)
+quern_result quern__storage_ensure_archetype_with_layout(quern__storage *storage,
+                                                         const uint16_t *component_indices, uint32_t count,
+                                                         uint32_t layout_index,
+                                                         quern__archetype **out_archetype)
 {
     quern__archetype *archetype = quern__storage_find_archetype(storage, component_indices, count);
     if (archetype == NULL)
-        return archetype_add(storage, component_indices, count, made_index, out_archetype);
+        return archetype_add(storage, component_indices, count, layout_index, out_archetype);
     *out_archetype = archetype;
     return QUERN_OK;
 }
 
-quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
-                                      uint32_t count, quern__archetype **out_archetype)
+quern_result quern__storage_ensure_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                             uint32_t count, quern__archetype **out_archetype)
 {
-    return quern__storage_archetype_as(storage, component_indices, count, storage->archetypes.count,
-                                       out_archetype);
+    return quern__storage_ensure_archetype_with_layout(storage, component_indices, count,
+                                                       storage->archetypes.count, out_archetype);
 }
 
 /* ------------------------------------------------------------------------------------ place tables */
@@ -319,12 +321,13 @@ void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component
 
 /* --------------------------------------------------------------------------------- change versions */
 
-quern_result quern__storage_filter(quern__storage *storage, uint32_t component_index)
+quern_result quern__storage_track_changes(quern__storage *storage, uint32_t component_index)
 {
     quern__component *component = storage->components.list.items[component_index];
     for (uint32_t i = 0; i < component->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[component->archetypes.items[i]];
-        quern_result result = quern__archetype_track(archetype, &storage->allocator, &storage->components);
+        quern_result result =
+            quern__archetype_track_changes(archetype, &storage->allocator, &storage->components);
         if (result != QUERN_OK) return result;
     }
     component->filter_count++;
@@ -332,7 +335,7 @@ quern_result quern__storage_filter(quern__storage *storage, uint32_t component_i
 }
 
 /* Archetypes that keep versions go on doing so. */
-void quern__storage_unfilter(quern__storage *storage, uint32_t component_index)
+void quern__storage_untrack_changes(quern__storage *storage, uint32_t component_index)
 {
     storage->components.list.items[component_index]->filter_count--;
 }

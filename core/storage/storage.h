@@ -40,9 +40,10 @@ typedef struct quern__storage {
     /* Archetypes by number. A number stays constant when an archetype's index in the order changes, so that records
      * need no update. */
     QUERN__ARRAY(quern__archetype *) numbered;
-    QUERN__ARRAY(uint32_t) free_numbers;               /* a stack: the last one is reused first */
-    quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
-    quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* ring of those with is_spare; unused: NULL */
+    QUERN__ARRAY(uint32_t) free_numbers; /* a stack: the last one is reused first */
+    quern__map archetype_by_set;         /* hash of the set -> first archetype with it */
+    quern__archetype
+        *spares[QUERN__SPARE_ARCHETYPES]; /* ring of those with may_retain_chunk; unused: NULL */
     uint32_t next_spare;
 
     /* State of rooms above storage for this world. Storage holds these pointers but never dereferences them; it
@@ -103,36 +104,37 @@ void quern__storage_release(quern__storage *storage);
 
 /* Finds or creates the archetype of a sorted set without duplicates. A created archetype has no rows and may remain
  * if the caller fails later. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY. */
-quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
-                                      uint32_t count, quern__archetype **out_archetype);
+quern_result quern__storage_ensure_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                             uint32_t count, quern__archetype **out_archetype);
 
-/* Performs quern__storage_archetype, but a created archetype gets the layout of made_index. Precondition:
- * made_index is not below the number of archetypes. */
-quern_result quern__storage_archetype_as(quern__storage *storage, const uint16_t *component_indices,
-                                         uint32_t count, uint32_t made_index,
-                                         quern__archetype **out_archetype);
+/* Performs quern__storage_ensure_archetype, but a created archetype gets the layout of layout_index. Precondition:
+ * layout_index is not below the number of archetypes. */
+quern_result quern__storage_ensure_archetype_with_layout(quern__storage *storage,
+                                                         const uint16_t *component_indices, uint32_t count,
+                                                         uint32_t layout_index,
+                                                         quern__archetype **out_archetype);
 
 /* Appends an archetype to the order of archetypes and to every list in that order. Precondition: the lists have
  * room. */
-void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
+void quern__storage_append_archetype(quern__storage *storage, quern__archetype *archetype);
 
 /* Returns the archetype of a sorted set without duplicates, or NULL. */
 quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
                                                 const uint16_t *component_indices, uint32_t count);
 
 /* Create archetypes that are linked later, in another order. quern__storage_reserve_archetypes reserves room in the
- * lists that will contain them. quern__storage_make_archetype creates one with the layout of made_index; it has
- * change versions and listeners but is in no list. quern__storage_enter assigns a number to it and registers it by
+ * lists that will contain them. quern__storage_create_archetype creates one with the layout of layout_index; it has
+ * change versions and listeners but is in no list. quern__storage_register_archetype assigns a number to it and registers it by
  * its set. Errors: OUT_OF_MEMORY; then nothing remains. */
 bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
-quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
-                                           uint32_t count, uint32_t made_index,
-                                           quern__archetype **out_archetype);
-void quern__storage_enter(quern__storage *storage, quern__archetype *archetype);
+quern_result quern__storage_create_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                             uint32_t count, uint32_t layout_index,
+                                             quern__archetype **out_archetype);
+void quern__storage_register_archetype(quern__storage *storage, quern__archetype *archetype);
 
 /* Unregisters an archetype from the tables by number and by set, and releases it. Preconditions: it has no rows,
  * and no plan leads to or from it. The caller must remove it from lists in order. */
-void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype);
+void quern__storage_remove_archetype(quern__storage *storage, quern__archetype *archetype);
 
 /* ------------------------------------------------------------------------------------ place tables */
 
@@ -154,9 +156,9 @@ void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component
 /* --------------------------------------------------------------------------------- change versions */
 
 /* Keeps change versions in all present and future archetypes that have the component. Each call needs a matching
- * call of quern__storage_unfilter. Errors: OUT_OF_MEMORY. */
-quern_result quern__storage_filter(quern__storage *storage, uint32_t component_index);
-void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
+ * call of quern__storage_untrack_changes. Errors: OUT_OF_MEMORY. */
+quern_result quern__storage_track_changes(quern__storage *storage, uint32_t component_index);
+void quern__storage_untrack_changes(quern__storage *storage, uint32_t component_index);
 
 /* Notes, in builds with QUERN_CHECKS, that a pointer for writing values of the component was given out; the pointer
  * is valid until the structure changes. Relaxed: only one thread at a time modifies a world,

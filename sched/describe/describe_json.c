@@ -40,7 +40,7 @@ static void put_cause(quern__json *out, const quern_schedule *schedule, quern__c
 
 static void put_component(quern__json *out, const quern__system *system, const char *key, uint32_t index)
 {
-    if (index == QUERN__NO_LIMIT)
+    if (index == QUERN__FILTER_NONE)
         quern__json_null(out, key);
     else
         quern__json_text(out, key,

@@ -69,12 +69,12 @@ static const char *next(const char **separator)
 static void write_lookup(quern__printer *printer, const quern_world *world, const quern__lookup *lookup)
 {
     const quern__components *components = &world->storage.components;
-    const quern__limit limit = lookup->limit;
+    const quern__archetype_filter limit = lookup->limit;
     quern__write_quoted(printer, lookup->writes ? "look up and write " : "look up ",
                         quern__components_type(components, lookup->index)->name);
-    if (limit.with != QUERN__NO_LIMIT)
+    if (limit.with != QUERN__FILTER_NONE)
         quern__write_quoted(printer, " with ", quern__components_type(components, limit.with)->name);
-    if (limit.without != QUERN__NO_LIMIT)
+    if (limit.without != QUERN__FILTER_NONE)
         quern__write_quoted(printer, " without ", quern__components_type(components, limit.without)->name);
 }
 

@@ -191,7 +191,7 @@ void quern__context_refuse_handle(quern_context *context, const char *what, cons
 /* Returns whether the system may look up the component, with the component's index and the limit of the
  * lookup. out_limit: NULL if any entity may be looked up. */
 static inline bool may_look_up(quern_context *context, quern_component component, const char *function,
-                               uint32_t *out_index, const quern__limit **out_limit)
+                               uint32_t *out_index, const quern__archetype_filter **out_limit)
 {
     const quern__components *components = &context->schedule->plan.world->storage.components;
     const quern__lookups *lookups = &context->system->access.lookups;
@@ -213,11 +213,12 @@ static inline bool may_look_up(quern_context *context, quern_component component
 
 /* Returns the record of an entity that is alive and within the limit; otherwise NULL. limit may be NULL. */
 static inline const quern__record *find_within(const quern__storage *storage, quern_entity entity,
-                                               const quern__limit *limit)
+                                               const quern__archetype_filter *limit)
 {
     const quern__record *record = quern__entities_find(&storage->entities, entity);
     if (QUERN__LIKELY(limit == NULL) || record == NULL) return record;
-    return quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)) ? record : NULL;
+    return quern__archetype_filter_passes(*limit, quern__storage_archetype_of(storage, record)) ? record
+                                                                                                : NULL;
 }
 
 /* Returns whether the component is a tag, and reports it: a tag has no value to look up. Called if a lookup
@@ -245,7 +246,7 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
     }
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
-    const quern__limit *limit;
+    const quern__archetype_filter *limit;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
     if (!may_look_up(context, component, function, &index, &limit))
         return scratch_component(context, component);
@@ -342,7 +343,7 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     static const char function[] = "quern_context_lookup_many";
     const quern__plain_context *plain = plain_of(context);
     uint32_t index;
-    const quern__limit *limit;
+    const quern__archetype_filter *limit;
     if (plain != NULL)
         refuse_plain(plain, function, "the component of any entity");
     else if (QUERN_CHECKS && is_foreign(context, function)) {
@@ -372,7 +373,7 @@ static const quern__record *find_declared(quern_context *context, quern_entity e
         refuse_plain(plain, function, "the component of any entity");
         return NULL;
     }
-    const quern__limit *limit;
+    const quern__archetype_filter *limit;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
     if (!may_look_up(context, component, function, out_index, &limit)) return NULL;
     return find_within(&context->schedule->plan.world->storage, entity, limit);

@@ -43,8 +43,8 @@ static inline void quern__prefetch_share(quern__prefetch *next)
         if (column_bytes > next->reach_bytes) column_bytes = next->reach_bytes;
         uint32_t end =
             column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
-        quern__chunk_fetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
-                           next->column->offset_bytes + end);
+        quern__chunk_prefetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
+                              next->column->offset_bytes + end);
         left_bytes -= end - next->offset_bytes;
         next->offset_bytes = end;
         if (end < column_bytes) return;

@@ -154,7 +154,7 @@ void quern__access_list_resources(const quern__access *access, const quern_world
 
 /* Returns whether the limit excludes all rows that the terms match: the terms exclude its `with` component,
  * or require its `without` component. */
-static bool is_beyond(quern__limit limit, const quern_term *terms, uint32_t term_count)
+static bool is_beyond(quern__archetype_filter limit, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++) {
         if (terms[i].reach != QUERN_PATH_ROW) continue;

@@ -14,7 +14,7 @@ static bool is_end_of_lookups(const void *list, uint32_t i)
 static quern_result read_limit(const quern__components *components, quern_component component,
                                uint16_t *out_index)
 {
-    *out_index = QUERN__NO_LIMIT;
+    *out_index = QUERN__FILTER_NONE;
     if (quern_component_is_null(component)) return QUERN_OK;
     const quern_result result = quern__components_check(components, component);
     if (result == QUERN_OK) *out_index = (uint16_t)quern__component_index(component);
@@ -25,7 +25,7 @@ static quern_result read_limit(const quern__components *components, quern_compon
 static quern_result check_limit(const quern__components *components, const quern__lookup *lookup)
 {
     const uint16_t without = lookup->limit.without;
-    if (without == QUERN__NO_LIMIT || (without != lookup->index && without != lookup->limit.with))
+    if (without == QUERN__FILTER_NONE || (without != lookup->index && without != lookup->limit.with))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "a lookup of '%s' asks for entities with and without '%s', which finds nothing",
@@ -63,7 +63,8 @@ static quern_result add_lookup(quern__lookups *lookups, const quern__components 
                            "the lookup of '%s' is declared twice; once is enough, and write_lookups "
                            "permit reading, too",
                            quern__components_type(components, lookup.index)->name);
-    const bool is_limited = lookup.limit.with != QUERN__NO_LIMIT || lookup.limit.without != QUERN__NO_LIMIT;
+    const bool is_limited =
+        lookup.limit.with != QUERN__FILTER_NONE || lookup.limit.without != QUERN__FILTER_NONE;
     quern__bitset_add(is_limited ? lookups->limited : lookups->unlimited, lookup.index);
     if (writes) quern__bitset_add(lookups->written, lookup.index);
     lookups->list[lookups->count++] = lookup;
@@ -98,10 +99,10 @@ const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t
 }
 
 /* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
-static bool are_apart(quern__limit a, quern__limit b)
+static bool are_apart(quern__archetype_filter a, quern__archetype_filter b)
 {
-    return (a.with != QUERN__NO_LIMIT && a.with == b.without) ||
-           (b.with != QUERN__NO_LIMIT && b.with == a.without);
+    return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
+           (b.with != QUERN__FILTER_NONE && b.with == a.without);
 }
 
 uint32_t quern__lookups_meet(const quern__lookups *a, const quern__lookups *b, uint32_t first)

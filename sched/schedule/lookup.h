@@ -6,7 +6,7 @@
 /* The components that a system declares to look up on entities that need not be in its views. */
 
 #include "core/base/bitset.h"
-#include "core/storage/limit.h"
+#include "core/storage/archetype_filter.h"
 
 #include <quern/schedule.h>
 
@@ -14,7 +14,7 @@ enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
 
 typedef struct quern__lookup {
     uint16_t index; /* component index */
-    quern__limit limit;
+    quern__archetype_filter limit;
     bool writes;
 } quern__lookup;
 
@@ -44,7 +44,7 @@ static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t 
     if (quern__bitset_has(lookups->unlimited, component_index)) return true;
     if (!quern__bitset_has(lookups->limited, component_index)) return false;
     return archetype == NULL ||
-           quern__limit_holds(quern__lookups_find(lookups, component_index)->limit, archetype);
+           quern__archetype_filter_passes(quern__lookups_find(lookups, component_index)->limit, archetype);
 }
 
 /* Returns the first component from index `first` on that both systems look up and at least one of them writes, unless

@@ -151,13 +151,14 @@ Test(archive_forged, a_free_slot_is_free_once_and_has_a_life)
 Test(archive_forged, an_archetype_has_a_layout_that_it_can_have)
 {
     char *first = find_section(QUERN__SECTION_ARCHETYPE, 1);
-    cr_assert_eq(get(member(quern__archetype_section, first, made_index)), 1);
-    assert_cannot_be(member(quern__archetype_section, first, made_index), 0);
-    assert_cannot_be(member(quern__archetype_section, first, made_index), QUERN_MAX_ARCHETYPES);
+    cr_assert_eq(get(member(quern__archetype_section, first, layout_index)), 1);
+    assert_cannot_be(member(quern__archetype_section, first, layout_index), 0);
+    assert_cannot_be(member(quern__archetype_section, first, layout_index), QUERN_MAX_ARCHETYPES);
     assert_cannot_be(member(quern__archetype_section, first, zero), 1);
     char *second = find_section(QUERN__SECTION_ARCHETYPE, 2);
-    assert_cannot_be(member(quern__archetype_section, second, made_index), 1);
-    memcpy(member(quern__archetype_section, second, made_index), &(uint32_t){QUERN_MAX_ARCHETYPES - 1}, 4);
+    assert_cannot_be(member(quern__archetype_section, second, layout_index), 1);
+    memcpy(member(quern__archetype_section, second, layout_index), &(uint32_t){QUERN_MAX_ARCHETYPES - 1},
+           4);
     must(load_forged());
     assert_valid(to.world);
 }

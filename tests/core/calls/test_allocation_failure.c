@@ -338,7 +338,7 @@ Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
     cr_assert_eq(register_large(&run, 0), QUERN_OK);
     quern__storage *storage = &run.world->storage;
     quern__archetype *archetype;
-    cr_assert_eq(quern__storage_archetype(storage, &(uint16_t){0}, 1, &archetype), QUERN_OK);
+    cr_assert_eq(quern__storage_ensure_archetype(storage, &(uint16_t){0}, 1, &archetype), QUERN_OK);
     for (uint32_t spared = 0; spared < 4; spared++) {
         failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1 + spared);
         refusal before = refusal_begin(run.world);

@@ -192,7 +192,7 @@ static quern_result make_archetype(const quern_component *tags, uint32_t mask)
     for (uint32_t i = 0; i < 16; i++)
         if (mask & 1u << i) set[count++] = (uint16_t)quern__component_index(tags[i]);
     quern__archetype *archetype;
-    return quern__storage_archetype(&world->storage, set, count, &archetype);
+    return quern__storage_ensure_archetype(&world->storage, set, count, &archetype);
 }
 
 static void make_all_archetypes(quern_component *out_tags)

@@ -714,7 +714,7 @@ static void use_up_archetypes(void)
         for (uint32_t i = 0; i < TAGS; i++)
             if (mask & 1u << i) set[count++] = tags[i];
         quern__archetype *archetype;
-        result = quern__storage_archetype(&world->storage, set, count, &archetype);
+        result = quern__storage_ensure_archetype(&world->storage, set, count, &archetype);
     }
     cr_assert_eq(result, QUERN_ERROR_LIMIT);
 }

@@ -219,12 +219,12 @@ Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_wh
     const quern_entity entity = create_old(1);
     const quern__archetype *archetype = quern__storage_archetype_of(
         &world->storage, quern__entities_find(&world->storage.entities, entity));
-    cr_assert_not(archetype->is_quick);
+    cr_assert_not(archetype->has_fast_leave);
     reacting_end(&told);
-    cr_assert(archetype->is_quick);
+    cr_assert(archetype->has_fast_leave);
     cr_assert_not(archetype->tracks_changes);
     reacting added = react(QUERN_REACT_ADDED | QUERN_REACT_SET, quern_term_read(number));
-    cr_assert(archetype->is_quick);
+    cr_assert(archetype->has_fast_leave);
     cr_assert(archetype->tracks_changes);
     must(quern_entity_add(world, entity, other, NULL)); /* makes an edge */
     must(quern_entity_remove(world, entity, other));

@@ -47,7 +47,7 @@ static void open_world(void)
     cr_assert_eq(quern__plan_add_or_remove(storage, numbered, quern__component_index(other), &plan),
                  QUERN_OK);
     both = plan->target;
-    cr_assert_eq(quern__storage_filter(storage, quern__component_index(number)), QUERN_OK);
+    cr_assert_eq(quern__storage_track_changes(storage, quern__component_index(number)), QUERN_OK);
     storage->clock++;
 }
 

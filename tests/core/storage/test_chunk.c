@@ -32,7 +32,7 @@ TestSuite(chunk, .init = open_slabs);
 static quern__chunk *allocate_one(void)
 {
     uint32_t count = 1;
-    return quern__chunk_allocate_run(&slabs, &allocator, &count);
+    return quern__chunk_allocate_adjacent(&slabs, &allocator, &count);
 }
 
 static void allocate_all(void)
@@ -137,7 +137,7 @@ Test(chunk, any_order_of_release_keeps_the_counts)
 Test(chunk, a_run_lies_in_one_piece)
 {
     uint32_t count = 16;
-    const char *first = (const char *)quern__chunk_allocate_run(&slabs, &allocator, &count);
+    const char *first = (const char *)quern__chunk_allocate_adjacent(&slabs, &allocator, &count);
     cr_assert_eq(count, 16u);
     cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 16u);
     cr_assert_eq((const char *)allocate_one(), first + 16 * QUERN__CHUNK_BYTES);
@@ -151,7 +151,7 @@ Test(chunk, a_run_is_as_long_as_the_longest_gap)
     for (uint32_t i = 0; i < sizeof freed / sizeof freed[0]; i++)
         release(freed[i]);
     uint32_t count = 16;
-    cr_assert_eq(quern__chunk_allocate_run(&slabs, &allocator, &count), chunks[10]);
+    cr_assert_eq(quern__chunk_allocate_adjacent(&slabs, &allocator, &count), chunks[10]);
     cr_assert_eq(count, 3u);
     close_slabs();
 }

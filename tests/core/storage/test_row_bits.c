@@ -34,8 +34,8 @@ static void open_bit_columns(void)
         sides[s] = (side){.row_capacity = s == 0 ? ROWS : MAX_ROWS, .slot_count = 1};
         for (uint32_t i = 0; i < SLOTS; i++) {
             uint32_t one = 1;
-            sides[s].chunks[i] = quern__chunk_allocate_run(&slabs, &allocator, &one);
-            quern__chunk_hold(sides[s].chunks[i], NULL, i);
+            sides[s].chunks[i] = quern__chunk_allocate_adjacent(&slabs, &allocator, &one);
+            quern__chunk_assign(sides[s].chunks[i], NULL, i);
         }
     }
 }

@@ -200,7 +200,7 @@ static __attribute__((noinline)) quern_result move_by_recall(quern_world *world,
                                                              const void *value, slow_call *slowly)
 {
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    const quern__edge *edge = quern__plan_recall(&world->storage, source, edge_key);
+    const quern__edge *edge = quern__plan_find_edge(&world->storage, source, edge_key);
     const quern_component component = quern__edge_component(edge_key);
     if (edge == NULL) return slowly(world, entity, component, value);
     return move_along(world, entity, record, source, edge, component, true, value, slowly);
@@ -344,7 +344,7 @@ static void replace_value(quern_world *world, const quern__record *record, quern
         quern__type_copy(type, target, value, 1);
     }
     quern__rows_written(archetype, record->location, 1, index);
-    quern__storage_note_set(&world->storage, index);
+    quern__storage_note_written(&world->storage, index);
 }
 
 static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
@@ -416,7 +416,7 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     const uint32_t index = quern__components_distance(&world->storage.components, component);
     void *value = quern__storage_value(archetype, record->location, index);
     if (QUERN__UNLIKELY(value == NULL)) return get_nothing(world, entity, component);
-    quern__storage_note_lent(&world->storage, index);
+    quern__storage_note_pointer_given(&world->storage, index);
     return value;
 }
 

@@ -31,7 +31,7 @@ static inline void quern__getter_note_written(const quern__getter *getter, uintp
 {
     const uint32_t index = getter->table.component_index;
     quern__row_lent(quern__chunk_of(location)->archetype, location, index);
-    quern__storage_note_lent(&getter->world->storage, index);
+    quern__storage_note_pointer_given(&getter->world->storage, index);
 }
 
 #endif

@@ -74,8 +74,8 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
 static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
 {
     while (archetype->incoming != NULL)
-        quern__plans_forget(storage, archetype->incoming->source);
-    quern__plans_forget(storage, archetype);
+        quern__plans_release(storage, archetype->incoming->source);
+    quern__plans_release(storage, archetype);
 }
 
 /* Takes the marked ones out of all that names archetypes by pointer. */

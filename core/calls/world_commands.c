@@ -103,7 +103,7 @@ bool quern__world_has_commands(const quern_world *world)
 static void note_written(const quern_world *world)
 {
     for (uint32_t i = 0; i < world->storage.components.list.count; i++)
-        quern__storage_note_set(&world->storage, i);
+        quern__storage_note_written(&world->storage, i);
 }
 
 /* Commands that could not be recorded are reported, and do not keep the others from being applied. */

@@ -397,8 +397,8 @@ static void apply_batch(const turnover_target *all, create_batch *it)
     const quern__resolved *resolved = all->resolved;
     find_places(resolved, it);
     fetch_ahead(all, it);
-    quern__rows_arrive_apart(all->storage, resolved->deltas.items[it->kind->delta].archetype, it->places,
-                             resolved->created.items + it->first_created, it->count);
+    quern__rows_arrive_scattered(all->storage, resolved->deltas.items[it->kind->delta].archetype,
+                                 it->places, resolved->created.items + it->first_created, it->count);
     for (uint32_t i = 0; i < it->kind->fill_count; i++)
         fill_column(it, &all->turnover->fills.items[it->kind->first_fill + i]);
     it->first_created += it->count;
@@ -457,8 +457,8 @@ void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *res
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
         if (delta->leaving_count > 0)
-            quern__rows_leave_apart(delta->archetype, resolved->gaps.items + delta->first_gap,
-                                    delta->leaving_count);
+            quern__rows_leave_scattered(delta->archetype, resolved->gaps.items + delta->first_gap,
+                                        delta->leaving_count);
     }
     quern__executor_run(executor, turnover->spans.count, SPANS_PER_CALL, apply_spans, &all);
     quern__change_end(resolved, storage, executor);

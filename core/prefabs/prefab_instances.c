@@ -190,12 +190,12 @@ static inline void put_rows(const quern__instances *it, const group_rows *rows)
     const quern__prefab_group *group = rows->group;
     const quern__archetype *archetype = it->plan->archetypes[rows->group_index];
     const uint32_t member_count = it->prefab->members.count;
-    const quern__turns turns = {.handles = rows->handles + (size_t)rows->instance * member_count,
-                                .stride = member_count,
-                                .picks = it->prefab->row_members.items + group->first_row,
-                                .width = group->width,
-                                .phase = rows->phase};
-    quern__rows_arrive_in_turns(it->storage, archetype, rows->first, &turns, rows->count);
+    const quern__handle_pattern turns = {.handles = rows->handles + (size_t)rows->instance * member_count,
+                                         .stride = member_count,
+                                         .picks = it->prefab->row_members.items + group->first_row,
+                                         .width = group->width,
+                                         .phase = rows->phase};
+    quern__rows_arrive_by_pattern(it->storage, archetype, rows->first, &turns, rows->count);
     fill_columns(it, rows);
     if (group->field_count > 0) write_fields(it, rows);
     if (it->override_count > 0) write_overrides(it, rows);

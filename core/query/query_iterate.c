@@ -151,7 +151,8 @@ static void note_lent(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].access == QUERN_ACCESS_WRITE)
-            quern__storage_note_lent(query->storage, quern__component_index(query->terms[i].component));
+            quern__storage_note_pointer_given(query->storage,
+                                              quern__component_index(query->terms[i].component));
 }
 
 /* The store is relaxed: an iteration belongs to one thread. */

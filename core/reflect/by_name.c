@@ -145,7 +145,7 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     quern__value_put_text(world, &found.path, value, text);
     quern__rows_written(quern__storage_archetype_of(&world->storage, found.record), found.record->location,
                         1, index);
-    quern__storage_note_set(&world->storage, index);
+    quern__storage_note_written(&world->storage, index);
     return QUERN_OK;
 }
 

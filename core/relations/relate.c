@@ -222,7 +222,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     if (had_target && link->level == quern__relation_source_level(relation, t)) {
         /* no row moves, so nothing can fail and no log is needed */
         quern__relink(storage, relation, s, t);
-        quern__storage_note_set(storage, relation->component_index);
+        quern__storage_note_written(storage, relation->component_index);
     } else {
         result = change_target(storage, relation, s, t);
         if (result != QUERN_OK) return result;
@@ -366,7 +366,7 @@ static void write_targets(quern__storage *storage, const quern__relation *relati
         write_target(storage, relation, change->slot, quern__entity_of_slot(storage, target),
                      change->old_target != QUERN__SLOT_NONE);
     }
-    if (count > 0) quern__storage_note_set(storage, relation->component_index);
+    if (count > 0) quern__storage_note_written(storage, relation->component_index);
 }
 
 /* Reserves pages of links for all pairs, the set of slots, and one log entry per pair. Errors: OUT_OF_MEMORY. */

@@ -63,7 +63,7 @@ typedef struct quern__edge {
 } quern__edge;
 
 /* Number of cached edges. The component determines the only entry in which an edge is stored and looked up. If two
- * edges share an entry, the later one replaces the earlier one, which quern__plan_recall finds again. */
+ * edges share an entry, the later one replaces the earlier one, which quern__plan_find_edge finds again. */
 enum { QUERN__EDGE_COUNT = 4 };
 
 typedef struct quern__chunk_slot {

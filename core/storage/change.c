@@ -193,8 +193,8 @@ void quern__rows_arrive(const quern__storage *storage, const quern__archetype *a
     quern__on_arrive(archetype, first, count);
 }
 
-void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__archetype *archetype,
-                                 uintptr_t first, const quern__turns *turns, uint32_t count)
+void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__archetype *archetype,
+                                   uintptr_t first, const quern__handle_pattern *turns, uint32_t count)
 {
     quern_entity *target = handles_at(archetype, first);
     const quern_entity *handles = turns->handles;
@@ -208,8 +208,8 @@ void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__arc
     quern__on_arrive(archetype, first, count);
 }
 
-void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
-                              const uintptr_t *places, const quern_entity *handles, uint32_t count)
+void quern__rows_arrive_scattered(const quern__storage *storage, const quern__archetype *archetype,
+                                  const uintptr_t *places, const quern_entity *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         *handles_at(archetype, places[i]) = handles[i];
@@ -232,7 +232,7 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
 void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                           const quern_entity *handles, uint32_t count)
 {
-    assert(quern__is_run(archetype, first, count));
+    assert(quern__is_row_range(archetype, first, count));
     place(storage, archetype, first, handles, count);
     quern__count_move(archetype, first);
 }
@@ -247,7 +247,7 @@ void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint3
     }
 }
 
-void quern__rows_leave_apart(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count)
+void quern__rows_leave_scattered(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count)
 {
     assert(!archetype->has_destroy);
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
@@ -270,7 +270,7 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                         uint32_t bit_column, bool enabled)
 {
-    assert(quern__is_run(archetype, first, count));
+    assert(quern__is_row_range(archetype, first, count));
     if (enabled)
         quern__bit_column_clear_rows(archetype->row_bits, bit_column, first, count);
     else
@@ -281,7 +281,7 @@ void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count)
 {
-    assert(quern__is_run(archetype, to, count) && quern__is_run(archetype, from, count));
+    assert(quern__is_row_range(archetype, to, count) && quern__is_row_range(archetype, from, count));
     if (QUERN__UNLIKELY(archetype->tracks_changes)) quern__note_relocation(archetype, to, from, count);
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
@@ -372,7 +372,7 @@ uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archet
     archetype->reserved_count--;
     quern__row row = {0};
     quern__row_append(archetype, &row);
-    quern__row_place(storage, archetype, entity, row);
+    quern__row_put_entity(storage, archetype, entity, row);
     quern__on_arrive(archetype, quern__row_location(row), 1);
     return quern__row_location(row);
 }
@@ -397,14 +397,15 @@ void quern__row_leave(quern__storage *storage, quern_entity entity)
         leave_slowly(storage, archetype, entity, record);
 }
 
-quern_result quern__row_move_heard(quern__storage *storage, quern__archetype *source, quern_entity entity,
-                                   quern__record *record, const quern__edge *edge, quern__row to)
+quern_result quern__row_move_observed(quern__storage *storage, quern__archetype *source,
+                                      quern_entity entity, quern__record *record, const quern__edge *edge,
+                                      quern__row to)
 {
-    return quern__row_move_along(storage, source, entity, record, edge, to, true);
+    return quern__row_move_by_edge(storage, source, entity, record, edge, to, true);
 }
 
-quern_result quern__row_leave_heard(quern__storage *storage, quern__archetype *archetype,
-                                    quern_entity entity, quern__record *record)
+quern_result quern__row_leave_observed(quern__storage *storage, quern__archetype *archetype,
+                                       quern_entity entity, quern__record *record)
 {
     return quern__row_leave_gap(storage, archetype, entity, record, true);
 }

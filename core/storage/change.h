@@ -65,7 +65,7 @@
 /* --------------------------------------------------------------------------------------- listeners */
 
 /* Whether the range lies in one chunk of the archetype and within its row count. The rows may be raw. */
-static inline bool quern__is_run(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+static inline bool quern__is_row_range(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     const quern__chunk *chunk = quern__chunk_of(first);
     return chunk->archetype == archetype && chunk->index < archetype->chunk_count && count > 0 &&
@@ -97,7 +97,7 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
 /* Reports that the rows hold new entities. Their handles and records are already valid. */
 static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
-    assert(quern__is_run(archetype, first, count));
+    assert(quern__is_row_range(archetype, first, count));
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
     if (archetype->row_versions != NULL)
@@ -110,7 +110,7 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
 /* Reports that the entities in these rows are about to be destroyed. Values, handles and records are still valid. */
 static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
-    assert(quern__is_run(archetype, first, count));
+    assert(quern__is_row_range(archetype, first, count));
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     quern__count_move(archetype, first);
     for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
@@ -124,7 +124,7 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
 static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
                                   const quern__archetype *source, uintptr_t from, uint32_t count)
 {
-    assert(quern__is_run(source, from, count) && quern__is_run(target, to, count));
+    assert(quern__is_row_range(source, from, count) && quern__is_row_range(target, to, count));
     if (QUERN__LIKELY(!source->tracks_changes && !target->tracks_changes)) return;
     quern__count_move(source, from);
     quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
@@ -157,7 +157,7 @@ static inline void quern__note_component(const quern__archetype *archetype, uint
 static inline void quern__on_written(const quern__archetype *archetype, const quern__archetype *source,
                                      uintptr_t first, uint32_t count, uint32_t component_index)
 {
-    assert(quern__is_run(archetype, first, count));
+    assert(quern__is_row_range(archetype, first, count));
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     if (quern__archetype_column(archetype, component_index) >= QUERN__COLUMN_TAG) return;
     quern__note_component(archetype, first, count, component_index);
@@ -168,7 +168,7 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
 
 /* Whether writes in this archetype have a listener. Callers use it to avoid the work of determining which
  * components were written. */
-static inline bool quern__writes_are_heard(const quern__archetype *archetype)
+static inline bool quern__writes_are_observed(const quern__archetype *archetype)
 {
     return QUERN__UNLIKELY(archetype->tracks_changes) &&
            (archetype->versions.items != NULL || archetype->first_listener != NULL);
@@ -236,18 +236,18 @@ void quern__rows_arrive(const quern__storage *storage, const quern__archetype *a
 
 /* Assigns handles to consecutive rows in turns of `width` rows: the i-th row of a turn receives the picks[i]-th
  * handle of that turn. */
-typedef struct quern__turns {
+typedef struct quern__handle_pattern {
     const quern_entity
         *handles; /* handles of the first row's turn; those of the next turn begin `stride` later */
     uint32_t stride;
     const uint32_t *picks; /* `width` indices into the handles of a turn */
     uint32_t width;
     uint32_t phase; /* position of the first row within its turn */
-} quern__turns;
+} quern__handle_pattern;
 
 /* Performs quern__rows_arrive with handles assigned in turns. */
-void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__archetype *archetype,
-                                 uintptr_t first, const quern__turns *turns, uint32_t count);
+void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__archetype *archetype,
+                                   uintptr_t first, const quern__handle_pattern *turns, uint32_t count);
 
 /* Performs quern__rows_arrive for one turn: the i-th row receives handles[picks[i]]. */
 static inline void quern__rows_arrive_picked(const quern__storage *storage,
@@ -270,8 +270,8 @@ static inline void quern__rows_arrive_picked(const quern__storage *storage,
 
 /* Performs quern__rows_arrive for rows that need not be consecutive: the i-th entity is placed at the i-th
  * location. */
-void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
-                              const uintptr_t *places, const quern_entity *handles, uint32_t count);
+void quern__rows_arrive_scattered(const quern__storage *storage, const quern__archetype *archetype,
+                                  const uintptr_t *places, const quern_entity *handles, uint32_t count);
 
 /* Takes `count` handles from reserved slots, places them in the rows and performs quern__rows_arrive. Requires
  * exclusive access to the storage by one thread. */
@@ -284,7 +284,7 @@ void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint3
 
 /* Performs quern__rows_leave for rows in ascending order, some of them consecutive. Precondition: the values of the
  * archetype need no destruction. */
-void quern__rows_leave_apart(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count);
+void quern__rows_leave_scattered(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count);
 
 /* Moves entities to the raw rows at `to`: carries over the components of both archetypes and destroys the values of
  * components that the target lacks. */
@@ -464,8 +464,8 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
 }
 
 /* Writes the handle of an entity whose slot was just taken into a raw row, and points its record there. */
-static inline void quern__row_place(quern__storage *storage, const quern__archetype *archetype,
-                                    quern_entity entity, quern__row row)
+static inline void quern__row_put_entity(quern__storage *storage, const quern__archetype *archetype,
+                                         quern_entity entity, quern__row row)
 {
     *quern__row_handle(archetype, row) = entity;
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
@@ -479,9 +479,9 @@ static inline void quern__row_place(quern__storage *storage, const quern__archet
 static inline quern_entity quern__row_arrive_new(quern__storage *storage, const quern__archetype *archetype,
                                                  quern__row row)
 {
-    assert(!archetype->tracks_changes && quern__is_run(archetype, quern__row_location(row), 1));
+    assert(!archetype->tracks_changes && quern__is_row_range(archetype, quern__row_location(row), 1));
     const quern_entity entity = quern__entities_take(&storage->entities);
-    quern__row_place(storage, archetype, entity, row);
+    quern__row_put_entity(storage, archetype, entity, row);
     return entity;
 }
 
@@ -504,8 +504,8 @@ void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row ta
 
 /* Moves an entity's handle to a raw row of the same archetype and updates the location in its record. Does not move
  * values. */
-static inline void quern__row_rehouse(quern__storage *storage, const quern__archetype *archetype,
-                                      quern__row to, quern__row from)
+static inline void quern__row_move_handle(quern__storage *storage, const quern__archetype *archetype,
+                                          quern__row to, quern__row from)
 {
     const quern_entity moved = *quern__row_handle(archetype, from);
     *quern__row_handle(archetype, to) = moved;
@@ -514,16 +514,16 @@ static inline void quern__row_rehouse(quern__storage *storage, const quern__arch
 }
 
 /* Fills the raw row `gap` by relocating the archetype's last row. `is_plain` (whether the archetype is plain) and
- * `hears` (whether listeners are possible) must be compile-time constants. Always returns QUERN_OK. */
+ * `notifies` (whether listeners are possible) must be compile-time constants. Always returns QUERN_OK. */
 QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
-                                                       quern__row gap, bool is_plain, bool hears)
+                                                       quern__row gap, bool is_plain, bool notifies)
 {
     quern__chunk_slot *slot = archetype->last_slot;
     const quern__row last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
-        if (hears && archetype->tracks_changes)
+        if (notifies && archetype->tracks_changes)
             quern__note_relocation(archetype, quern__row_location(gap), quern__row_location(last), 1);
-        quern__row_rehouse(storage, archetype, gap, last);
+        quern__row_move_handle(storage, archetype, gap, last);
         if (is_plain)
             quern__copy_row(archetype->relocation, gap, last);
         else
@@ -532,39 +532,41 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
     return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
-/* `hears` (whether the move is reported to listeners) must be a compile-time constant. */
-QUERN__ALWAYS_INLINE quern_result quern__row_move_along(quern__storage *storage, quern__archetype *source,
-                                                        quern_entity entity, quern__record *record,
-                                                        const quern__edge *edge, quern__row to, bool hears)
+/* `notifies` (whether the move is reported to listeners) must be a compile-time constant. */
+QUERN__ALWAYS_INLINE quern_result quern__row_move_by_edge(quern__storage *storage, quern__archetype *source,
+                                                          quern_entity entity, quern__record *record,
+                                                          const quern__edge *edge, quern__row to,
+                                                          bool notifies)
 {
     const quern__archetype *target = edge->target;
     const quern__row from = quern__row_of(record->location);
-    if (hears) quern__on_move(target, quern__row_location(to), source, record->location, 1);
+    if (notifies) quern__on_move(target, quern__row_location(to), source, record->location, 1);
     record->location = quern__row_location(to);
     record->archetype_number = edge->target_number;
     storage->structure_version++;
     *quern__row_handle(target, to) = entity;
     quern__copy_row(edge->carry, to, from);
-    return quern__row_close_gap(storage, source, from, true, hears);
+    return quern__row_close_gap(storage, source, from, true, notifies);
 }
 
-/* `hears` (whether the move is reported to listeners) must be a compile-time constant. */
+/* `notifies` (whether the move is reported to listeners) must be a compile-time constant. */
 QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, quern__archetype *archetype,
                                                        quern_entity entity, quern__record *record,
-                                                       bool hears)
+                                                       bool notifies)
 {
     const quern__row gap = quern__row_of(record->location);
-    if (hears) quern__on_leave(archetype, record->location, 1);
+    if (notifies) quern__on_leave(archetype, record->location, 1);
     quern__entities_free(&storage->entities, quern_entity_index(entity), record);
     storage->structure_version++;
-    return quern__row_close_gap(storage, archetype, gap, true, hears);
+    return quern__row_close_gap(storage, archetype, gap, true, notifies);
 }
 
 /* Perform quern__row_move_plain and quern__row_leave_plain for watched archetypes. */
-quern_result quern__row_move_heard(quern__storage *storage, quern__archetype *source, quern_entity entity,
-                                   quern__record *record, const quern__edge *edge, quern__row to);
-quern_result quern__row_leave_heard(quern__storage *storage, quern__archetype *archetype,
-                                    quern_entity entity, quern__record *record);
+quern_result quern__row_move_observed(quern__storage *storage, quern__archetype *source,
+                                      quern_entity entity, quern__record *record, const quern__edge *edge,
+                                      quern__row to);
+quern_result quern__row_leave_observed(quern__storage *storage, quern__archetype *archetype,
+                                       quern_entity entity, quern__record *record);
 
 /* Performs quern__row_move from a known source along an edge. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
@@ -572,8 +574,8 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage,
                                                         const quern__edge *edge, quern__row to)
 {
     if (QUERN__UNLIKELY(source->tracks_changes || edge->target->tracks_changes))
-        return quern__row_move_heard(storage, source, entity, record, edge, to);
-    return quern__row_move_along(storage, source, entity, record, edge, to, false);
+        return quern__row_move_observed(storage, source, entity, record, edge, to);
+    return quern__row_move_by_edge(storage, source, entity, record, edge, to, false);
 }
 
 /* Performs quern__row_move to a reserved row. Such moves occur in large numbers, with rows and gaps anywhere in
@@ -594,11 +596,11 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
     const quern__row gap = quern__row_of(record->location), last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
         quern__move_row(plan->carry, to, gap, last);
-        quern__row_rehouse(storage, source, gap, last);
+        quern__row_move_handle(storage, source, gap, last);
     } else {
         quern__copy_row(plan->carry, to, gap);
     }
-    quern__row_place(storage, plan->target, entity, to);
+    quern__row_put_entity(storage, plan->target, entity, to);
     if (QUERN__UNLIKELY(last.index == 0)) quern__rows_drop_chunk(storage, source);
 }
 
@@ -608,7 +610,7 @@ static inline quern_result quern__row_leave_plain(quern__storage *storage, quern
                                                   quern_entity entity, quern__record *record)
 {
     if (QUERN__UNLIKELY(archetype->tracks_changes))
-        return quern__row_leave_heard(storage, archetype, entity, record);
+        return quern__row_leave_observed(storage, archetype, entity, record);
     return quern__row_leave_gap(storage, archetype, entity, record, false);
 }
 

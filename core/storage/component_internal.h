@@ -13,11 +13,12 @@
 
 /* Who may have written values of a component other than by a system's views: for builds with QUERN_CHECKS,
  * which look for kept pointers (sched/frame/guard.h). Atomic, since several threads may get values. */
-typedef struct quern__hands {
+typedef struct quern__outside_writes {
     _Atomic uint64_t
-        lent_structure;            /* 1 + the structure's version when a pointer was given out; 0: never */
-    _Atomic uint64_t written_look; /* 1 + look_count of the storage when values were written; 0: never */
-} quern__hands;
+        pointer_structure; /* 1 + the structure's version when a pointer was given out; 0: never */
+    _Atomic uint64_t
+        written_in_period; /* 1 + look_count of the storage when values were written; 0: never */
+} quern__outside_writes;
 
 /* What keeps a component, where users may not put it in or take it out as they like. */
 typedef struct quern__managed {
@@ -35,7 +36,7 @@ typedef struct quern__component {
     uint32_t ref_count;    /* getters that serve refs */
     bool is_managed;
     quern__managed managed; /* zero, unless is_managed */
-    quern__hands hands;
+    quern__outside_writes outside_writes;
 } quern__component;
 
 typedef struct quern__components {

@@ -6,8 +6,8 @@
 /* Listeners: how rooms above storage hear of changes. Storage calls the functions of a table and does not know
  * whose they are.
  *
- *   quern__row_listener        hears of the rows of one archetype. The verbs of change.h call it
- *   quern__archetype_listener  hears of archetypes that are made and removed. storage.c calls it
+ *   quern__row_listener        notifies of the rows of one archetype. The verbs of change.h call it
+ *   quern__archetype_listener  notifies of archetypes that are made and removed. storage.c calls it
  *
  * What storage keeps beside rows itself (change versions, move_counts, bit columns) is called directly by the verbs.
  *

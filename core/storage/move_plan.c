@@ -29,7 +29,7 @@ static uint64_t plan_key_of_component(uint32_t component_index)
     return component_index + 1;
 }
 
-void quern__plans_forget(quern__storage *storage, quern__archetype *archetype)
+void quern__plans_release(quern__storage *storage, quern__archetype *archetype)
 {
     for (uint32_t i = 0; i < archetype->plans.capacity; i++) {
         const quern__map_slot *slot = &archetype->plans.slots[i];
@@ -210,7 +210,8 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
     return *out_plan != NULL ? QUERN_OK : make_edge(storage, source, component_index, out_plan);
 }
 
-const quern__edge *quern__plan_recall(const quern__storage *storage, quern__archetype *source, uint64_t key)
+const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__archetype *source,
+                                         uint64_t key)
 {
     const quern_component component = quern__edge_component(key);
     const uint32_t index = quern__components_distance(&storage->components, component);

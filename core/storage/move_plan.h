@@ -53,10 +53,10 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
 
 /* An edge that was taken before, for a key of quern__edge_key; NULL where there is none, where its plan is
  * not plain, or its source not quick. Brings the edge to its place in source->edges. */
-const quern__edge *quern__plan_recall(const quern__storage *storage, quern__archetype *source,
-                                      uint64_t key);
+const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__archetype *source,
+                                         uint64_t key);
 
 /* Forgets all plans that lead away from an archetype; they are made again when they are needed. */
-void quern__plans_forget(quern__storage *storage, quern__archetype *archetype);
+void quern__plans_release(quern__storage *storage, quern__archetype *archetype);
 
 #endif

@@ -23,7 +23,7 @@ void quern__storage_release(quern__storage *storage)
 {
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype_destroy_values(storage->archetypes.items[i]);
-        quern__plans_forget(storage, storage->archetypes.items[i]);
+        quern__plans_release(storage, storage->archetypes.items[i]);
     }
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         quern__archetype_release(storage->archetypes.items[i], &storage->allocator);

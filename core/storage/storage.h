@@ -70,8 +70,8 @@ typedef struct quern__storage {
     bool is_crowded; /* the warning that archetypes run out was logged */
     /* In builds with QUERN_CHECKS: the schedule that ran the last frame, and the number of checks by schedules of
      * accesses outside their systems. */
-    const void *framed_by;
-    uint64_t look_count;
+    const void *last_frame_schedule;
+    uint64_t guard_period;
 } quern__storage;
 
 /* A component index that no component has, so no archetype contains it. */
@@ -163,20 +163,23 @@ void quern__storage_untrack_changes(quern__storage *storage, uint32_t component_
 /* Notes, in builds with QUERN_CHECKS, that a pointer for writing values of the component was given out; the pointer
  * is valid until the structure changes. Relaxed: only one thread at a time modifies a world,
  * and that thread's next synchronisation provides the ordering. */
-static inline void quern__storage_note_lent(const quern__storage *storage, uint32_t component_index)
+static inline void quern__storage_note_pointer_given(const quern__storage *storage,
+                                                     uint32_t component_index)
 {
     if (!QUERN_CHECKS) return;
-    atomic_store_explicit(&storage->components.list.items[component_index]->hands.lent_structure,
-                          storage->structure_version + 1, memory_order_relaxed);
+    atomic_store_explicit(
+        &storage->components.list.items[component_index]->outside_writes.pointer_structure,
+        storage->structure_version + 1, memory_order_relaxed);
 }
 
 /* Notes, in builds with QUERN_CHECKS, that a call wrote values of the component and retains no pointer. Relaxed: as
- * in quern__storage_note_lent. */
-static inline void quern__storage_note_set(const quern__storage *storage, uint32_t component_index)
+ * in quern__storage_note_pointer_given. */
+static inline void quern__storage_note_written(const quern__storage *storage, uint32_t component_index)
 {
     if (!QUERN_CHECKS) return;
-    atomic_store_explicit(&storage->components.list.items[component_index]->hands.written_look,
-                          storage->look_count + 1, memory_order_relaxed);
+    atomic_store_explicit(
+        &storage->components.list.items[component_index]->outside_writes.written_in_period,
+        storage->guard_period + 1, memory_order_relaxed);
 }
 
 /* ---------------------------------------------------------------------------------------- looking */

@@ -277,7 +277,7 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
     }
     if (!QUERN_CHECKS) return;
     if (is_exclusive)
-        quern__storage_note_set(&schedule->plan.world->storage, index);
+        quern__storage_note_written(&schedule->plan.world->storage, index);
     else
         quern__guards_lend(context, archetype, slot, column);
 }

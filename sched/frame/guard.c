@@ -233,10 +233,12 @@ static void look(quern_schedule *schedule, const quern__archetype *archetype, ui
  * on the same world do not overlap. */
 static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
 {
-    const quern__hands *hands = &storage->components.list.items[component_index]->hands;
-    return atomic_load_explicit(&hands->lent_structure, memory_order_relaxed) ==
+    const quern__outside_writes *outside_writes =
+        &storage->components.list.items[component_index]->outside_writes;
+    return atomic_load_explicit(&outside_writes->pointer_structure, memory_order_relaxed) ==
                storage->structure_version + 1 ||
-           atomic_load_explicit(&hands->written_look, memory_order_relaxed) == storage->look_count + 1;
+           atomic_load_explicit(&outside_writes->written_in_period, memory_order_relaxed) ==
+               storage->guard_period + 1;
 }
 
 static void look_from_outside(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
@@ -252,13 +254,13 @@ void quern__guards_resume(quern_schedule *schedule, const char *when)
 {
     quern__guards *guards = &schedule->guards;
     quern__storage *storage = &schedule->plan.world->storage;
-    if (guards->structure_version != storage->structure_version || storage->framed_by != schedule)
+    if (guards->structure_version != storage->structure_version || storage->last_frame_schedule != schedule)
         guards->are_whole = false;
     note_reached(schedule);
     guards->when = when;
     if (guards->are_whole) visit_all(schedule, look_from_outside);
-    storage->framed_by = schedule;
-    storage->look_count++;
+    storage->last_frame_schedule = schedule;
+    storage->guard_period++;
     guards->when = "in";
 }
 

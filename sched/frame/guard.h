@@ -26,7 +26,7 @@
  *   - at a sync point with commands: all guards
  *   - between frames and in exclusive systems: all guards if rows were added, removed or moved, or if another
  *     schedule has run a frame. Otherwise the guards of components that a call has written, or for which a call
- *     has returned a pointer for writing that is still valid (quern__hands); all other guards are checked.
+ *     has returned a pointer for writing that is still valid (quern__outside_writes); all other guards are checked.
  *
  * Threads: the guard of a column is written by calls that may write the column, and read by calls that may
  * read it. The schedule's conflicts keep these calls apart. */

@@ -143,7 +143,7 @@ static void note_set(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].access == QUERN_ACCESS_WRITE)
-            quern__storage_note_set(query->storage, quern__component_index(query->terms[i].component));
+            quern__storage_note_written(query->storage, quern__component_index(query->terms[i].component));
 }
 
 /* Reserves recorders for the workers. They must be empty, so first applies the commands that the last

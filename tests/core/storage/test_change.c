@@ -159,7 +159,7 @@ Test(change, the_last_rows_leave_and_their_chunk_has_not_changed)
 
 Test(change, what_is_written_is_noted_for_its_column_alone)
 {
-    cr_assert(quern__writes_are_heard(numbered));
+    cr_assert(quern__writes_are_observed(numbered));
     quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(other));
     cr_assert_not(number_noted(numbered), "it has no such component");
     quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(number));

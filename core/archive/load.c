@@ -153,7 +153,7 @@ static void load_slots(const loading *load)
         quern_entity taken[256];
         for (uint32_t done = 0, count; done < head->row_count; done += count) {
             count = head->row_count - done < 256 ? head->row_count - done : 256;
-            quern__slots_take(load->storage, count, taken);
+            quern__slots_allocate(load->storage, count, taken);
         }
         return;
     }

@@ -97,7 +97,7 @@ static quern__create_list *note_list(quern_world *world, const quern_component *
 
 static inline quern_result reserve_slot(quern__storage *storage)
 {
-    if (QUERN__LIKELY(quern__entities_has_one(&storage->entities))) return QUERN_OK;
+    if (QUERN__LIKELY(quern__entities_has_unreserved_slot(&storage->entities))) return QUERN_OK;
     return quern__entities_reserve(&storage->entities, &storage->allocator, 1);
 }
 
@@ -185,7 +185,7 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
 static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
                                quern_entity target, const quern__create_place *place)
 {
-    return place->archetype != NULL && quern__entities_has_one(&storage->entities) &&
+    return place->archetype != NULL && quern__entities_has_unreserved_slot(&storage->entities) &&
            quern__links_has_page(links, quern_entity_index(target)) &&
            quern__links_has_page(links, quern__entities_next_slot(&storage->entities));
 }

@@ -70,7 +70,7 @@ static inline void fetch_ahead(const quern__storage *storage, const quern_entity
 static inline void destroy_living(quern__storage *storage, quern_entity entity, quern__record *record)
 {
     quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    if (QUERN__LIKELY(archetype->is_plain && !quern__record_ends_stretch(record)))
+    if (QUERN__LIKELY(archetype->is_plain && !quern__record_may_retire_or_wrap(record)))
         quern__row_leave_plain(storage, archetype, entity, record);
     else
         quern__row_leave(storage, entity);

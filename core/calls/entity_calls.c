@@ -88,7 +88,7 @@ static quern_result destroy(quern_world *world, quern_entity entity)
     if (QUERN__UNLIKELY(record == NULL || world->storage.has_attachments))
         return destroy_slowly(world, entity);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    if (QUERN__UNLIKELY(!archetype->has_fast_leave || quern__record_ends_stretch(record)))
+    if (QUERN__UNLIKELY(!archetype->has_fast_leave || quern__record_may_retire_or_wrap(record)))
         return destroy_slowly(world, entity);
     return quern__row_leave_plain(&world->storage, archetype, entity, record);
 }

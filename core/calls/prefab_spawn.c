@@ -125,7 +125,7 @@ static void spawn_all(const spawn *it, quern_entity *out_roots, quern_entity *ou
     const uint32_t most = it->handle_count / member_count;
     for (uint32_t first = 0, count; first < all; first += count) {
         count = all - first < most ? all - first : most;
-        quern__slots_take(it->instances.storage, count * member_count, it->handles);
+        quern__slots_allocate(it->instances.storage, count * member_count, it->handles);
         quern__instances_put(&it->instances, first, count, it->handles);
         give_handles(it, first, count, it->handles, out_roots, out_members);
     }

@@ -26,7 +26,7 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     stats.chunk_free_count = storage->slabs.free_count;
     stats.name_count = storage->names->count;
     stats.held_bytes = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
-                       quern__entities_held_bytes(&storage->entities);
+                       quern__entities_record_bytes(&storage->entities);
     stats.relation_count = storage->relations->list.count;
     stats.link_bytes = quern__link_pages_held_bytes(&storage->relations->link_pages);
     stats.held_bytes += stats.link_bytes + quern__names_held_bytes(storage->names);

@@ -27,7 +27,7 @@ static quern_result start_tracking(quern_world *world)
         result = quern__archetype_track_changes(storage->archetypes.items[0], &storage->allocator,
                                                 &storage->components);
     bool has_marks =
-        result == QUERN_OK && quern__entities_start_touching(&storage->entities, &storage->allocator);
+        result == QUERN_OK && quern__entities_track_modified(&storage->entities, &storage->allocator);
     for (uint32_t k = 0; k < storage->relations->list.count && has_marks; k++)
         has_marks =
             quern__links_start_touching(&storage->relations->list.items[k]->links, &storage->allocator);
@@ -46,7 +46,7 @@ static quern_result start_tracking(quern_world *world)
 static void stop_marking(quern__storage *storage)
 {
     storage->relations->marks_touched_groups = false;
-    quern__entities_stop_touching(&storage->entities, &storage->allocator);
+    quern__entities_untrack_modified(&storage->entities, &storage->allocator);
     for (uint32_t i = 0; i < storage->relations->list.count; i++)
         quern__links_stop_touching(&storage->relations->list.items[i]->links, &storage->allocator);
 }
@@ -62,8 +62,8 @@ static void stop_tracking(quern_world *world)
 
 static void clear_marks(const quern__storage *storage)
 {
-    for (uint32_t i = 0; i < storage->entities.touched.count; i++)
-        storage->entities.touched.items[i] = 0;
+    for (uint32_t i = 0; i < storage->entities.modified.count; i++)
+        storage->entities.modified.items[i] = 0;
     for (uint32_t k = 0; k < storage->relations->list.count; k++) {
         const quern__links *links = &storage->relations->list.items[k]->links;
         for (uint32_t i = 0; i < links->touched.count; i++)

@@ -280,7 +280,7 @@ static void undo(const restore *it)
         quern__row_listeners_release(archetype, allocator);
         quern__archetype_release(archetype, allocator);
     }
-    quern__entities_let_go_pages(&it->storage->entities, allocator);
+    quern__entities_cancel_pages(&it->storage->entities, allocator);
     quern__undo_world_state(it->history);
 }
 

@@ -21,7 +21,7 @@ static uint32_t group_count(uint32_t slot_count)
 
 static bool is_touched(const quern__entities *entities, uint32_t group)
 {
-    return (entities->touched.items[group / 64] >> group % 64 & 1) != 0;
+    return (entities->modified.items[group / 64] >> group % 64 & 1) != 0;
 }
 
 /* The slots of a group that were ever used. */
@@ -132,8 +132,8 @@ quern_result quern__prepare_slots(quern__history *history, const quern__snapshot
     quern__storage *storage = &history->world->storage;
     const uint32_t *absent_highs =
         (void *)quern__page_memory(&history->store, snapshot->slots.absent_highs);
-    if (quern__entities_hold_pages(&storage->entities, &storage->allocator, snapshot->slots.page_count,
-                                   absent_highs))
+    if (quern__entities_prepare_pages(&storage->entities, &storage->allocator, snapshot->slots.page_count,
+                                      absent_highs))
         return QUERN_OK;
     return quern__history_fail_memory("the records of entities");
 }
@@ -166,7 +166,7 @@ void quern__restore_slots(quern__history *history, const quern__snapshot *snapsh
         restore_group(entities, i, slots->slot_count,
                       (const saved_slot *)(void *)quern__page_memory(&history->store, groups[i]));
     }
-    quern__entities_put_back_pages(entities, &storage->allocator, slots->page_count, absent_highs);
+    quern__entities_restore_pages(entities, &storage->allocator, slots->page_count, absent_highs);
     entities->slot_count = slots->slot_count;
     entities->first_free = slots->first_free;
     entities->free_count = slots->free_count;

@@ -18,7 +18,7 @@ void quern__links_release(quern__links *links, const quern_allocator *allocator)
     *links = (quern__links){0};
 }
 
-static bool reserve_touched(quern__links *links, const quern_allocator *allocator, uint32_t page_count)
+static bool reserve_modified(quern__links *links, const quern_allocator *allocator, uint32_t page_count)
 {
     if (!quern__array_reserve(allocator, &links->touched, page_count)) return false;
     while (links->touched.count < page_count)
@@ -29,7 +29,7 @@ static bool reserve_touched(quern__links *links, const quern_allocator *allocato
 /* Reserves at least one word, since `touched.items` must not be NULL while marking is on. */
 bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator)
 {
-    return reserve_touched(links, allocator, links->pages.count > 0 ? links->pages.count : 1);
+    return reserve_modified(links, allocator, links->pages.count > 0 ? links->pages.count : 1);
 }
 
 void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator)
@@ -43,7 +43,7 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
 {
     const uint32_t page = slot >> QUERN__LINK_PAGE_LOG2;
     if (!quern__array_reserve(allocator, &links->pages, page + 1) ||
-        (links->touched.items != NULL && !reserve_touched(links, allocator, page + 1)))
+        (links->touched.items != NULL && !reserve_modified(links, allocator, page + 1)))
         return false;
     quern__link_node *added = quern__link_pages_take(links->memory, allocator);
     if (added == NULL) return false;

@@ -86,9 +86,9 @@ void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint3
     storage->structure_version++;
 }
 
-void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles)
+void quern__slots_allocate(quern__storage *storage, uint32_t count, quern_entity *out_handles)
 {
-    quern__entities_take_many(&storage->entities, count, out_handles);
+    quern__entities_allocate_many(&storage->entities, count, out_handles);
 }
 
 void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
@@ -105,10 +105,10 @@ void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_
         if (i + TAKE_RECORDS_AHEAD < count)
             __builtin_prefetch(quern__entities_record(entities, indices[i + TAKE_RECORDS_AHEAD]), 1);
         quern__record *record = quern__entities_record(entities, indices[i]);
-        if (QUERN__LIKELY(!quern__record_ends_stretch(record)))
+        if (QUERN__LIKELY(!quern__record_may_retire_or_wrap(record)))
             quern__entities_free(entities, indices[i], record);
         else
-            quern__entities_give(entities, indices[i]);
+            quern__entities_free_or_retire(entities, indices[i]);
     }
 }
 
@@ -223,7 +223,7 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
 {
     quern_entity *handles = handles_at(archetype, first);
     for (uint32_t i = 0; i < count; i++) {
-        handles[i] = quern__entities_take(&storage->entities);
+        handles[i] = quern__entities_allocate(&storage->entities);
         point_record(storage, handles[i], archetype, first + i);
     }
     quern__on_arrive(archetype, first, count);
@@ -359,7 +359,7 @@ void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype)
         const quern__chunk_slot *slot = &archetype->slots[i];
         const quern_entity *handles = quern__archetype_entities(archetype, slot->chunk);
         for (uint32_t row = 0; row < slot->row_count; row++)
-            quern__entities_give(&storage->entities, quern_entity_index(handles[row]));
+            quern__entities_free_or_retire(&storage->entities, quern_entity_index(handles[row]));
     }
     quern__rows_cut_all(storage, archetype);
 }
@@ -382,7 +382,7 @@ static void leave_slowly(quern__storage *storage, quern__archetype *archetype, q
 {
     const uintptr_t gap = record->location;
     quern__rows_leave(archetype, gap, 1);
-    quern__entities_give(&storage->entities, quern_entity_index(entity));
+    quern__entities_free_or_retire(&storage->entities, quern_entity_index(entity));
     storage->structure_version++;
     quern__row_close_gap(storage, archetype, quern__row_of(gap), false, true);
 }
@@ -391,7 +391,7 @@ void quern__row_leave(quern__storage *storage, quern_entity entity)
 {
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
     quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    if (archetype->is_plain && !quern__record_ends_stretch(record))
+    if (archetype->is_plain && !quern__record_may_retire_or_wrap(record))
         quern__row_leave_plain(storage, archetype, entity, record);
     else
         leave_slowly(storage, archetype, entity, record);

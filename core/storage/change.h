@@ -230,7 +230,7 @@ void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 
 /* ------------------------------------------------------------- row ranges: verbs that change entities */
 
-/* Places new entities in raw rows. `handles`: `count` handles from quern__slots_take. */
+/* Places new entities in raw rows. `handles`: `count` handles from quern__slots_allocate. */
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
@@ -381,7 +381,7 @@ void quern__rows_put_back(const quern__storage *storage, const quern__archetype 
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
 /* Takes `count` reserved slots for new entities. */
-void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles);
+void quern__slots_allocate(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
 /* Restores all slots of a world that has none: see quern__entities_restore. The handles of slots that are neither
  * free nor retired then count as taken. */
@@ -423,7 +423,7 @@ uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archet
 static inline quern_entity quern__row_arrive(quern__storage *storage, quern__archetype *archetype,
                                              uintptr_t *out_location)
 {
-    const quern_entity entity = quern__entities_take(&storage->entities);
+    const quern_entity entity = quern__entities_allocate(&storage->entities);
     *out_location = quern__row_arrive_as(storage, archetype, entity);
     return entity;
 }
@@ -480,7 +480,7 @@ static inline quern_entity quern__row_arrive_new(quern__storage *storage, const 
                                                  quern__row row)
 {
     assert(!archetype->tracks_changes && quern__is_row_range(archetype, quern__row_location(row), 1));
-    const quern_entity entity = quern__entities_take(&storage->entities);
+    const quern_entity entity = quern__entities_allocate(&storage->entities);
     quern__row_put_entity(storage, archetype, entity, row);
     return entity;
 }
@@ -604,7 +604,7 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
     if (QUERN__UNLIKELY(last.index == 0)) quern__rows_drop_chunk(storage, source);
 }
 
-/* Performs quern__row_leave for a known plain archetype. Precondition: quern__record_ends_stretch is false for the
+/* Performs quern__row_leave for a known plain archetype. Precondition: quern__record_may_retire_or_wrap is false for the
  * record. */
 static inline quern_result quern__row_leave_plain(quern__storage *storage, quern__archetype *archetype,
                                                   quern_entity entity, quern__record *record)

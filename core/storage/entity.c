@@ -79,41 +79,41 @@ void quern__entities_release(quern__entities *entities, const quern_allocator *a
         if (!quern__entities_is_absent(entities, i)) page_release(entities, allocator, i);
     quern__array_release(allocator, &entities->pages);
     quern__array_release(allocator, &entities->absent_highs);
-    quern__entities_stop_touching(entities, allocator);
+    quern__entities_untrack_modified(entities, allocator);
 }
 
 /* -------------------------------------------------------------------------------------- touched slots */
 
-static bool reserve_touched(quern__entities *entities, const quern_allocator *allocator,
-                            uint32_t page_count)
+static bool reserve_modified(quern__entities *entities, const quern_allocator *allocator,
+                             uint32_t page_count)
 {
-    const uint32_t wanted = page_count * QUERN__PAGE_TOUCHED_WORDS;
-    if (!quern__array_reserve(allocator, &entities->touched, wanted)) return false;
-    while (entities->touched.count < wanted)
-        entities->touched.items[entities->touched.count++] = ~UINT64_C(0);
+    const uint32_t wanted = page_count * QUERN__PAGE_MODIFIED_WORDS;
+    if (!quern__array_reserve(allocator, &entities->modified, wanted)) return false;
+    while (entities->modified.count < wanted)
+        entities->modified.items[entities->modified.count++] = ~UINT64_C(0);
     return true;
 }
 
 /* For a page at least, so that there are items. */
-bool quern__entities_start_touching(quern__entities *entities, const quern_allocator *allocator)
+bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator)
 {
-    if (!reserve_touched(entities, allocator, entities->pages.count > 0 ? entities->pages.count : 1))
+    if (!reserve_modified(entities, allocator, entities->pages.count > 0 ? entities->pages.count : 1))
         return false;
-    quern__entities_touch_all(entities);
+    quern__entities_mark_all_modified(entities);
     return true;
 }
 
-void quern__entities_stop_touching(quern__entities *entities, const quern_allocator *allocator)
+void quern__entities_untrack_modified(quern__entities *entities, const quern_allocator *allocator)
 {
-    quern__array_release(allocator, &entities->touched);
-    entities->touched.items = NULL;
-    entities->touched.count = entities->touched.capacity = 0;
+    quern__array_release(allocator, &entities->modified);
+    entities->modified.items = NULL;
+    entities->modified.count = entities->modified.capacity = 0;
 }
 
-void quern__entities_touch_all(const quern__entities *entities)
+void quern__entities_mark_all_modified(const quern__entities *entities)
 {
-    for (uint32_t i = 0; i < entities->touched.count; i++)
-        entities->touched.items[i] = ~UINT64_C(0);
+    for (uint32_t i = 0; i < entities->modified.count; i++)
+        entities->modified.items[i] = ~UINT64_C(0);
 }
 
 /* --------------------------------------------------------------------------------- room for entities */
@@ -123,7 +123,7 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
     const uint32_t count = entities->pages.count;
     if (!quern__array_reserve(allocator, &entities->pages, count + 1) ||
         !quern__array_reserve(allocator, &entities->absent_highs, count + 1) ||
-        (entities->touched.items != NULL && !reserve_touched(entities, allocator, count + 1)))
+        (entities->modified.items != NULL && !reserve_modified(entities, allocator, count + 1)))
         return false;
     quern__record *records = page_allocate(allocator, count, 0);
     if (records == NULL) return false;
@@ -167,7 +167,7 @@ static uint32_t *page_return(quern__entities *entities, const quern_allocator *a
 static bool return_pages(quern__entities *entities, const quern_allocator *allocator, uint32_t count)
 {
     if (entities->absent_count == 0) return true;
-    quern__entities_touch_all(entities);
+    quern__entities_mark_all_modified(entities);
     uint32_t *end = find_free_end(entities);
     for (uint32_t i = 0; entities->free_count < count && entities->absent_count > 0; i++) {
         if (!quern__entities_is_absent(entities, i)) continue;
@@ -273,7 +273,7 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
         drops |= quern__entities_is_absent(entities, i);
     }
     if (!drops) return;
-    quern__entities_touch_all(entities);
+    quern__entities_mark_all_modified(entities);
     cut_absent_slots(entities);
     for (uint32_t i = 0; i < entities->pages.count; i++) {
         if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
@@ -285,8 +285,8 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
 
 /* ----------------------------------------------------------------------------------- pages put back */
 
-bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator *allocator,
-                                uint32_t page_count, const uint32_t *absent_highs)
+bool quern__entities_prepare_pages(quern__entities *entities, const quern_allocator *allocator,
+                                   uint32_t page_count, const uint32_t *absent_highs)
 {
     if (!add_pages(entities, allocator, (uint64_t)page_count * QUERN__PAGE_RECORDS)) return false;
     for (uint32_t i = 0; i < page_count; i++) {
@@ -300,7 +300,7 @@ bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator
     return true;
 }
 
-void quern__entities_let_go_pages(quern__entities *entities, const quern_allocator *allocator)
+void quern__entities_cancel_pages(quern__entities *entities, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < entities->pages.count; i++) {
         if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
@@ -312,8 +312,8 @@ void quern__entities_let_go_pages(quern__entities *entities, const quern_allocat
 }
 
 /* Pages behind those of the frame have no slots: if one is absent, they go. */
-void quern__entities_put_back_pages(quern__entities *entities, const quern_allocator *allocator,
-                                    uint32_t page_count, const uint32_t *absent_highs)
+void quern__entities_restore_pages(quern__entities *entities, const quern_allocator *allocator,
+                                   uint32_t page_count, const uint32_t *absent_highs)
 {
     for (uint32_t i = 0; i < page_count; i++) {
         if (absent_highs[i] != 0 && !quern__entities_is_absent(entities, i)) {
@@ -330,7 +330,7 @@ void quern__entities_put_back_pages(quern__entities *entities, const quern_alloc
     }
 }
 
-uint64_t quern__entities_held_bytes(const quern__entities *entities)
+uint64_t quern__entities_record_bytes(const quern__entities *entities)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < entities->pages.count; i++)
@@ -340,7 +340,7 @@ uint64_t quern__entities_held_bytes(const quern__entities *entities)
 
 /* -------------------------------------------------------------------------------------------- slots */
 
-void quern__entities_widen_first_page(const quern__entities *entities)
+void quern__entities_make_first_page_huge(const quern__entities *entities)
 {
     quern__collapse_huge_page(entities->pages.items[0], RECORD_PAGE_BYTES);
 }
@@ -353,25 +353,25 @@ static uint32_t count_in_page(uint32_t index, uint32_t wanted)
     return wanted < end - index ? wanted : end - index;
 }
 
-void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles)
+void quern__entities_allocate_many(quern__entities *entities, uint32_t count, quern_entity *out_handles)
 {
     const uint32_t high = entities->first_handle_high;
     uint32_t i = 0;
     for (; i < count && entities->first_free != QUERN__SLOT_NONE; i++)
-        out_handles[i] = quern__entities_take(entities);
+        out_handles[i] = quern__entities_allocate(entities);
     for (uint32_t taken; i < count; i += taken) {
         const uint32_t first = entities->slot_count;
         taken = count_in_page(first, count - i);
         if (QUERN__UNLIKELY(first == QUERN__FIRST_PAGE_HUGE_FROM))
-            quern__entities_widen_first_page(entities);
+            quern__entities_make_first_page_huge(entities);
         quern__record *records = quern__entities_record(entities, first);
         for (uint32_t k = 0; k < taken; k++) {
             records[k] = (quern__record){.handle_high = high};
             out_handles[i + k] = (quern_entity){(uint64_t)high << 32 | (first + k)};
         }
-        if (QUERN__UNLIKELY(entities->touched.items != NULL))
+        if (QUERN__UNLIKELY(entities->modified.items != NULL))
             for (uint32_t k = 0; k < taken; k++)
-                quern__entities_touch(entities, first + k);
+                quern__entities_mark_modified(entities, first + k);
         entities->slot_count += taken;
     }
 }
@@ -384,7 +384,7 @@ void quern__entities_restore(quern__entities *entities, const uint32_t *highs, u
     entities->slot_count = slot_count;
     entities->free_count = free_count;
     entities->retired_count = retired_count;
-    if (slot_count > QUERN__FIRST_PAGE_HUGE_FROM) quern__entities_widen_first_page(entities);
+    if (slot_count > QUERN__FIRST_PAGE_HUGE_FROM) quern__entities_make_first_page_huge(entities);
     for (uint32_t i = 0; i < slot_count; i++)
         *quern__entities_record(entities, i) = (quern__record){.handle_high = highs[i]};
     uint32_t *end = &entities->first_free;
@@ -393,7 +393,7 @@ void quern__entities_restore(quern__entities *entities, const uint32_t *highs, u
         end = &quern__entities_record(entities, free_slots[i])->archetype_number;
     }
     *end = QUERN__SLOT_NONE;
-    quern__entities_touch_all(entities);
+    quern__entities_mark_all_modified(entities);
 }
 
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles)
@@ -408,14 +408,14 @@ void quern__entities_peek(const quern__entities *entities, uint32_t count, quern
         out_handles[i] = (quern_entity){(uint64_t)entities->first_handle_high << 32 | index};
 }
 
-void quern__entities_give(quern__entities *entities, uint32_t index)
+void quern__entities_free_or_retire(quern__entities *entities, uint32_t index)
 {
     quern__record *record = quern__entities_record(entities, index);
     const uint32_t generation = quern__record_generation(record);
     if (quern__generation_use_count(entities->first_handle_high, generation) == QUERN__MAX_GENERATION) {
         record->location = 0;
         entities->retired_count++;
-        quern__entities_touch(entities, index);
+        quern__entities_mark_modified(entities, index);
         return;
     }
     /* the world's tag stands above: generations must not run over into it */

@@ -60,27 +60,27 @@ typedef struct quern__entities {
     uint32_t first_handle_high; /* of a slot that was never used */
     /* A bit for each group of slots: some were taken or given since somebody looked. Without items: nobody
      * asks. Otherwise there is room for all pages. */
-    QUERN__ARRAY(uint64_t) touched;
+    QUERN__ARRAY(uint64_t) modified;
 } quern__entities;
 
 /* Slots that are marked together, and a page's groups in words. */
 enum {
     QUERN__SLOT_GROUP_LOG2 = 9,
     QUERN__SLOT_GROUP = 1 << QUERN__SLOT_GROUP_LOG2,
-    QUERN__PAGE_TOUCHED_WORDS = QUERN__PAGE_RECORDS / QUERN__SLOT_GROUP / 64
+    QUERN__PAGE_MODIFIED_WORDS = QUERN__PAGE_RECORDS / QUERN__SLOT_GROUP / 64
 };
 
 /* Begins to mark, with all slots touched. False when there is no memory. */
-bool quern__entities_start_touching(quern__entities *entities, const quern_allocator *allocator);
-void quern__entities_stop_touching(quern__entities *entities, const quern_allocator *allocator);
+bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator);
+void quern__entities_untrack_modified(quern__entities *entities, const quern_allocator *allocator);
 
 /* For those that change many, or others than they name. */
-void quern__entities_touch_all(const quern__entities *entities);
+void quern__entities_mark_all_modified(const quern__entities *entities);
 
-static inline void quern__entities_touch(const quern__entities *entities, uint32_t index)
+static inline void quern__entities_mark_modified(const quern__entities *entities, uint32_t index)
 {
-    if (QUERN__UNLIKELY(entities->touched.items != NULL))
-        entities->touched.items[index >> (QUERN__SLOT_GROUP_LOG2 + 6)] |=
+    if (QUERN__UNLIKELY(entities->modified.items != NULL))
+        entities->modified.items[index >> (QUERN__SLOT_GROUP_LOG2 + 6)] |=
             UINT64_C(1) << (index >> QUERN__SLOT_GROUP_LOG2) % 64;
 }
 
@@ -102,23 +102,23 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
 
 /* For a history: memory for the first `page_count` pages, less those for which absent_highs is not 0; it
  * shows to nobody until the next call, by which these pages are absent, the others are not, and those
- * behind them are neither. False when there is no memory; then quern__entities_let_go_pages takes it back.
+ * behind them are neither. False when there is no memory; then quern__entities_cancel_pages takes it back.
  */
-bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator *allocator,
-                                uint32_t page_count, const uint32_t *absent_highs);
-void quern__entities_let_go_pages(quern__entities *entities, const quern_allocator *allocator);
-void quern__entities_put_back_pages(quern__entities *entities, const quern_allocator *allocator,
-                                    uint32_t page_count, const uint32_t *absent_highs);
+bool quern__entities_prepare_pages(quern__entities *entities, const quern_allocator *allocator,
+                                   uint32_t page_count, const uint32_t *absent_highs);
+void quern__entities_cancel_pages(quern__entities *entities, const quern_allocator *allocator);
+void quern__entities_restore_pages(quern__entities *entities, const quern_allocator *allocator,
+                                   uint32_t page_count, const uint32_t *absent_highs);
 
 /* The memory of records that exist. */
-uint64_t quern__entities_held_bytes(const quern__entities *entities);
+uint64_t quern__entities_record_bytes(const quern__entities *entities);
 
 /* Takes `count` slots that have been reserved, in the order in which single takes would return them. The
  * caller sets the locations of their records before anybody looks at them. */
-void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles);
+void quern__entities_allocate_many(quern__entities *entities, uint32_t count, quern_entity *out_handles);
 
-/* The part of quern__entities_take that begins to use the first page as a large one. */
-void quern__entities_widen_first_page(const quern__entities *entities);
+/* The part of quern__entities_allocate that begins to use the first page as a large one. */
+void quern__entities_make_first_page_huge(const quern__entities *entities);
 
 /* Slots as they were in another world, for one that has none; so many are reserved. highs: by slot,
  * handle_high of those who live there, or come next. free_slots: in the order in which they will be taken.
@@ -136,7 +136,7 @@ static inline uint32_t quern__entities_next_slot(const quern__entities *entities
 }
 
 /* Frees the slot of a living entity, or retires it. */
-void quern__entities_give(quern__entities *entities, uint32_t index);
+void quern__entities_free_or_retire(quern__entities *entities, uint32_t index);
 
 /* Says with code and message what is wrong with a handle that is not alive, or QUERN_OK when it is. */
 quern_result quern__entities_check(const quern__entities *entities, quern_entity entity);
@@ -177,7 +177,7 @@ static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t gener
 }
 
 /* Whether one slot can be taken that was not reserved. */
-static inline bool quern__entities_has_one(const quern__entities *entities)
+static inline bool quern__entities_has_unreserved_slot(const quern__entities *entities)
 {
     const uint64_t room = (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS;
     return entities->free_count > 0 || (entities->slot_count < room && entities->absent_count == 0 &&
@@ -185,7 +185,7 @@ static inline bool quern__entities_has_one(const quern__entities *entities)
 }
 
 /* Takes one slot that has been reserved. The caller sets location and archetype in its record at once. */
-static inline quern_entity quern__entities_take(quern__entities *entities)
+static inline quern_entity quern__entities_allocate(quern__entities *entities)
 {
     uint32_t index = entities->first_free;
     quern__record *record;
@@ -196,18 +196,18 @@ static inline quern_entity quern__entities_take(quern__entities *entities)
     } else {
         index = entities->slot_count++;
         if (QUERN__UNLIKELY(index == QUERN__FIRST_PAGE_HUGE_FROM))
-            quern__entities_widen_first_page(entities);
+            quern__entities_make_first_page_huge(entities);
         record = quern__entities_record(entities, index);
         record->handle_high = entities->first_handle_high;
     }
-    quern__entities_touch(entities, index);
+    quern__entities_mark_modified(entities, index);
     return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
 /* Whether the generation may be the last one of its slot, or the one after which they begin at 1 again:
- * quern__entities_give knows. Both end a stretch, since first generations begin one, and so the common case
+ * quern__entities_free_or_retire knows. Both end a stretch, since first generations begin one, and so the common case
  * needs to look for neither. */
-static inline bool quern__record_ends_stretch(const quern__record *record)
+static inline bool quern__record_may_retire_or_wrap(const quern__record *record)
 {
     return (record->handle_high & (QUERN__GENERATION_BASE_STEP - 1)) == QUERN__GENERATION_BASE_STEP - 1;
 }
@@ -220,7 +220,7 @@ static inline void quern__entities_free(quern__entities *entities, uint32_t inde
     record->handle_high++;
     entities->first_free = index;
     entities->free_count++;
-    quern__entities_touch(entities, index);
+    quern__entities_mark_modified(entities, index);
 }
 
 static inline uint32_t quern__entities_alive_count(const quern__entities *entities)

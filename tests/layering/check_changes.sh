@@ -15,7 +15,7 @@ cd "$root"
 rules()
 {
     cat <<'TEXT'
-core/storage/entity   quern__entities_(take|give|free)\(
+core/storage/entity   quern__entities_(allocate|free_or_retire|free)\(
 core/storage/version  quern__versions_note(_rows)?\(
 core/storage/row_versions quern__row_versions_(arrive|move)\(
 core/storage/row_bits quern__(row_bits_(clear|move)|bit_column_put|bit_column_put_row)\(

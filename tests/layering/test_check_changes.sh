@@ -36,8 +36,8 @@ expect bad "core/storage/change.h is not there"
 printf 'slot->row_count++;\nquern__entities_free(entities, index, record);\n' >"$tree/core/storage/change.h"
 expect good ""
 
-only_in core/storage/entity 'handle = quern__entities_take(&storage->entities);'
-only_in core/storage/entity 'quern__entities_give(&storage->entities, index);'
+only_in core/storage/entity 'handle = quern__entities_allocate(&storage->entities);'
+only_in core/storage/entity 'quern__entities_free_or_retire(&storage->entities, index);'
 only_in core/storage/entity 'record->location = 0;'
 only_in core/storage/entity 'records[i].archetype_number = 4;'
 only_in core/storage/version 'quern__versions_note_rows(&archetype->versions, 0);'

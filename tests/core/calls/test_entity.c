@@ -270,7 +270,7 @@ static const quern_allocator *allocator(void)
 static quern_entity take(quern__entities *entities)
 {
     cr_assert_eq(quern__entities_reserve(entities, allocator(), 1), QUERN_OK);
-    quern_entity entity = quern__entities_take(entities);
+    quern_entity entity = quern__entities_allocate(entities);
     quern__entities_record(entities, quern_entity_index(entity))->location = 1;
     return entity;
 }
@@ -281,14 +281,14 @@ Test(entity, a_slot_whose_generations_ran_out_is_retired)
     quern__entities_init(&entities, quern__first_handle_high(5, 0));
     quern_entity first = take(&entities);
     uint32_t slot = quern_entity_index(first);
-    quern__entities_give(&entities, slot);
+    quern__entities_free_or_retire(&entities, slot);
     quern__entities_record(&entities, slot)->handle_high |= QUERN__MAX_GENERATION;
 
     quern_entity last_life = take(&entities);
     cr_assert_eq(quern_entity_index(last_life), slot);
     cr_assert_eq(quern_entity_generation(last_life), 0xFFFFFFu);
     cr_assert_eq(quern_entity_world_tag(last_life), 5u);
-    quern__entities_give(&entities, slot);
+    quern__entities_free_or_retire(&entities, slot);
     cr_assert_eq(entities.retired_count, 1u);
     cr_assert_null(quern__entities_find(&entities, last_life));
     cr_assert_eq(quern__entities_check(&entities, last_life), QUERN_ERROR_STALE_ENTITY);
@@ -300,7 +300,7 @@ Test(entity, a_slot_whose_generations_ran_out_is_retired)
 /* Gives the slot back and takes it again. */
 static quern_entity live_again(quern__entities *entities, uint32_t slot)
 {
-    quern__entities_give(entities, slot);
+    quern__entities_free_or_retire(entities, slot);
     return take(entities);
 }
 
@@ -323,7 +323,7 @@ Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
         cr_assert_eq(last.bits >> 32, first_handle_high - 1);
         cr_assert_eq(quern__generation_use_count(first_handle_high, quern_entity_generation(last)),
                      0xFFFFFFu);
-        quern__entities_give(&entities, 0);
+        quern__entities_free_or_retire(&entities, 0);
         cr_assert_eq(entities.retired_count, 1u);
         cr_assert_neq(quern_entity_index(take(&entities)), 0u);
         quern__entities_release(&entities, allocator());

@@ -92,7 +92,7 @@ Test(change, raw_rows_become_those_of_entities_that_arrive)
 {
     quern_entity handles[3];
     cr_assert_eq(quern__rows_reserve_new(storage, numbered, 3), QUERN_OK);
-    quern__slots_take(storage, 3, handles);
+    quern__slots_allocate(storage, 3, handles);
     const uintptr_t first = append(numbered, 3);
     cr_assert_not(rows_noted(numbered), "raw rows are nobody's");
     cr_assert_not(quern_entity_is_alive(world, handles[0]));

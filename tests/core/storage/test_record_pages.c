@@ -37,7 +37,7 @@ TestSuite(record_pages, .init = open_entities);
 static quern_entity take(void)
 {
     cr_assert_eq(quern__entities_reserve(&entities, &allocator, 1), QUERN_OK);
-    quern_entity entity = quern__entities_take(&entities);
+    quern_entity entity = quern__entities_allocate(&entities);
     quern__entities_record(&entities, quern_entity_index(entity))->location = 1; /* no chunk, but taken */
     return entity;
 }
@@ -51,7 +51,7 @@ static void take_many(quern_entity *out, uint32_t count)
 static void give_many(const quern_entity *given, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        quern__entities_give(&entities, quern_entity_index(given[i]));
+        quern__entities_free_or_retire(&entities, quern_entity_index(given[i]));
 }
 
 static void drop_pages(void)
@@ -63,7 +63,7 @@ static quern_entity taken[MAX_SLOTS];
 
 static uint64_t held_pages(void)
 {
-    return quern__entities_held_bytes(&entities) / sizeof(quern__record) / PAGE;
+    return quern__entities_record_bytes(&entities) / sizeof(quern__record) / PAGE;
 }
 
 static uint32_t life_of(quern_entity entity)
@@ -118,7 +118,7 @@ Test(record_pages, come_back_with_lives_that_no_slot_of_theirs_has_had)
     take_many(taken, PAGE);
     quern_entity often = taken[77];
     for (uint32_t i = 0; i < 4; i++) {
-        quern__entities_give(&entities, 77);
+        quern__entities_free_or_retire(&entities, 77);
         often = take();
     }
     cr_assert_eq(life_of(often), 5u);
@@ -263,7 +263,7 @@ static void model_give(uint32_t i)
     expected.is_alive[slot] = false;
     expected.lives[slot]++;
     expected.free[expected.free_count++] = slot;
-    quern__entities_give(&entities, slot);
+    quern__entities_free_or_retire(&entities, slot);
 }
 
 static bool model_is_dead(uint32_t page)

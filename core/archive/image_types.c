@@ -79,7 +79,7 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
         report_conversion(image, &type->conversion);
         return QUERN_OK;
     }
-    if (quern__hooks_own(&target->hooks)) return fail_hooks(target);
+    if (quern__hooks_own_resources(&target->hooks)) return fail_hooks(target);
     const quern_result result = quern__conversion_init(&type->conversion, &type->type, target);
     report_conversion(image, &type->conversion);
     return result;
@@ -292,7 +292,7 @@ static quern_result map_resource(const quern__image *image, quern__archived_reso
         return QUERN_OK;
     }
     quern__resource *known = &resources->list.items[quern__resource_index(found)];
-    if (known->type.field_count == 0 && quern__hooks_own(&known->type.hooks))
+    if (known->type.field_count == 0 && quern__hooks_own_resources(&known->type.hooks))
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "resource '%s' has hooks and no described fields in this world, and the archive has "

@@ -86,7 +86,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
                                          uint32_t component_index, bool has_rows)
 {
     const quern__component *component = saving->world->storage.components.list.items[component_index];
-    if (has_rows && quern__hooks_own(&component->type.hooks))
+    if (has_rows && quern__hooks_own_resources(&component->type.hooks))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "component '%s' has hooks, and what its values own is unknown to an archive: name it "
@@ -130,7 +130,7 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
                          (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
         section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_OFF_BY_PARENT;
-    } else if (quern__hooks_own(&component->type.hooks)) {
+    } else if (quern__hooks_own_resources(&component->type.hooks)) {
         section.flags |= QUERN__ARCHIVED_HAS_HOOKS;
     }
     return section;

@@ -41,7 +41,7 @@ static inline quern_result check_entity_and_component(const quern_world *world, 
     quern_result result = check_entity(world, entity, function, out_record);
     if (result != QUERN_OK) return result;
     const quern__components *components = &world->storage.components;
-    if (quern__components_distance(components, component) < components->list.count) return QUERN_OK;
+    if (quern__components_unchecked_index(components, component) < components->list.count) return QUERN_OK;
     return fail_component(world, component, function);
 }
 
@@ -372,7 +372,7 @@ static quern_result set(quern_world *world, quern_entity entity, quern_component
     if (QUERN__UNLIKELY(record == NULL || value == NULL))
         return set_slowly(world, entity, component, value);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    const uint32_t index = quern__components_unchecked_index(&world->storage.components, component);
     if (quern__storage_value(archetype, record->location, index) == NULL)
         return move_by_edge(world, entity, record, archetype, component, true, value, set_slowly);
     if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components, index)))
@@ -413,7 +413,7 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     const quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return get_nothing(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    const uint32_t index = quern__components_unchecked_index(&world->storage.components, component);
     void *value = quern__storage_value(archetype, record->location, index);
     if (QUERN__UNLIKELY(value == NULL)) return get_nothing(world, entity, component);
     quern__storage_note_pointer_given(&world->storage, index);
@@ -460,9 +460,9 @@ static quern_result enable(quern_world *world, quern_entity entity, quern_compon
     const quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return fail_to_enable(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    const uint32_t bit_column =
-        quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE,
-                                    quern__components_distance(&world->storage.components, component));
+    const uint32_t bit_column = quern__row_bits_find_column(
+        archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE,
+        quern__components_unchecked_index(&world->storage.components, component));
     if (QUERN__UNLIKELY(bit_column == QUERN__NO_BIT_COLUMN))
         return fail_to_enable(world, entity, component);
     quern__row_enable(archetype, record->location, bit_column, enabled);

@@ -317,7 +317,7 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
 {
     const quern__type *type = &emitter->channel->type;
     if (size_bytes != type->size_bytes ||
-        (QUERN_CHECKS && type_name != NULL && !quern__type_is_named(type, type_name)))
+        (QUERN_CHECKS && type_name != NULL && !quern__type_has_c_name(type, type_name)))
         return refuse(emitter, quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                                            "%s: system '%s' emitted '%s', of %u bytes (%s), as %s of %zu",
                                            function, emitter->system_name, type->name, type->size_bytes,

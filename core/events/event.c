@@ -51,7 +51,7 @@ static quern_result check_def(const quern_event_def *def)
         return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
                            "event '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES)",
                            def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
-    if (def->size_bytes == 0 && quern__hooks_any(&def->hooks))
+    if (def->size_bytes == 0 && quern__hooks_exist(&def->hooks))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "event '%.63s' has 0 bytes, and hooks: they would never run", def->name);
     if (quern__is_power_of_two(alignment_bytes) && def->size_bytes % alignment_bytes != 0)

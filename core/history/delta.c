@@ -40,7 +40,7 @@ static bool append_resources(quern_delta *delta)
         const char *old_value = resource_in(delta->history, &delta->from, i);
         const char *new_value = resource_in(delta->history, &delta->to, i);
         if (old_value == new_value) continue;
-        const bool is_known = type->field_count > 0 || !quern__hooks_any(&type->hooks);
+        const bool is_known = type->field_count > 0 || !quern__hooks_exist(&type->hooks);
         if (old_value != NULL && new_value != NULL && is_known &&
             quern__type_same_value(type, old_value, new_value))
             continue;

@@ -294,7 +294,7 @@ static bool append(const component_diff *it, quern_delta_kind kind, uint32_t fir
 static bool is_changed(const component_diff *it, uint32_t i)
 {
     const size_t offset = (size_t)i * it->type->size_bytes;
-    if (it->type->field_count == 0 && quern__hooks_any(&it->type->hooks)) return true;
+    if (it->type->field_count == 0 && quern__hooks_exist(&it->type->hooks)) return true;
     return !quern__type_same_value(it->type, it->from.values + offset, it->to.values + offset);
 }
 

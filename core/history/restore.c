@@ -168,7 +168,7 @@ static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t c
     const uint32_t rows = quern__saved_row_count(target->saved, slot);
     history->copied_bytes += (uint64_t)rows * place->size_bytes;
     history->copied_count++;
-    if (quern__hooks_any(&place->type->hooks))
+    if (quern__hooks_exist(&place->type->hooks))
         return quern__history_add_column_restore(history, (quern__column_restore){i, slot, column});
     const quern__page page = quern__saved_pages(target->saved, slot)[column];
     return quern__history_add_transfer(

@@ -92,7 +92,7 @@ static const char *find_source(const quern__archetype *archetype, uint32_t slot,
                                                       page_index - archetype->column_count - 1, slot);
     const quern__column *it = &archetype->columns[page_index];
     *out_bytes = (size_t)rows * it->size_bytes;
-    if (quern__hooks_any(&it->type->hooks)) *out_type = it->type;
+    if (quern__hooks_exist(&it->type->hooks)) *out_type = it->type;
     return quern__column_value(it, chunk, 0);
 }
 

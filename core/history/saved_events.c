@@ -28,7 +28,7 @@ static uint32_t waiting_count(const quern__channel *channel)
 /* Values with hooks are copied into pages of their own; other values are written as bytes. */
 static bool has_hooks(const quern__channel *channel)
 {
-    return quern__hooks_any(&channel->type.hooks);
+    return quern__hooks_exist(&channel->type.hooks);
 }
 
 static quern_result check_hooks(const quern__channel *channel)

@@ -102,7 +102,7 @@ static quern_result build_resource(quern__history *history, const quern__resourc
     if (*out_page == 0) return quern__history_fail_memory("a resource");
     quern__page_entry *entry = &history->store.pages.items[*out_page];
     quern__type_copy(type, entry->memory, resource->value, 1);
-    if (quern__hooks_any(&type->hooks)) {
+    if (quern__hooks_exist(&type->hooks)) {
         entry->type = type;
         entry->value_count = 1;
     }

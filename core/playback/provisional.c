@@ -51,7 +51,7 @@ static void look_at_value(finding *found, const quern__stream *stream, const que
     for (uint32_t at = 0; at + sizeof(quern_entity) <= type->size_bytes; at += sizeof(quern_entity)) {
         quern_entity entity;
         memcpy(&entity, value + at, sizeof entity);
-        if (!is_created(found, entity) || quern__type_describes(type, at, sizeof entity)) continue;
+        if (!is_created(found, entity) || quern__type_has_field_in(type, at, sizeof entity)) continue;
         if (found->count++ > 0) continue;
         found->stream = stream;
         found->type = type;

@@ -97,7 +97,7 @@ static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes,
     static const quern__type unknown = {.name = "component"};
     const quern__type *type = view->query != NULL ? type_of(view, term) : &unknown;
     const uint32_t value_bytes = view->query != NULL ? type->size_bytes : view->columns[term].size_bytes;
-    const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
+    const bool is_named = !QUERN_CHECKS || quern__type_has_c_name(type, type_name);
     if (size_bytes == value_bytes && is_named) return true;
     char owner[QUERN_MAX_NAME_BYTES + 16];
     describe_caller(view, owner, sizeof owner);

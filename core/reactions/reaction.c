@@ -66,11 +66,11 @@ static void lay_out_copies(quern__subscription *subscription)
         if (!has_access(term) || column >= QUERN__COLUMN_TAG) continue;
         const quern__type *type = archetype->columns[column].type;
         removed->columns[removed->column_count++] = (quern__removed_column){
-            .type = quern__hooks_any(&type->hooks) ? type : NULL,
+            .type = quern__hooks_exist(&type->hooks) ? type : NULL,
             .source_offset_bytes = archetype->columns[column].offset_bytes,
             .size_bytes = archetype->columns[column].size_bytes,
         };
-        removed->calls_hooks |= quern__hooks_any(&type->hooks);
+        removed->calls_hooks |= quern__hooks_exist(&type->hooks);
     }
     quern__removed_lay_out(removed, archetype);
     for (uint32_t i = 0, k = 0; i < reaction->term_count; i++) {

@@ -109,7 +109,7 @@ static quern_result check_numbers(const quern__type *type)
                 "numbers alone; register a function of your own (quern_combine_register)",
                 type->fields[i].name, type->name);
     for (uint32_t at = 0; at < type->size_bytes; at++)
-        if (!quern__type_describes(type, at, 1))
+        if (!quern__type_has_field_in(type, at, 1))
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "byte %u of '%s' belongs to no described field: QUERN_SUM, QUERN_MIN and "

@@ -87,7 +87,7 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
                                 .component = quern__component_handle(components, component_index),
                                 .component_index = (uint16_t)component_index,
                                 .size_bytes = (uint16_t)type->size_bytes,
-                                .is_plain = !quern__hooks_any(&type->hooks),
+                                .is_plain = !quern__hooks_exist(&type->hooks),
                                 .is_relation = is_relation(components, component_index),
                                 .row_flags = type->flags & QUERN__ROW_FLAG_BITS,
                                 .bit_column = (uint8_t)(needed_flag != 0 ? __builtin_ctz(needed_flag) : 0)};

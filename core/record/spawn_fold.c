@@ -79,7 +79,7 @@ bool quern__spawn_can_fold(const quern__spawning *it)
     if (it->parent.bits != 0 || it->prefab->has_outside) return false;
     for (uint32_t i = 0; i < it->override_count; i++) {
         const quern__type *type = column_of(it->prefab, &it->overrides[i])->type;
-        if (quern__hooks_any(&type->hooks) || type->has_entity_fields) return false;
+        if (quern__hooks_exist(&type->hooks) || type->has_entity_fields) return false;
         bytes += type->size_bytes + type->alignment_bytes;
     }
     return bytes <= MOST_OVERRIDE_BYTES;

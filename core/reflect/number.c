@@ -59,7 +59,7 @@ static quern__number_state read_integer(quern_field_type type, const char *text,
                                         uint64_t *out_bits)
 {
     int64_t least, greatest;
-    quern__field_integers(type, &least, &greatest);
+    quern__field_integer_range(type, &least, &greatest);
     const bool is_negative = bytes > 0 && text[0] == '-',
                has_sign = is_negative || (bytes > 0 && text[0] == '+');
     const uint64_t limit = is_negative ? 0 - (uint64_t)least : (uint64_t)greatest;

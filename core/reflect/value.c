@@ -78,7 +78,7 @@ static void describe(const quern_field *field, bool by_path, char *text, size_t 
     } else {
         for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++)
             quern__append(text, text_bytes, "%s, ", value->name);
-        const bool is_integer = quern__field_integers(field->type, &least, &greatest);
+        const bool is_integer = quern__field_integer_range(field->type, &least, &greatest);
         quern__append(text, text_bytes, "%s%s", field->values != NULL ? "or " : "",
                       is_integer ? "a whole number" : "a number");
         if (field->minimum != 0 || field->maximum != 0)

@@ -155,7 +155,7 @@ quern__relation *quern__relation_find(const quern__storage *storage, const char 
 quern__relation *quern__relation_of(const quern__storage *storage, quern_relation relation)
 {
     const uint32_t index =
-        quern__components_distance(&storage->components, quern_relation_component(relation));
+        quern__components_unchecked_index(&storage->components, quern_relation_component(relation));
     if (index >= storage->components.list.count) return NULL;
     const quern__managed *managed = &storage->components.list.items[index]->managed;
     return managed->level == 0 ? managed->relation : NULL;

@@ -86,7 +86,7 @@ static quern_result settle_known(const quern__components *components, quern_comp
     const quern_result result = check_same_flags(type, newcomer->type.flags);
     if (result != QUERN_OK) return result;
     *out_component = known;
-    return quern__type_check_known(type, &newcomer->type, registry.what);
+    return quern__type_check_same_layout(type, &newcomer->type, registry.what);
 }
 
 static quern_result append(quern__components *components, const quern_allocator *allocator,
@@ -112,7 +112,7 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "component '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
             "large data elsewhere and a pointer or index in the component",
             def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
-    if (def->size_bytes == 0 && quern__hooks_any(&def->hooks))
+    if (def->size_bytes == 0 && quern__hooks_exist(&def->hooks))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%.63s' is a tag, of 0 bytes, and has hooks: they would never run",
                            def->name ? def->name : "");

@@ -69,8 +69,8 @@ quern_result quern__components_fail_unknown(const quern__components *components,
 
 /* The index of a component, unchecked: handles that are not of this world give a number beyond any
  * index. */
-static inline uint32_t quern__components_distance(const quern__components *components,
-                                                  quern_component component)
+static inline uint32_t quern__components_unchecked_index(const quern__components *components,
+                                                         quern_component component)
 {
     return component.bits - components->first_bits;
 }
@@ -79,7 +79,7 @@ static inline uint32_t quern__components_distance(const quern__components *compo
 static inline quern_result quern__components_check(const quern__components *components,
                                                    quern_component component)
 {
-    if (quern__components_distance(components, component) < components->list.count) return QUERN_OK;
+    if (quern__components_unchecked_index(components, component) < components->list.count) return QUERN_OK;
     return quern__components_fail_unknown(components, component);
 }
 

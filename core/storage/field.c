@@ -112,11 +112,11 @@ static uint64_t f32_of_integer(quern_field_type from, uint64_t bits)
 static bool to_integer(quern_field_type from, uint64_t bits, quern_field_type to, uint64_t *out_bits)
 {
     int64_t least, greatest;
-    quern__field_integers(from, &least, &greatest);
+    quern__field_integer_range(from, &least, &greatest);
     bool is_negative = least < 0 && (int64_t)bits < 0;
     *out_bits = bits;
     if (is_floating(from) && !whole_of(quern__field_real(from, bits), out_bits, &is_negative)) return false;
-    quern__field_integers(to, &least, &greatest);
+    quern__field_integer_range(to, &least, &greatest);
     return is_negative ? (int64_t)*out_bits >= least : *out_bits <= (uint64_t)greatest;
 }
 

@@ -42,7 +42,7 @@ void quern__plans_release(quern__storage *storage, quern__archetype *archetype)
 
 static const quern__type *hooked_type(const quern__type *type)
 {
-    return quern__hooks_any(&type->hooks) ? type : NULL;
+    return quern__hooks_exist(&type->hooks) ? type : NULL;
 }
 
 /* Calls for each column of either archetype, in the order of components, with NULL for the side that lacks
@@ -214,7 +214,7 @@ const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__a
                                          uint64_t key)
 {
     const quern_component component = quern__edge_component(key);
-    const uint32_t index = quern__components_distance(&storage->components, component);
+    const uint32_t index = quern__components_unchecked_index(&storage->components, component);
     if (index >= storage->components.list.count) return NULL;
     if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));

@@ -19,7 +19,7 @@ uint32_t quern__field_bytes(quern_field_type type)
     return (size_t)type < QUERN__COUNT_OF(field_bytes) ? field_bytes[type] : 0;
 }
 
-bool quern__field_integers(quern_field_type type, int64_t *out_least, int64_t *out_greatest)
+bool quern__field_integer_range(quern_field_type type, int64_t *out_least, int64_t *out_greatest)
 {
     const bool is_integer = type >= QUERN_FIELD_I8 && type <= QUERN_FIELD_U64;
     const bool is_signed = type == QUERN_FIELD_I8 || type == QUERN_FIELD_I16 || type == QUERN_FIELD_I32 ||
@@ -53,7 +53,7 @@ static quern_result check_value(const quern_field *field, uint32_t k)
                            "a value is named '%s'; names of values begin with a letter or '_', do not end "
                            "with a space, and have no comma, bracket or control character",
                            value->name);
-    quern__field_integers(field->type, &least, &greatest);
+    quern__field_integer_range(field->type, &least, &greatest);
     if (field->type != QUERN_FIELD_U64 && (value->value < least || value->value > greatest))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its value '%s' is %lld, which it cannot hold",
                            value->name, (long long)value->value);
@@ -76,7 +76,7 @@ static uint32_t count_values(const quern_field *field)
 static quern_result check_meaning(const quern_field *field)
 {
     int64_t least, greatest;
-    const bool is_integer = quern__field_integers(field->type, &least, &greatest);
+    const bool is_integer = quern__field_integer_range(field->type, &least, &greatest);
     const bool is_number = is_integer || field->type == QUERN_FIELD_F32 || field->type == QUERN_FIELD_F64;
     const uint32_t value_count = count_values(field);
     if (value_count > QUERN_MAX_NAMED_VALUES)
@@ -247,7 +247,7 @@ static const char *bare_name(const char *name, size_t *out_bytes)
     return name;
 }
 
-bool quern__type_is_named(const quern__type *type, const char *type_name)
+bool quern__type_has_c_name(const quern__type *type, const char *type_name)
 {
     size_t bytes, other_bytes;
     const char *name = bare_name(type->type_name, &bytes), *other = bare_name(type_name, &other_bytes);
@@ -282,7 +282,8 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b)
            quern__type_different_field(a, b->fields) == a->field_count;
 }
 
-quern_result quern__type_check_known(const quern__type *known, const quern__type *type, const char *what)
+quern_result quern__type_check_same_layout(const quern__type *known, const quern__type *type,
+                                           const char *what)
 {
     if (quern__type_same_layout(known, type)) return QUERN_OK;
     return quern__fail(
@@ -361,7 +362,7 @@ bool quern__type_same_value(const quern__type *type, const void *a, const void *
     return true;
 }
 
-bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes)
+bool quern__type_has_field_in(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern_field *field = &type->fields[i];

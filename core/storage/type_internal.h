@@ -35,26 +35,26 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
 void quern__type_release(quern__type *type, const quern_allocator *allocator);
 
 /* Whether any is there; where none is, values are plain bytes. */
-static inline bool quern__hooks_any(const quern_hooks *hooks)
+static inline bool quern__hooks_exist(const quern_hooks *hooks)
 {
     return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
 }
 
 /* Whether values may own something that their bytes do not tell: such values are never copied as bytes. */
-static inline bool quern__hooks_own(const quern_hooks *hooks)
+static inline bool quern__hooks_own_resources(const quern_hooks *hooks)
 {
     return hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
 }
 
 /* Whether a C type of this name is what the type was registered as, as far as that is known: const, struct
  * and namespaces make no difference. */
-bool quern__type_is_named(const quern__type *type, const char *type_name);
+bool quern__type_has_c_name(const quern__type *type, const char *type_name);
 
 /* Bytes of one element of a field of this type; 0 for what is none of the types. */
 uint32_t quern__field_bytes(quern_field_type type);
 
 /* The range of an integer type: 0 and false for all others. The greatest of U64 is -1, its bits. */
-bool quern__field_integers(quern_field_type type, int64_t *out_least, int64_t *out_greatest);
+bool quern__field_integer_range(quern_field_type type, int64_t *out_least, int64_t *out_greatest);
 
 /* Compares the type with as many other fields, by name, type, offset and count. Returns the index of the first that
  * differs, or field_count. */
@@ -62,7 +62,8 @@ uint32_t quern__type_different_field(const quern__type *type, const quern_field 
 
 /* For registering a name again. Errors: LAYOUT_MISMATCH unless size, alignment, hooks, and names, types, offsets and
  * counts of fields are the same; `what` is as in quern__type_init. */
-quern_result quern__type_check_known(const quern__type *known, const quern__type *type, const char *what);
+quern_result quern__type_check_same_layout(const quern__type *known, const quern__type *type,
+                                           const char *what);
 
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
@@ -87,7 +88,7 @@ uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *va
 bool quern__type_same_value(const quern__type *type, const void *a, const void *b);
 
 /* Whether some described field has one of these bytes. */
-bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes);
+bool quern__type_has_field_in(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes);
 
 typedef quern_entity quern__remap_function(void *argument, quern_entity entity);
 

@@ -66,7 +66,7 @@ static quern_result check_known(const quern__type *known, const quern_allocator 
     quern__type type;
     quern_result result = init_type(&type, allocator, def);
     if (result != QUERN_OK) return result;
-    result = quern__type_check_known(known, &type, registry.what);
+    result = quern__type_check_same_layout(known, &type, registry.what);
     quern__type_release(&type, allocator);
     return result;
 }

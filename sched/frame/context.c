@@ -55,7 +55,7 @@ static QUERN__SLOW_PATH void *scratch_value(quern_context *context, size_t size_
 static QUERN__SLOW_PATH void *scratch_component(quern_context *context, quern_component component)
 {
     const quern__components *components = &context->scope.storage->components;
-    const uint32_t index = quern__components_distance(components, component);
+    const uint32_t index = quern__components_unchecked_index(components, component);
     uint32_t size_bytes = 0;
     if (index < components->list.count) size_bytes = quern__components_type(components, index)->size_bytes;
     return scratch_value(context, size_bytes > 0 ? size_bytes : QUERN_MAX_COMPONENT_BYTES);

@@ -255,7 +255,7 @@ const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, 
 {
     const quern__type *type = find_items(view, "QUERN_EVENTS");
     if (type == NULL) return quern__scratch_column(view, UINT32_MAX, size_bytes);
-    if (size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_is_named(type, type_name)))
+    if (size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_has_c_name(type, type_name)))
         return view->chunk;
     quern_context *context = view->context;
     quern__refuse(&context->scope, QUERN_ERROR_LAYOUT_MISMATCH,

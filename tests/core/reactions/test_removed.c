@@ -28,7 +28,7 @@ static quern__removed copies;
 static quern__removed_column column_at(uint32_t i)
 {
     const quern__column *column = &archetype->columns[i];
-    return (quern__removed_column){.type = quern__hooks_any(&column->type->hooks) ? column->type : NULL,
+    return (quern__removed_column){.type = quern__hooks_exist(&column->type->hooks) ? column->type : NULL,
                                    .source_offset_bytes = column->offset_bytes,
                                    .size_bytes = (uint16_t)column->size_bytes};
 }

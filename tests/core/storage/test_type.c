@@ -176,7 +176,7 @@ Test(type, names_are_compared_without_what_may_be_left_out)
     for (uint32_t i = 0; i < QUERN__COUNT_OF(cases); i++) {
         quern__type type = {.size_bytes = 4};
         memcpy(type.type_name, cases[i].registered, strlen(cases[i].registered) + 1);
-        cr_assert_eq(quern__type_is_named(&type, cases[i].asked), cases[i].fits, "'%s' as '%s'",
+        cr_assert_eq(quern__type_has_c_name(&type, cases[i].asked), cases[i].fits, "'%s' as '%s'",
                      cases[i].registered, cases[i].asked);
     }
 }

@@ -19,7 +19,7 @@ typedef struct saved_recorder {
 /* Its runs follow. */
 typedef struct saved_stream {
     quern__origin origin;
-    uint32_t run_count, create_count;
+    uint32_t batch_count, create_count;
 } saved_stream;
 
 /* Its items follow. */
@@ -52,15 +52,15 @@ static quern__recorders list_at(const quern__history *history, uint32_t i)
 /* ------------------------------------------------------------------------------------------ looking */
 
 /* Calls visit for each run of a stream, in order, until one fails. */
-typedef quern_result batch_visit(void *argument, quern__run *run);
+typedef quern_result batch_visit(void *argument, quern__command_batch *batch);
 
 static quern_result visit_stream(const quern__stream *stream, batch_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
-    quern__run *run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count && result == QUERN_OK; i++) {
-        if (i > 0) run = quern__run_next(run);
-        result = visit(argument, run);
+    quern__command_batch *batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count && result == QUERN_OK; i++) {
+        if (i > 0) batch = quern__batch_next(batch);
+        result = visit(argument, batch);
     }
     return result;
 }
@@ -99,17 +99,17 @@ static bool is_owned(const quern__operand *operand)
 }
 
 /* Counts pages for values with hooks. */
-static quern_result check_batch(void *argument, quern__run *run)
+static quern_result check_batch(void *argument, quern__command_batch *batch)
 {
     uint32_t *page_count = argument;
-    const char *unsavable_action = quern__command_kinds[run->operation->kind].unsavable_action;
+    const char *unsavable_action = quern__command_kinds[batch->operation->kind].unsavable_action;
     if (unsavable_action != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "commands that wait %s, which cannot be kept: flush them first "
                            "(quern_world_flush), or run a frame",
                            unsavable_action);
-    for (uint32_t i = 0; i < run->operation->operand_count; i++) {
-        const quern__operand *operand = &run->operation->operands[i];
+    for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
+        const quern__operand *operand = &batch->operation->operands[i];
         if (!is_owned(operand)) continue;
         if (operand->type->hooks.copy == NULL)
             return quern__fail(
@@ -125,12 +125,13 @@ static quern_result check_batch(void *argument, quern__run *run)
 
 /* ------------------------------------------------------------------------------------------ putting */
 
-static quern_result write_batch(void *argument, quern__run *run)
+static quern_result write_batch(void *argument, quern__command_batch *batch)
 {
     quern__byte_writer *writer = argument;
-    const saved_batch saved = {run->operation, run->item_count};
+    const saved_batch saved = {batch->operation, batch->item_count};
     quern__write(writer, &saved, sizeof saved);
-    quern__write(writer, quern__run_items(run), (size_t)run->item_count * run->operation->item_bytes);
+    quern__write(writer, quern__batch_items(batch),
+                 (size_t)batch->item_count * batch->operation->item_bytes);
     return QUERN_OK;
 }
 
@@ -143,7 +144,7 @@ static void write_recorder(const quern_commands *commands, saved_recorder saved,
     quern__write(writer, &saved, sizeof saved);
     for (uint32_t i = 0; i < commands->streams.count; i++) {
         const quern__stream *stream = &commands->streams.items[i];
-        const saved_stream head = {stream->origin, stream->run_count, stream->create_count};
+        const saved_stream head = {stream->origin, stream->batch_count, stream->create_count};
         quern__write(writer, &head, sizeof head);
         (void)visit_stream(stream, write_batch, writer); /* cannot fail */
     }
@@ -181,23 +182,23 @@ typedef struct value_copies {
 } value_copies;
 
 /* Copies the values with hooks of a run into pages. */
-static quern_result copy_values(void *argument, quern__run *run)
+static quern_result copy_values(void *argument, quern__command_batch *batch)
 {
     value_copies *it = argument;
-    for (uint32_t i = 0; i < run->operation->operand_count; i++) {
-        const quern__operand *operand = &run->operation->operands[i];
+    for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
+        const quern__operand *operand = &batch->operation->operands[i];
         if (!is_owned(operand)) continue;
         const uint32_t size_bytes = operand->size_bytes;
         const quern__page page =
-            quern__page_allocate(&it->history->store, (size_t)run->item_count * size_bytes);
+            quern__page_allocate(&it->history->store, (size_t)batch->item_count * size_bytes);
         if (page == 0) return quern__history_fail_memory("values of commands that wait");
         *it->next++ = page;
         quern__page_entry *entry = &it->history->store.pages.items[page];
-        for (uint32_t k = 0; k < run->item_count; k++)
+        for (uint32_t k = 0; k < batch->item_count; k++)
             quern__type_copy(operand->type, entry->memory + (size_t)k * size_bytes,
-                             (char *)quern__run_item(run, k) + operand->offset_bytes, 1);
+                             (char *)quern__batch_item(batch, k) + operand->offset_bytes, 1);
         entry->type = operand->type;
-        entry->value_count = run->item_count;
+        entry->value_count = batch->item_count;
     }
     return QUERN_OK;
 }
@@ -275,7 +276,7 @@ static quern_result rebuild_stream(commands_reader *reader, quern_commands *comm
     quern__read(&reader->bytes, &saved, sizeof saved);
     quern__commands_begin(commands, &saved.origin);
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < saved.run_count && result == QUERN_OK; i++)
+    for (uint32_t i = 0; i < saved.batch_count && result == QUERN_OK; i++)
         result = rebuild_batch(reader, commands);
     if (result != QUERN_OK) return result;
     commands->open->create_count = saved.create_count;
@@ -353,7 +354,7 @@ static void swap_streams(quern_commands *target, quern_commands *made)
     target->operations = old.operations;
     target->accumulator = old.accumulator;
     memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
-    memcpy(&target->spawn_runs, &old.spawn_runs, sizeof old.spawn_runs);
+    memcpy(&target->spawn_batches, &old.spawn_batches, sizeof old.spawn_batches);
     quern__commands_init(made, old.storage);
     memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
     memcpy(&made->streams, &old.streams, sizeof old.streams);

@@ -43,28 +43,28 @@ typedef struct item_batch {
 /* A position in the gathered streams. After the last item, stream is the number of streams. */
 typedef struct cursor {
     const quern__gathered *gathered;
-    uint32_t stream, run_number;
-    quern__run *run;
+    uint32_t stream, batch_number;
+    quern__command_batch *batch;
     uint32_t item; /* index in the batch */
 } cursor;
 
 static cursor cursor_first(const quern__gathered *gathered)
 {
-    return (cursor){.gathered = gathered, .run = gathered->streams.items[0].stream->first};
+    return (cursor){.gathered = gathered, .batch = gathered->streams.items[0].stream->first};
 }
 
 /* Advances to the next batch, if any. */
-static void cursor_next_run(cursor *at)
+static void cursor_next_batch(cursor *at)
 {
     at->item = 0;
-    at->run_number++;
-    if (at->run_number < at->gathered->streams.items[at->stream].stream->run_count) {
-        at->run = quern__run_next(at->run);
+    at->batch_number++;
+    if (at->batch_number < at->gathered->streams.items[at->stream].stream->batch_count) {
+        at->batch = quern__batch_next(at->batch);
         return;
     }
-    at->run_number = 0;
+    at->batch_number = 0;
     if (++at->stream < at->gathered->streams.count)
-        at->run = at->gathered->streams.items[at->stream].stream->first;
+        at->batch = at->gathered->streams.items[at->stream].stream->first;
 }
 
 /* The partition of the entity. */
@@ -114,18 +114,18 @@ static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partitio
 {
     out_batch->count = 0;
     while (out_batch->count < BATCH_ITEMS && at->stream < at->gathered->streams.count) {
-        quern__run *run = at->run;
-        const quern__accumulation *accumulation = run->operation->accumulation;
+        quern__command_batch *batch = at->batch;
+        const quern__accumulation *accumulation = batch->operation->accumulation;
         if (out_batch->count == 0)
             out_batch->accumulation = accumulation;
         else if (!is_alike(out_batch->accumulation, accumulation))
             break;
-        char *item = (char *)quern__run_item(run, at->item);
-        const uint32_t left_count = run->item_count - at->item;
+        char *item = (char *)quern__batch_item(batch, at->item);
+        const uint32_t left_count = batch->item_count - at->item;
         at->item += partition_count == 1
                         ? pick(out_batch, item, left_count)
                         : pick_of_partition(out_batch, item, left_count, partition, partition_count);
-        if (at->item == run->item_count) cursor_next_run(at);
+        if (at->item == batch->item_count) cursor_next_batch(at);
     }
 }
 
@@ -229,14 +229,15 @@ static uint32_t creates_find(creates *at, uint64_t key, const quern_entity **out
 
 static void remap_stream(const quern__stream *stream, quern_entity *created)
 {
-    quern__run *run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count; i++) {
-        if (i > 0) run = quern__run_next(run);
-        quern__item *item = quern__run_item(run, 0);
-        for (uint32_t k = 0; k < run->item_count; k++, item = quern__item_next(item, run->operation)) {
+    quern__command_batch *batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count; i++) {
+        if (i > 0) batch = quern__batch_next(batch);
+        quern__item *item = quern__batch_item(batch, 0);
+        for (uint32_t k = 0; k < batch->item_count; k++, item = quern__item_next(item, batch->operation)) {
             if (quern_entity_is_provisional(item->entity))
                 item->entity = created[quern_entity_index(item->entity)];
-            if (run->operation->has_entity_fields) quern__item_remap(run->operation, (char *)item, created);
+            if (batch->operation->has_entity_fields)
+                quern__item_remap(batch->operation, (char *)item, created);
         }
     }
 }
@@ -423,13 +424,13 @@ static void report_drops(const quern__accumulating *it, const quern__gathered *c
         const quern_entity *created = NULL;
         uint32_t created_count = creates_find(&at, stream->origin.key, &created);
         if (stream->create_count == 0) created_count = 0;
-        quern__run *run = stream->first;
+        quern__command_batch *batch = stream->first;
         uint64_t item_number = 0;
-        for (uint32_t k = 0; k < stream->run_count; k++) {
-            if (k > 0) run = quern__run_next(run);
-            const uint32_t component_index = run->operation->accumulation->component_index;
-            for (uint32_t n = 0; n < run->item_count; n++, item_number++) {
-                quern_entity entity = quern__run_item(run, n)->entity;
+        for (uint32_t k = 0; k < stream->batch_count; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            const uint32_t component_index = batch->operation->accumulation->component_index;
+            for (uint32_t n = 0; n < batch->item_count; n++, item_number++) {
+                quern_entity entity = quern__batch_item(batch, n)->entity;
                 quern_drop_reason reason;
                 if (!was_dropped(it, entity, component_index, &reason)) continue;
                 entity = reason == QUERN_DROP_DEAD

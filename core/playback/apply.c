@@ -154,12 +154,12 @@ static void remap_stream(const applying *all, uint32_t stream_index)
     if (create_edits == QUERN__EDITS_NONE || (stream->traits & QUERN__TRAIT_NO_HANDLES) != 0) return;
     quern_entity *created =
         all->resolved->created.items + all->merged->edits.items[create_edits].first_created;
-    quern__run *run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count; i++) {
-        if (i > 0) run = quern__run_next(run);
-        if (!run->operation->has_entity_fields) continue;
-        for (uint32_t k = 0; k < run->item_count; k++)
-            quern__item_remap(run->operation, (char *)quern__run_item(run, k), created);
+    quern__command_batch *batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count; i++) {
+        if (i > 0) batch = quern__batch_next(batch);
+        if (!batch->operation->has_entity_fields) continue;
+        for (uint32_t k = 0; k < batch->item_count; k++)
+            quern__item_remap(batch->operation, (char *)quern__batch_item(batch, k), created);
     }
 }
 
@@ -230,11 +230,11 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
 }
 
 /* Moves consecutive rows to another archetype. */
-static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
+static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_range *range,
                       const quern__sequence *sequence, quern__edit_group *leader)
 {
     const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
-    for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
+    for (uint32_t row = range->row, end = row + range->count, fitting; row < end; row += fitting) {
         uintptr_t to = next_arrival(leader, delta, end - row, &fitting);
         quern__edits_move(all->storage, edits->scratch, sequence, to,
                           quern__location_make(edits->chunk, row), edits->rows + row, fitting);
@@ -248,26 +248,26 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
     uintptr_t *gap = lists_gaps ? all->resolved->gaps.items + delta->first_gap + edits->first_gap : NULL;
     uint32_t *destroyed = destroyed_of(all, edits);
     quern__edit_group *groups = edits->scratch->groups.items;
-    const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
-    for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
+    const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
+    for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
         const quern__sequence *sequence =
-            &edits->scratch->sequences.list.items[groups[run->group].sequence];
-        const uintptr_t location = quern__location_make(edits->chunk, run->row);
-        const quern__edit *rows = edits->rows + run->row;
+            &edits->scratch->sequences.list.items[groups[range->group].sequence];
+        const uintptr_t location = quern__location_make(edits->chunk, range->row);
+        const quern__edit *rows = edits->rows + range->row;
         if (!sequence->is_destroyed && sequence->target == edits->archetype) {
-            quern__edits_stay(edits->scratch, sequence, location, rows, run->count);
+            quern__edits_stay(edits->scratch, sequence, location, rows, range->count);
             continue;
         }
         if (sequence->is_destroyed) {
-            quern__rows_leave(edits->archetype, location, run->count);
+            quern__rows_leave(edits->archetype, location, range->count);
             assert(destroyed != NULL);
-            for (uint32_t i = 0; i < run->count; i++)
+            for (uint32_t i = 0; i < range->count; i++)
                 *destroyed++ =
                     quern_entity_index(((const quern__item *)(const void *)rows[i].item)->entity);
         } else {
-            move_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);
+            move_rows(all, edits, range, sequence, &groups[groups[range->group].leader]);
         }
-        for (uint32_t i = 0; i < run->count && gap != NULL; i++)
+        for (uint32_t i = 0; i < range->count && gap != NULL; i++)
             *gap++ = location + i;
     }
 }
@@ -299,12 +299,12 @@ static uintptr_t next_created(const applying *all, quern__edit_group *leader,
     return next_arrival(leader, delta, wanted, out_count);
 }
 
-static void create_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
+static void create_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_range *range,
                         const quern__sequence *sequence, quern__edit_group *leader)
 {
     const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
     const quern_entity *handles = all->resolved->created.items + edits->first_created;
-    for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
+    for (uint32_t row = range->row, end = row + range->count, fitting; row < end; row += fitting) {
         uintptr_t to = next_created(all, leader, delta, end - row, &fitting);
         quern__rows_arrive(all->storage, sequence->target, to, handles + row, fitting);
         fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
@@ -318,17 +318,17 @@ static void apply_stream(const applying *all, const quern__chunk_edits *edits)
     const quern_entity *handles = all->resolved->created.items + edits->first_created;
     uint32_t *destroyed = destroyed_of(all, edits);
     quern__edit_group *groups = edits->scratch->groups.items;
-    const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
-    for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
+    const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
+    for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
         const quern__sequence *sequence =
-            &edits->scratch->sequences.list.items[groups[run->group].sequence];
+            &edits->scratch->sequences.list.items[groups[range->group].sequence];
         if (sequence->operation == NULL) continue; /* members of instances: spawned.h */
         assert(destroyed != NULL || !sequence->is_destroyed);
         if (!sequence->is_destroyed)
-            create_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);
+            create_rows(all, edits, range, sequence, &groups[groups[range->group].leader]);
         else
-            for (uint32_t i = 0; i < run->count; i++)
-                *destroyed++ = quern_entity_index(handles[run->row + i]);
+            for (uint32_t i = 0; i < range->count; i++)
+                *destroyed++ = quern_entity_index(handles[range->row + i]);
     }
 }
 

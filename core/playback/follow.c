@@ -67,18 +67,19 @@ static quern__stream *end_part(quern__followers *followers, quern__gathered *gat
 }
 
 quern_result quern__followers_lengthen(quern__followers *followers, quern__gathered *gathered,
-                                       quern__stream *stream, quern__run *last_run)
+                                       quern__stream *stream, quern__command_batch *last_batch)
 {
     const quern__stream *part = end_part(followers, gathered);
     if (part == NULL) return QUERN_OK;
     if (!quern__array_reserve(&followers->recorder.storage->allocator, &followers->longer,
                               followers->longer.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what follows from commands");
-    quern__run *tail = (quern__run *)(void *)quern__run_item(last_run, last_run->item_count);
-    *tail = (quern__run){.next = part->first};
+    quern__command_batch *tail =
+        (quern__command_batch *)(void *)quern__batch_item(last_batch, last_batch->item_count);
+    *tail = (quern__command_batch){.next = part->first};
     followers->longer.items[followers->longer.count++] =
-        (quern__longer_stream){.stream = stream, .run_count = stream->run_count};
-    stream->run_count += part->run_count;
+        (quern__longer_stream){.stream = stream, .batch_count = stream->batch_count};
+    stream->batch_count += part->batch_count;
     return QUERN_OK;
 }
 
@@ -98,7 +99,7 @@ quern_result quern__followers_close(quern__followers *followers, quern__gathered
 void quern__followers_cut(quern__followers *followers, quern__gathered *gathered)
 {
     for (uint32_t i = 0; i < followers->longer.count; i++)
-        followers->longer.items[i].stream->run_count = followers->longer.items[i].run_count;
+        followers->longer.items[i].stream->batch_count = followers->longer.items[i].batch_count;
     followers->longer.count = 0;
     if (followers->has_own_stream) gathered->streams.count--;
     followers->has_own_stream = false;

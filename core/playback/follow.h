@@ -15,7 +15,7 @@
 /* A stream with appended follow-up commands, and its number of batches without them. */
 typedef struct quern__longer_stream {
     quern__stream *stream;
-    uint32_t run_count;
+    uint32_t batch_count;
 } quern__longer_stream;
 
 typedef struct quern__followers {
@@ -46,7 +46,7 @@ quern_result quern__followers_add(quern__followers *followers, const quern__oper
 /* Ends the list and appends it to the stream. last_run: last batch of the stream, which must have space for a
  * jump after it (leave_tail in record.c). Errors: OUT_OF_MEMORY. */
 quern_result quern__followers_lengthen(quern__followers *followers, quern__gathered *gathered,
-                                       quern__stream *stream, quern__run *last_run);
+                                       quern__stream *stream, quern__command_batch *last_batch);
 
 /* Ends the list and adds it as one more stream after all others. Errors: OUT_OF_MEMORY. */
 quern_result quern__followers_close(quern__followers *followers, quern__gathered *gathered);

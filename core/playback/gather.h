@@ -47,7 +47,7 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
     enum { STREAMS_AHEAD = 4 };
     if (i + STREAMS_AHEAD >= gathered->streams.count) return;
     const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
-    const quern__item *item = quern__run_item(ahead->stream->first, 0);
+    const quern__item *item = quern__batch_item(ahead->stream->first, 0);
     if (item->location != 0 && ahead->is_located) __builtin_prefetch(quern__chunk_of(item->location));
 }
 

@@ -47,13 +47,14 @@ static inline bool set_bit(const quern__archetype *archetype, const quern__item 
 }
 
 /* Always inlined, so that `set` is inlined for each kind and the loop over the items has no calls. */
-static inline __attribute__((always_inline)) bool walk_run(const quern__storage *storage, quern__run *run,
-                                                           bool is_located, set_item *set, bool writes)
+static inline __attribute__((always_inline)) bool walk_batch(const quern__storage *storage,
+                                                             quern__command_batch *batch, bool is_located,
+                                                             set_item *set, bool writes)
 {
-    const quern__operation *operation = run->operation;
+    const quern__operation *operation = batch->operation;
     const quern__operand *operand = &operation->operands[0];
-    quern__item *item = quern__run_item(run, 0);
-    for (uint32_t i = 0; i < run->item_count; i++, item = quern__item_next(item, operation)) {
+    quern__item *item = quern__batch_item(batch, 0);
+    for (uint32_t i = 0; i < batch->item_count; i++, item = quern__item_next(item, operation)) {
         uintptr_t location = item->location;
         if (QUERN__UNLIKELY(!is_located)) {
             const quern__record *record = quern__entities_find(&storage->entities, item->entity);
@@ -65,31 +66,34 @@ static inline __attribute__((always_inline)) bool walk_run(const quern__storage 
     return true;
 }
 
-bool quern__set_values(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+bool quern__set_values(const quern__storage *storage, quern__command_batch *batch, bool is_located,
+                       bool writes)
 {
-    return writes ? walk_run(storage, run, is_located, set_value, true)
-                  : walk_run(storage, run, is_located, set_value, false);
+    return writes ? walk_batch(storage, batch, is_located, set_value, true)
+                  : walk_batch(storage, batch, is_located, set_value, false);
 }
 
-bool quern__clear_bits(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+bool quern__clear_bits(const quern__storage *storage, quern__command_batch *batch, bool is_located,
+                       bool writes)
 {
-    return walk_run(storage, run, is_located, clear_bit, writes);
+    return walk_batch(storage, batch, is_located, clear_bit, writes);
 }
 
-bool quern__set_bits(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
+bool quern__set_bits(const quern__storage *storage, quern__command_batch *batch, bool is_located,
+                     bool writes)
 {
-    return walk_run(storage, run, is_located, set_bit, writes);
+    return walk_batch(storage, batch, is_located, set_bit, writes);
 }
 
 static inline bool walk_streams(const quern__gathered *gathered, const quern__storage *storage, bool writes)
 {
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__gathered_stream *sorted = &gathered->streams.items[i];
-        quern__run *run = sorted->stream->first;
-        for (uint32_t k = 0; k < sorted->stream->run_count; k++) {
-            if (k > 0) run = quern__run_next(run);
-            quern__set_function *set = quern__kind_calls_of[run->operation->kind].set;
-            if (!set(storage, run, sorted->is_located, writes)) return false;
+        quern__command_batch *batch = sorted->stream->first;
+        for (uint32_t k = 0; k < sorted->stream->batch_count; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            quern__set_function *set = quern__kind_calls_of[batch->operation->kind].set;
+            if (!set(storage, batch, sorted->is_located, writes)) return false;
         }
     }
     return true;

@@ -20,8 +20,8 @@ void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern
 /* The column `set` of QUERN__COMMAND_KINDS. Applies the items of a batch if `writes` is true, otherwise only
  * checks them. Returns false if an entity is dead or lacks the component; the caller must have checked the
  * batch before it writes. */
-typedef bool quern__set_function(const quern__storage *storage, quern__run *run, bool is_located,
-                                 bool writes);
+typedef bool quern__set_function(const quern__storage *storage, quern__command_batch *batch,
+                                 bool is_located, bool writes);
 
 quern__set_function quern__set_values;
 

@@ -29,7 +29,7 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
         quern__sequences_release(&scratch->sequences);
         quern__array_release(allocator, &scratch->earlier_items);
         quern__array_release(allocator, &scratch->groups);
-        quern__array_release(allocator, &scratch->runs);
+        quern__array_release(allocator, &scratch->row_ranges);
         quern__array_release(allocator, &scratch->spans);
         quern__array_release(allocator, &scratch->drops);
         quern__release(allocator, scratch, sizeof *scratch, MERGE_ALIGNMENT_BYTES);
@@ -112,7 +112,7 @@ typedef struct walk {
     const quern__gathered_stream *gathered;
     quern__edit *created; /* edits of the entities that the stream creates */
     uint32_t create_root;
-    quern__run *run;
+    quern__command_batch *batch;
     uint64_t number;      /* number of the batch's first item in the stream */
     uint64_t span_number; /* number of the latest span's first item in the stream */
     /* Of the chunk of the previous entity: */
@@ -149,7 +149,7 @@ void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, u
 static void drop_item(const walk *it, const quern__item *item, uint32_t i, quern_drop_reason reason)
 {
     quern__scratch_drop(it->scratch, it->gathered->stream, it->number + i, item->entity,
-                        it->run->operation->command_count, reason);
+                        it->batch->operation->command_count, reason);
 }
 
 /* Makes the chunk of these edits the current one. edits may be NULL if out of memory. Returns false if out of
@@ -177,16 +177,17 @@ static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *i
 {
     if (it->scratch->sequences.list.items[edit->sequence].is_destroyed)
         drop_item(it, item, i, QUERN_DROP_DESTROYED);
-    else if (!quern__edit_extend(it->scratch, edit, it->run->operation, item))
+    else if (!quern__edit_extend(it->scratch, edit, it->batch->operation, item))
         it->scratch->is_out_of_memory = true;
 }
 
 /* Begins the edit of a row. Most rows of a chunk begin with the same operation, so its sequence is cached. */
 static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
 {
-    if (it->run->operation != it->first_operation) {
-        it->first_sequence = quern__sequences_extend(&it->scratch->sequences, it->root, it->run->operation);
-        it->first_operation = it->run->operation;
+    if (it->batch->operation != it->first_operation) {
+        it->first_sequence =
+            quern__sequences_extend(&it->scratch->sequences, it->root, it->batch->operation);
+        it->first_operation = it->batch->operation;
         if (it->first_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
     }
     uint64_t *word = &it->touched[row / 64];
@@ -210,7 +211,7 @@ static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
         it->span_number = it->number + i;
         scratch->spans.items[scratch->spans.count++] =
             (quern__command_span){.chunk = chunk,
-                                  .run = it->run,
+                                  .batch = it->batch,
                                   .first_item = i,
                                   .stream = it->gathered,
                                   .first_item_number = it->span_number};
@@ -258,10 +259,10 @@ static inline quern__edit *begin_created(const walk *it, uint32_t number)
 /* Members of compact instances get edits without operations: spawned.h adds these members to the world. */
 static void merge_spawns(const walk *it)
 {
-    const quern__operation *operation = it->run->operation;
+    const quern__operation *operation = it->batch->operation;
     const uint32_t member_count = quern__spawn_member_count(operation);
-    quern__item *item = quern__run_item(it->run, 0);
-    for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
+    quern__item *item = quern__batch_item(it->batch, 0);
+    for (uint32_t i = 0; i < it->batch->item_count; i++, item = quern__item_next(item, operation))
         for (uint32_t k = 0; k < member_count && !quern_entity_is_null(item->entity); k++)
             *begin_created(it, quern_entity_index(item->entity) + k) = (quern__edit){
                 .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
@@ -271,11 +272,11 @@ static void merge_spawns(const walk *it)
  * command (spawn_fold.c) join the batch that is open at that moment. */
 static void merge_creates(const walk *it)
 {
-    const quern__operation *operation = it->run->operation;
-    quern__item *item = quern__run_item(it->run, 0);
+    const quern__operation *operation = it->batch->operation;
+    quern__item *item = quern__batch_item(it->batch, 0);
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
     if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
-    for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
+    for (uint32_t i = 0; i < it->batch->item_count; i++, item = quern__item_next(item, operation))
         *begin_created(it, quern_entity_index(item->entity)) =
             (quern__edit){.item = (char *)item, .sequence = sequence, .earlier = QUERN__EARLIER_NONE};
 }
@@ -283,14 +284,14 @@ static void merge_creates(const walk *it)
 /* Merges the items [begin, end) of the batch. */
 static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
 {
-    const quern__operation *operation = it->run->operation;
+    const quern__operation *operation = it->batch->operation;
     const uint8_t fold = quern__command_kinds[operation->kind].fold;
     if (fold != QUERN__FOLD_ROW) {
         if (mode != WALK_SPAN && fold == QUERN__FOLD_CREATE) merge_creates(it);
         if (mode != WALK_SPAN && fold == QUERN__FOLD_SPAWN) merge_spawns(it);
         return;
     }
-    quern__item *item = quern__run_item(it->run, begin);
+    quern__item *item = quern__batch_item(it->batch, begin);
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
             merge_item(it, item, i, mode);
@@ -322,13 +323,13 @@ static inline void walk_stream(quern__merged *merged, const quern__storage *stor
         if (it.create_root == QUERN__SEQUENCE_NONE) scratch->is_out_of_memory = true;
     }
     const quern__stream *stream = it.gathered->stream;
-    it.run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count && !scratch->is_out_of_memory; i++) {
+    it.batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count && !scratch->is_out_of_memory; i++) {
         if (i > 0) {
-            it.number += it.run->item_count;
-            it.run = quern__run_next(it.run);
+            it.number += it.batch->item_count;
+            it.batch = quern__batch_next(it.batch);
         }
-        merge_items(&it, 0, it.run->item_count, mode);
+        merge_items(&it, 0, it.batch->item_count, mode);
     }
     if (mode != WALK_NOTE || walked == NULL) return;
     walked->scratch = scratch;
@@ -388,7 +389,7 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     const uint64_t stamp = merged->first_stamp + index;
     if (QUERN_CHECKS) check_created(edits);
     edits->first_group = scratch->groups.count;
-    edits->first_run = scratch->runs.count;
+    edits->first_range = scratch->row_ranges.count;
     for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
          row = find_touched(edits, end)) {
         const uint32_t sequence = edits->rows[row].sequence;
@@ -398,16 +399,17 @@ static void group_edits(const quern__merged *merged, uint32_t index)
                 break;
         uint32_t group;
         if (!find_group(edits, stamp, sequence, &group) ||
-            !quern__array_reserve(scratch->sequences.allocator, &scratch->runs, scratch->runs.count + 1)) {
+            !quern__array_reserve(scratch->sequences.allocator, &scratch->row_ranges,
+                                  scratch->row_ranges.count + 1)) {
             scratch->is_out_of_memory = true;
             return;
         }
         scratch->groups.items[group].count += end - row;
-        scratch->runs.items[scratch->runs.count++] =
-            (quern__row_run){.row = row, .count = end - row, .group = group};
+        scratch->row_ranges.items[scratch->row_ranges.count++] =
+            (quern__row_range){.row = row, .count = end - row, .group = group};
     }
     edits->group_count = scratch->groups.count - edits->first_group;
-    edits->run_count = scratch->runs.count - edits->first_run;
+    edits->range_count = scratch->row_ranges.count - edits->first_range;
 }
 
 /* Sort key: archetype first, then chunk. */
@@ -506,17 +508,17 @@ static bool link_spans(quern__merged *merged, const quern_allocator *allocator)
 static void merge_span(walk *it, const quern__command_span *span)
 {
     it->gathered = span->stream;
-    it->run = span->run;
+    it->batch = span->batch;
     uint32_t begin = span->first_item, left = span->item_count;
     it->number = span->first_item_number - begin;
     while (true) {
-        uint32_t in_run = it->run->item_count - begin;
-        uint32_t count = left < in_run ? left : in_run;
+        uint32_t in_batch = it->batch->item_count - begin;
+        uint32_t count = left < in_batch ? left : in_batch;
         merge_items(it, begin, begin + count, WALK_SPAN);
         left -= count;
         if (left == 0) return;
-        it->number += it->run->item_count;
-        it->run = quern__run_next(it->run);
+        it->number += it->batch->item_count;
+        it->batch = quern__batch_next(it->batch);
         begin = 0;
     }
 }
@@ -571,7 +573,7 @@ void quern__merged_clear_used(quern__merged *merged, const quern__storage *stora
         if (QUERN__UNLIKELY(!holds_sequences)) quern__sequences_clear(&scratch->sequences);
         scratch->earlier_items.count = 0;
         scratch->groups.count = 0;
-        scratch->runs.count = 0;
+        scratch->row_ranges.count = 0;
         scratch->spans.count = 0;
         scratch->drops.count = 0;
         scratch->is_out_of_memory = false;

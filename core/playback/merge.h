@@ -44,17 +44,17 @@ typedef struct quern__edit_group {
 } quern__edit_group;
 
 /* Consecutive rows of one group. */
-typedef struct quern__row_run {
+typedef struct quern__row_range {
     uint32_t row;
     uint32_t count;
     uint32_t group;
-} quern__row_run;
+} quern__row_range;
 
 /* Consecutive commands of one stream whose entities are in the same chunk. */
 typedef struct quern__command_span {
     quern__chunk *chunk;
     const quern__gathered_stream *stream;
-    quern__run *run;                  /* first batch */
+    quern__command_batch *batch;      /* first batch */
     uint32_t first_item;              /* index of the first item in that batch */
     uint32_t item_count;              /* may extend over several batches */
     uint64_t first_item_number;       /* number of the first item in the stream */
@@ -66,7 +66,7 @@ typedef struct quern__scratch {
     quern__sequences sequences;
     QUERN__ARRAY(quern__earlier_item) earlier_items;
     QUERN__ARRAY(quern__edit_group) groups;
-    QUERN__ARRAY(quern__row_run) runs;
+    QUERN__ARRAY(quern__row_range) row_ranges;
     QUERN__ARRAY(quern__command_span) spans;
     quern__drops drops;
     bool is_out_of_memory;
@@ -84,7 +84,7 @@ typedef struct quern__chunk_edits {
     uint32_t root;           /* sequence without commands */
     quern__scratch *scratch; /* owner of the sequences, earlier items, groups and row ranges */
     uint32_t first_group, group_count;
-    uint32_t first_run, run_count;
+    uint32_t first_range, range_count;
     quern__command_span *first_span, *last_span; /* only if several threads merge */
     /* Set by resolving: */
     /* first indices in the lists of quern__resolved */

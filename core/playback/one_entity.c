@@ -14,20 +14,21 @@ enum { MOST_ITEMS = 16 };
 /* Whether there are few commands, all on one entity, which only change its row. */
 static bool are_on_one_entity(const quern__gathered *gathered)
 {
-    quern__run *first = gathered->streams.items[0].stream->first;
+    quern__command_batch *first = gathered->streams.items[0].stream->first;
     if (quern__command_kinds[first->operation->kind].fold != QUERN__FOLD_ROW ||
         gathered->item_count > MOST_ITEMS)
         return false;
     if (gathered->item_count == 1) return true;
-    const quern_entity entity = quern__run_item(first, 0)->entity;
+    const quern_entity entity = quern__batch_item(first, 0)->entity;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
-        quern__run *run = stream->first;
-        for (uint32_t k = 0; k < stream->run_count; k++) {
-            if (k > 0) run = quern__run_next(run);
-            if (quern__command_kinds[run->operation->kind].fold != QUERN__FOLD_ROW) return false;
-            const quern__item *item = quern__run_item(run, 0);
-            for (uint32_t n = 0; n < run->item_count; n++, item = quern__item_next(item, run->operation))
+        quern__command_batch *batch = stream->first;
+        for (uint32_t k = 0; k < stream->batch_count; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            if (quern__command_kinds[batch->operation->kind].fold != QUERN__FOLD_ROW) return false;
+            const quern__item *item = quern__batch_item(batch, 0);
+            for (uint32_t n = 0; n < batch->item_count;
+                 n++, item = quern__item_next(item, batch->operation))
                 if (!quern_entity_equal(item->entity, entity)) return false;
         }
     }
@@ -36,11 +37,11 @@ static bool are_on_one_entity(const quern__gathered *gathered)
 
 /* Adds the items of a batch to the edit, whose item is NULL before the first command. Returns false if a
  * command follows a destroy, or if out of memory. */
-static bool merge_run(quern__scratch *scratch, quern__run *run, quern__edit *edit)
+static bool merge_batch(quern__scratch *scratch, quern__command_batch *batch, quern__edit *edit)
 {
-    const quern__operation *operation = run->operation;
-    quern__item *item = quern__run_item(run, 0);
-    for (uint32_t i = 0; i < run->item_count; i++, item = quern__item_next(item, operation)) {
+    const quern__operation *operation = batch->operation;
+    quern__item *item = quern__batch_item(batch, 0);
+    for (uint32_t i = 0; i < batch->item_count; i++, item = quern__item_next(item, operation)) {
         if (edit->item == NULL) {
             edit->item = (char *)item;
             edit->sequence = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
@@ -57,10 +58,10 @@ static bool merge(quern__scratch *scratch, const quern__gathered *gathered, quer
 {
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
-        quern__run *run = stream->first;
-        for (uint32_t k = 0; k < stream->run_count; k++) {
-            if (k > 0) run = quern__run_next(run);
-            if (!merge_run(scratch, run, edit)) return false;
+        quern__command_batch *batch = stream->first;
+        for (uint32_t k = 0; k < stream->batch_count; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            if (!merge_batch(scratch, batch, edit)) return false;
         }
     }
     return true;
@@ -119,7 +120,7 @@ static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern_
                                                    const quern__gathered *gathered, quern__storage *storage,
                                                    const quern__executor *watcher)
 {
-    const quern_entity entity = quern__run_item(gathered->streams.items[0].stream->first, 0)->entity;
+    const quern_entity entity = quern__batch_item(gathered->streams.items[0].stream->first, 0)->entity;
     const quern__record *record = quern__entities_find(&storage->entities, entity);
     if (record == NULL || merged->scratches.count == 0) return false;
     const uintptr_t location = record->location;

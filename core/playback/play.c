@@ -20,7 +20,7 @@ void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uin
 void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, uint32_t i,
                                quern_drop_reason reason)
 {
-    quern__play_drop(walk, item, i, reason, walk->run->operation->command_count);
+    quern__play_drop(walk, item, i, reason, walk->batch->operation->command_count);
     if (!quern__relating_reserve_one(walk->relating, &walk->relating->dropped)) return;
     walk->relating->dropped.items[walk->relating->dropped.count++] =
         (quern__dropped_item){.item = item, .head = *item};
@@ -73,7 +73,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
     quern__relating *relating = it->relating;
     quern__storage *storage = relating->storage;
     quern__relation *relation = storage->components.list.items[operand->component_index]->managed.relation;
-    const bool creates = it->run->operation->kind == QUERN__OPERATION_CREATE;
+    const bool creates = it->batch->operation->kind == QUERN__OPERATION_CREATE;
     quern_entity entity;
     memcpy(&entity, (const char *)item + operand->offset_bytes, sizeof entity);
     const uint32_t slot = source->slot, target = quern__play_find_slot(it, entity);
@@ -98,7 +98,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
  * memory. */
 static quern__note *find_source(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const uint64_t count = it->run->operation->command_count;
+    const uint64_t count = it->batch->operation->command_count;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
     if (slot == QUERN__NOTE_NONE) {
         quern__play_drop(it, item, i, QUERN_DROP_DEAD, count);
@@ -113,7 +113,7 @@ static quern__note *find_source(const quern__play_walk *it, quern__item *item, u
 static void relate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     quern__note *source = find_source(it, item, i);
-    if (source != NULL) relate(it, item, i, &it->run->operation->operands[0], source);
+    if (source != NULL) relate(it, item, i, &it->batch->operation->operands[0], source);
 }
 
 static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
@@ -121,11 +121,11 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
     quern__note *source = find_source(it, item, i);
     if (source == NULL) return;
     const quern__storage *storage = it->relating->storage;
-    const uint32_t index = it->run->operation->operands[0].component_index, slot = source->slot;
+    const uint32_t index = it->batch->operation->operands[0].component_index, slot = source->slot;
     quern__relation *relation = storage->components.list.items[index]->managed.relation;
     if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
     if (!quern__naming_allows_target(storage, relation, slot, QUERN__SLOT_NONE))
-        quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, it->run->operation->command_count);
+        quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, it->batch->operation->command_count);
     else
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
 }
@@ -138,14 +138,14 @@ static bool refuse_create(const quern__play_walk *it, const quern__item *item, u
     if (entity == NULL || !entity->is_refused) return false;
     quern__relating_note_created(it->relating, entity, it->stream, quern_entity_index(item->entity));
     entity->has_ended = true;
-    const uint32_t others = it->run->operation->command_count - 1;
+    const uint32_t others = it->batch->operation->command_count - 1;
     if (others > 0) quern__play_drop(it, item, i, QUERN_DROP_REFUSED, others);
     return true;
 }
 
 static void create_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__operation *operation = it->run->operation;
+    const quern__operation *operation = it->batch->operation;
     if (it->relating->refused.count > 0 && refuse_create(it, item, i)) return;
     for (uint32_t k = 0; k < operation->operand_count && !it->relating->is_out_of_memory; k++) {
         if (!operation->operands[k].is_relation) continue;
@@ -180,7 +180,7 @@ void quern__play_destroys(const quern__play_walk *walk)
 
 void quern__play_creates(const quern__play_walk *walk)
 {
-    const bool relates = (walk->run->operation->traits & QUERN__TRAIT_UNRELATED) == 0;
+    const bool relates = (walk->batch->operation->traits & QUERN__TRAIT_UNRELATED) == 0;
     if (relates || walk->relating->refused.count > 0) quern__play_each(walk, create_item);
 }
 

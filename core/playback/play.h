@@ -14,7 +14,7 @@ typedef struct quern__play_walk {
     const quern__gathered_stream *gathered;
     uint32_t stream;             /* index of the stream */
     const quern_entity *created; /* handles of the entities that the stream creates */
-    quern__run *run;
+    quern__command_batch *batch;
     uint64_t number; /* number of the batch's first item in the stream */
     bool relates;    /* some command of the sync point relates; otherwise only existing links matter */
 } quern__play_walk;
@@ -30,10 +30,10 @@ static inline void quern__play_each(const quern__play_walk *walk,
                                     void (*play_item)(const quern__play_walk *walk, quern__item *item,
                                                       uint32_t i))
 {
-    quern__item *item = quern__run_item(walk->run, 0);
-    for (uint32_t i = 0; i < walk->run->item_count && !walk->relating->is_out_of_memory; i++) {
+    quern__item *item = quern__batch_item(walk->batch, 0);
+    for (uint32_t i = 0; i < walk->batch->item_count && !walk->relating->is_out_of_memory; i++) {
         play_item(walk, item, i);
-        item = quern__item_next(item, walk->run->operation);
+        item = quern__item_next(item, walk->batch->operation);
     }
 }
 

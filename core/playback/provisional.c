@@ -60,14 +60,14 @@ static void look_at_value(finding *found, const quern__stream *stream, const que
     }
 }
 
-static void look_at_run(finding *found, const quern__stream *stream, quern__run *run)
+static void check_batch(finding *found, const quern__stream *stream, quern__command_batch *batch)
 {
-    for (uint32_t i = 0; i < run->operation->operand_count; i++) {
-        const quern__operand *operand = &run->operation->operands[i];
+    for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
+        const quern__operand *operand = &batch->operation->operands[i];
         if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
-        for (uint32_t k = 0; k < run->item_count; k++)
+        for (uint32_t k = 0; k < batch->item_count; k++)
             look_at_value(found, stream, operand->type,
-                          (const char *)quern__run_item(run, k) + operand->offset_bytes);
+                          (const char *)quern__batch_item(batch, k) + operand->offset_bytes);
     }
 }
 
@@ -77,10 +77,10 @@ void quern__gathered_look_for_provisional(const quern__gathered *gathered)
     note_serials(&found);
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
-        quern__run *run = stream->first;
-        for (uint32_t k = 0; k < stream->run_count; k++) {
-            if (k > 0) run = quern__run_next(run);
-            look_at_run(&found, stream, run);
+        quern__command_batch *batch = stream->first;
+        for (uint32_t k = 0; k < stream->batch_count; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            check_batch(&found, stream, batch);
         }
     }
     if (found.count == 0) return;

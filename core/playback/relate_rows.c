@@ -104,7 +104,7 @@ static quern_result follow_stream(quern__relating *relating, quern__gathered *ga
         result = follow_entity(relating, gathered, &relating->notes.items[i]);
     if (result != QUERN_OK) return result;
     return quern__followers_lengthen(&relating->followers, gathered, gathered->streams.items[stream].stream,
-                                     walked->last_run);
+                                     walked->last_batch);
 }
 
 quern_result quern__relating_follow(quern__relating *relating, quern__gathered *gathered)

@@ -12,20 +12,20 @@
 /* Drops the commands of the batch on refused entities. */
 static void refuse_items(const quern__play_walk *it)
 {
-    quern__item *item = quern__run_item(it->run, 0);
-    for (uint32_t i = 0; i < it->run->item_count; i++) {
+    quern__item *item = quern__batch_item(it->batch, 0);
+    for (uint32_t i = 0; i < it->batch->item_count; i++) {
         const uint32_t slot = quern__play_find_slot(it, item->entity);
         const quern__note *entity =
             slot != QUERN__NOTE_NONE ? quern__relating_find(it->relating, slot) : NULL;
         if (entity != NULL && entity->is_refused)
             quern__play_drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
-        item = quern__item_next(item, it->run->operation);
+        item = quern__item_next(item, it->batch->operation);
     }
 }
 
-static void walk_run(const quern__play_walk *it)
+static void walk_batch(const quern__play_walk *it)
 {
-    const quern__operation_kind kind = it->run->operation->kind;
+    const quern__operation_kind kind = it->batch->operation->kind;
     quern__play_function *play = quern__kind_calls_of[kind].play;
     const bool is_row = quern__command_kinds[kind].fold == QUERN__FOLD_ROW;
     if (is_row && it->relating->refused.count > 0) refuse_items(it);
@@ -41,15 +41,15 @@ static void walk_stream(quern__relating *relating, const quern__gathered *gather
     const quern__stream *stream = it.gathered->stream;
     quern__walked_stream *walked = &relating->streams.items[index];
     it.created = relating->created.count > 0 ? relating->created.items + walked->first_created : NULL;
-    it.run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count && !relating->is_out_of_memory; i++) {
+    it.batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count && !relating->is_out_of_memory; i++) {
         if (i > 0) {
-            it.number += it.run->item_count;
-            it.run = quern__run_next(it.run);
+            it.number += it.batch->item_count;
+            it.batch = quern__batch_next(it.batch);
         }
-        walk_run(&it);
+        walk_batch(&it);
     }
-    walked->last_run = it.run;
+    walked->last_batch = it.batch;
 }
 
 /* ------------------------------------------------------------------------------------------ the stage */
@@ -192,12 +192,12 @@ static quern_result refuse_slot(quern__relating *relating, uint32_t slot, quern_
 static quern_result refuse_rows(quern__relating *relating, const quern__chunk_edits *edits,
                                 const quern_entity *created, quern_result why)
 {
-    const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
+    const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
     quern_result result = QUERN_OK;
-    for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
-        const quern__edit_group *group = &edits->scratch->groups.items[run->group];
+    for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
+        const quern__edit_group *group = &edits->scratch->groups.items[range->group];
         if (!edits->scratch->sequences.list.items[group->sequence].is_refused) continue;
-        for (uint32_t row = run->row; row < run->row + run->count && result == QUERN_OK; row++) {
+        for (uint32_t row = range->row; row < range->row + range->count && result == QUERN_OK; row++) {
             const quern__item *item = (const quern__item *)(const void *)edits->rows[row].item;
             const uint32_t slot = quern_entity_index(created != NULL ? created[row] : item->entity);
             if (created != NULL || quern__relating_find(relating, slot) != NULL)

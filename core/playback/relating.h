@@ -45,7 +45,7 @@ typedef struct quern__dropped_item {
 
 /* State of the stage for one gathered stream. */
 typedef struct quern__walked_stream {
-    quern__run *last_run;
+    quern__command_batch *last_batch;
     uint32_t first_created;         /* number of its first create among the creates of all streams */
     uint32_t first_note, last_note; /* of the entities it creates */
 } quern__walked_stream;

@@ -325,18 +325,18 @@ static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_i
 
 /* Drops the commands of a batch on refused entities. Refusals are rare, so all commands are searched again.
  * Returns false if out of memory. */
-static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quern__run *run,
-                                uint64_t number)
+static bool drop_refused_of_batch(const resolving *it, uint32_t stream_index, quern__command_batch *batch,
+                                  uint64_t number)
 {
     quern__scratch *scratch = it->merged->scratches.items[0];
     const quern__stream *stream = it->gathered->streams.items[stream_index].stream;
-    const quern__operation *operation = run->operation;
+    const quern__operation *operation = batch->operation;
     const uint8_t fold = quern__command_kinds[operation->kind].fold;
     const bool creates = fold == QUERN__FOLD_CREATE;
     /* relate_stage.h or spawned.h has dropped it */
     if (!creates && fold != QUERN__FOLD_ROW) return true;
-    for (uint32_t i = 0; i < run->item_count; i++) {
-        quern_entity entity = quern__run_item(run, i)->entity;
+    for (uint32_t i = 0; i < batch->item_count; i++) {
+        quern_entity entity = quern__batch_item(batch, i)->entity;
         const quern__sequence *sequence = sequence_of(it, stream_index, entity);
         if (sequence != NULL && sequence->is_refused && operation->command_count > creates)
             quern__scratch_drop(scratch, stream, number + i, entity, operation->command_count - creates,
@@ -349,14 +349,14 @@ static bool drop_refused(const resolving *it)
 {
     for (uint32_t i = 0; i < it->gathered->streams.count; i++) {
         const quern__stream *stream = it->gathered->streams.items[i].stream;
-        quern__run *run = stream->first;
+        quern__command_batch *batch = stream->first;
         uint64_t number = 0;
-        for (uint32_t k = 0; k < stream->run_count; k++) {
+        for (uint32_t k = 0; k < stream->batch_count; k++) {
             if (k > 0) {
-                number += run->item_count;
-                run = quern__run_next(run);
+                number += batch->item_count;
+                batch = quern__batch_next(batch);
             }
-            if (!drop_refused_of_run(it, i, run, number)) return false;
+            if (!drop_refused_of_batch(it, i, batch, number)) return false;
         }
     }
     return true;

@@ -25,12 +25,12 @@ static bool follows(const quern__spawned *it, const quern__operation *operation,
 }
 
 /* Returns false if out of memory. */
-static bool list_run(quern__resolved *resolved, const quern_allocator *allocator, quern__run *run,
-                     uint32_t stream_first)
+static bool list_batch(quern__resolved *resolved, const quern_allocator *allocator,
+                       quern__command_batch *batch, uint32_t stream_first)
 {
-    const quern__operation *operation = run->operation;
-    for (uint32_t i = 0; i < run->item_count; i++) {
-        const quern__item *item = quern__run_item(run, i);
+    const quern__operation *operation = batch->operation;
+    for (uint32_t i = 0; i < batch->item_count; i++) {
+        const quern__item *item = quern__batch_item(batch, i);
         if (quern_entity_is_null(item->entity)) continue; /* the instance was expanded */
         const uint32_t first_created = stream_first + quern_entity_index(item->entity);
         const uint32_t count = resolved->spawned.count;
@@ -56,12 +56,12 @@ static bool list_streams(quern__resolved *resolved, const quern_allocator *alloc
     uint32_t stream_first = 0;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
-        quern__run *run = stream->first;
+        quern__command_batch *batch = stream->first;
         const bool spawns = (stream->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
-        for (uint32_t k = 0; k < stream->run_count && spawns; k++) {
-            if (k > 0) run = quern__run_next(run);
-            if (run->operation->kind == QUERN__OPERATION_SPAWN &&
-                !list_run(resolved, allocator, run, stream_first))
+        for (uint32_t k = 0; k < stream->batch_count && spawns; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            if (batch->operation->kind == QUERN__OPERATION_SPAWN &&
+                !list_batch(resolved, allocator, batch, stream_first))
                 return false;
         }
         stream_first += stream->create_count;

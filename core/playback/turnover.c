@@ -84,10 +84,10 @@ static inline bool list_left(look *it, uintptr_t location, uint32_t slot)
     return true;
 }
 
-static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
+static inline void look_at_destroys(look *it, quern__command_batch *batch, bool is_located)
 {
-    const quern__item *item = quern__run_item(run, 0);
-    for (const quern__item *end = item + run->item_count; item < end; item++) {
+    const quern__item *item = quern__batch_item(batch, 0);
+    for (const quern__item *end = item + batch->item_count; item < end; item++) {
         uintptr_t location = item->location;
         if (QUERN__UNLIKELY(!is_located && location != 0)) {
             const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
@@ -124,19 +124,19 @@ static bool find_kind(look *it, const quern__operation *operation, uint32_t *out
 }
 
 /* Begins a span at the i-th item of the batch. Returns NULL if out of memory. */
-static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__run *run, uint32_t i,
+static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__command_batch *batch, uint32_t i,
                                                      uint32_t stream_first)
 {
     quern__turnover *turnover = it->turnover;
     uint32_t kind;
     if (!quern__array_reserve(&it->storage->allocator, &turnover->spans, turnover->spans.count + 1) ||
-        !find_kind(it, run->operation, &kind)) {
+        !find_kind(it, batch->operation, &kind)) {
         it->is_out_of_memory = true;
         return NULL;
     }
-    turnover->spans.items[turnover->spans.count] = (quern__create_span){.run = run,
+    turnover->spans.items[turnover->spans.count] = (quern__create_span){.batch = batch,
                                                                         .first_item = i,
-                                                                        .operation = run->operation,
+                                                                        .operation = batch->operation,
                                                                         .kind = kind,
                                                                         .first_created = it->created_count,
                                                                         .stream_first = stream_first};
@@ -145,14 +145,14 @@ static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__run *run, 
 
 /* Adds the creates of a batch to the latest span of the stream (NULL: none), or begins further spans. Returns
  * the latest span, or NULL if out of memory. */
-static inline quern__create_span *look_at_creates(look *it, quern__run *run, quern__create_span *span,
-                                                  uint32_t stream_first)
+static inline quern__create_span *look_at_creates(look *it, quern__command_batch *batch,
+                                                  quern__create_span *span, uint32_t stream_first)
 {
-    for (uint32_t i = 0, count; i < run->item_count; i += count) {
-        if (span == NULL || span->operation != run->operation || span->count == SPAN_CREATES)
-            span = add_span(it, run, i, stream_first);
+    for (uint32_t i = 0, count; i < batch->item_count; i += count) {
+        if (span == NULL || span->operation != batch->operation || span->count == SPAN_CREATES)
+            span = add_span(it, batch, i, stream_first);
         if (span == NULL) return NULL;
-        count = run->item_count - i;
+        count = batch->item_count - i;
         if (count > SPAN_CREATES - span->count) count = SPAN_CREATES - span->count;
         span->count += count;
         it->created_count += count;
@@ -219,9 +219,9 @@ static quern_result resolve_creates(look *it, quern__storage *storage)
 /* -------------------------------------------------------------------------------------------- looking */
 
 /* Counts the members of instances as creates. Returns NULL, since they end the latest span. */
-static quern__create_span *look_at_spawns(look *it, const quern__run *run)
+static quern__create_span *look_at_spawns(look *it, const quern__command_batch *batch)
 {
-    it->created_count += run->item_count * quern__spawn_member_count(run->operation);
+    it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
     return NULL;
 }
 
@@ -229,15 +229,15 @@ static void look_at_stream(look *it, const quern__gathered_stream *gathered)
 {
     const uint32_t stream_first = it->created_count;
     quern__create_span *span = NULL;
-    quern__run *run = gathered->stream->first;
-    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_turnover; i++) {
-        if (i > 0) run = quern__run_next(run);
-        if (run->operation == &quern__operation_destroy)
-            look_at_destroys(it, run, gathered->is_located);
-        else if (QUERN__UNLIKELY(run->operation->kind == QUERN__OPERATION_SPAWN))
-            span = look_at_spawns(it, run);
+    quern__command_batch *batch = gathered->stream->first;
+    for (uint32_t i = 0; i < gathered->stream->batch_count && it->is_turnover; i++) {
+        if (i > 0) batch = quern__batch_next(batch);
+        if (batch->operation == &quern__operation_destroy)
+            look_at_destroys(it, batch, gathered->is_located);
+        else if (QUERN__UNLIKELY(batch->operation->kind == QUERN__OPERATION_SPAWN))
+            span = look_at_spawns(it, batch);
         else
-            span = look_at_creates(it, run, span, stream_first);
+            span = look_at_creates(it, batch, span, stream_first);
     }
 }
 
@@ -412,18 +412,18 @@ static void take_span(const turnover_target *all, const quern__create_span *span
     assert(it->kind != NULL);
     const quern__operation *operation = it->kind->operation;
     quern_entity *created = all->resolved->created.items + span->stream_first;
-    quern__run *run = span->run;
+    quern__command_batch *batch = span->batch;
     uint32_t left = span->count;
     for (uint32_t first = span->first_item;; first = 0) {
-        const bool creates = run->operation == operation;
-        for (uint32_t i = first; creates && i < run->item_count && left > 0; i++, left--) {
-            char *item = (char *)quern__run_item(run, i);
+        const bool creates = batch->operation == operation;
+        for (uint32_t i = first; creates && i < batch->item_count && left > 0; i++, left--) {
+            char *item = (char *)quern__batch_item(batch, i);
             if (QUERN__UNLIKELY(operation->has_entity_fields)) quern__item_remap(operation, item, created);
             it->items[it->count++] = item;
             if (it->count == BATCH_CREATES) apply_batch(all, it);
         }
         if (left == 0) return;
-        run = quern__run_next(run);
+        batch = quern__batch_next(batch);
     }
 }
 

@@ -29,9 +29,9 @@ typedef struct quern__create_fill {
 /* A create span: creates of one stream with the same operation, with only destroys between them. Spawned
  * instances (spawned.h) end a span, since their members have handles in between. */
 typedef struct quern__create_span {
-    quern__run *run;     /* first batch */
-    uint32_t first_item; /* index of the first item in that batch */
-    uint32_t count;      /* may extend over several batches */
+    quern__command_batch *batch; /* first batch */
+    uint32_t first_item;         /* index of the first item in that batch */
+    uint32_t count;              /* may extend over several batches */
     const quern__operation *operation;
     uint32_t kind;
     uint32_t first_created; /* index of the first create, among the creates of all streams */

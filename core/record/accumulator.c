@@ -227,7 +227,7 @@ quern_result quern_commands_accumulate(quern_commands *commands, quern_entity en
                         !quern__record_is_held(commands)))
         return accumulate_known(commands, entity, component, value, combine);
     recorder->next = (char *)next;
-    recorder->run->item_count++;
+    recorder->batch->item_count++;
     ((quern__accumulated *)(void *)place)->entity = entity;
     quern__copy_few_words(place + last->offset_bytes, value, last->size_bytes);
     return QUERN_OK;

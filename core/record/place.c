@@ -4,11 +4,11 @@
 
 enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
 
-_Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
+_Static_assert(sizeof(quern__command_batch) == 16, "a run's head is 16 bytes");
 
 /* A block must have space for one item of the largest create, one whose row fills a chunk: with the batch
  * header, a jump and padding. */
-_Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
+_Static_assert(2 * sizeof(quern__command_batch) + sizeof(quern__item) +
                        (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
                    COMMAND_BLOCK_BYTES,
@@ -20,7 +20,7 @@ static void use_block(quern_commands *commands, uint32_t index)
 {
     commands->block_index = index;
     commands->next = commands->blocks.items[index].memory;
-    commands->end = commands->next + COMMAND_BLOCK_BYTES - sizeof(quern__run);
+    commands->end = commands->next + COMMAND_BLOCK_BYTES - sizeof(quern__command_batch);
 }
 
 void quern__blocks_rewind(quern_commands *commands)
@@ -51,8 +51,8 @@ static bool block_add(quern_commands *commands)
 /* How many items of one batch fit into this number of bytes. */
 static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes)
 {
-    if (bytes < quern__run_bytes(operation)) return 0;
-    return 1 + (bytes - quern__run_bytes(operation)) / operation->item_bytes;
+    if (bytes < quern__batch_max_bytes(operation)) return 0;
+    return 1 + (bytes - quern__batch_max_bytes(operation)) / operation->item_bytes;
 }
 
 /* Reserves this many unused blocks after the current one. On failure, no new block is kept. */
@@ -72,10 +72,11 @@ static bool reserve_more(quern_commands *commands, uint64_t blocks)
  * new block is kept. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
-    if (count == 1 && quern__left_bytes(commands) >= quern__run_bytes(operation)) return true;
+    if (count == 1 && quern__left_bytes(commands) >= quern__batch_max_bytes(operation)) return true;
     uint32_t fitting = items_that_fit(operation, quern__left_bytes(commands));
     if (fitting >= count) return true;
-    uint32_t per_block = items_that_fit(operation, COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__run));
+    uint32_t per_block =
+        items_that_fit(operation, COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch));
     assert(per_block > 0);
     return reserve_more(commands, (count - fitting - 1) / per_block + 1);
 }
@@ -119,7 +120,7 @@ quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t byte
                                          const char *function)
 {
     if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
-    const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__run) - largest_bytes;
+    const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch) - largest_bytes;
     if ((quern__left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
         !reserve_stream(commands))
         return quern__record_fail_memory(commands);
@@ -130,12 +131,12 @@ quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t byte
  * that continues in the next block reads the jump. */
 static void next_block(quern_commands *commands)
 {
-    quern__run *jump = (quern__run *)(void *)commands->next;
+    quern__command_batch *jump = (quern__command_batch *)(void *)commands->next;
     use_block(commands, commands->block_index + 1);
-    *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
+    *jump = (quern__command_batch){.next = (quern__command_batch *)(void *)commands->next};
 }
 
-static void begin_stream(quern_commands *commands, quern__run *first)
+static void begin_stream(quern_commands *commands, quern__command_batch *first)
 {
     commands->open = &commands->streams.items[commands->streams.count++];
     *commands->open = (quern__stream){.origin = commands->origin,
@@ -146,8 +147,8 @@ static void begin_stream(quern_commands *commands, quern__run *first)
 
 char *quern__place_open(quern_commands *commands, const quern__operation *operation)
 {
-    quern__run_close(commands);
-    if (quern__left_bytes(commands) < quern__run_bytes(operation)) next_block(commands);
-    if (commands->open == NULL) begin_stream(commands, (quern__run *)(void *)commands->next);
+    quern__batch_close(commands);
+    if (quern__left_bytes(commands) < quern__batch_max_bytes(operation)) next_block(commands);
+    if (commands->open == NULL) begin_stream(commands, (quern__command_batch *)(void *)commands->next);
     return quern__place_find(commands, operation);
 }

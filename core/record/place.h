@@ -9,12 +9,12 @@
 #include "core/record/record.h"
 
 /* Closes the open batch. Counts its commands now, so that recording a command only updates item_count. */
-static inline void quern__run_close(quern_commands *commands)
+static inline void quern__batch_close(quern_commands *commands)
 {
     if (commands->operation == NULL) return;
     quern__stream *stream = commands->open;
-    stream->command_count += (uint64_t)commands->run->item_count * commands->operation->command_count;
-    stream->item_count += commands->run->item_count;
+    stream->command_count += (uint64_t)commands->batch->item_count * commands->operation->command_count;
+    stream->item_count += commands->batch->item_count;
     commands->operation = NULL;
 }
 
@@ -24,9 +24,9 @@ static inline uint32_t quern__left_bytes(const quern_commands *commands)
 }
 
 /* Largest size of a batch with one item, at an address aligned to 8 bytes. */
-static inline uint32_t quern__run_bytes(const quern__operation *operation)
+static inline uint32_t quern__batch_max_bytes(const quern__operation *operation)
 {
-    return (uint32_t)sizeof(quern__run) + operation->alignment_bytes - 8 + operation->item_bytes;
+    return (uint32_t)sizeof(quern__command_batch) + operation->alignment_bytes - 8 + operation->item_bytes;
 }
 
 /* Number of padding bytes between the address and an item there. */
@@ -43,21 +43,22 @@ static inline char *quern__place_find(const quern_commands *commands, const quer
     char *next = commands->next;
     const size_t left = (size_t)(commands->end - next);
     if (commands->operation == operation && left >= operation->item_bytes) return next;
-    if (commands->open == NULL || left < quern__run_bytes(operation)) return NULL;
-    return next + sizeof(quern__run) + quern__place_padding(operation, next + sizeof(quern__run));
+    if (commands->open == NULL || left < quern__batch_max_bytes(operation)) return NULL;
+    return next + sizeof(quern__command_batch) +
+           quern__place_padding(operation, next + sizeof(quern__command_batch));
 }
 
-static inline void quern__run_begin(quern_commands *commands, const quern__operation *operation,
-                                    const char *first_item)
+static inline void quern__batch_begin(quern_commands *commands, const quern__operation *operation,
+                                      const char *first_item)
 {
-    quern__run_close(commands);
-    quern__run *run = (quern__run *)(void *)commands->next;
-    run->operation = operation;
-    run->item_count = 0;
-    run->first_item_bytes = (uint32_t)(first_item - commands->next);
-    commands->open->run_count++;
+    quern__batch_close(commands);
+    quern__command_batch *batch = (quern__command_batch *)(void *)commands->next;
+    batch->operation = operation;
+    batch->item_count = 0;
+    batch->first_item_bytes = (uint32_t)(first_item - commands->next);
+    commands->open->batch_count++;
     commands->open->traits &= operation->traits;
-    commands->run = run;
+    commands->batch = batch;
     commands->operation = operation;
 }
 
@@ -65,9 +66,9 @@ static inline void quern__run_begin(quern_commands *commands, const quern__opera
 static inline quern__item *quern__place_take(quern_commands *commands, const quern__operation *operation,
                                              char *place)
 {
-    if (place != commands->next) quern__run_begin(commands, operation, place);
+    if (place != commands->next) quern__batch_begin(commands, operation, place);
     commands->next = place + operation->item_bytes;
-    commands->run->item_count++;
+    commands->batch->item_count++;
     return (quern__item *)(void *)place;
 }
 

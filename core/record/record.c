@@ -49,15 +49,15 @@ void quern__commands_release(quern_commands *commands)
  * the block then. */
 static void leave_tail(quern_commands *commands)
 {
-    const bool fits = quern__left_bytes(commands) >= sizeof(quern__run);
-    commands->next = fits ? commands->next + sizeof(quern__run) : commands->end;
+    const bool fits = quern__left_bytes(commands) >= sizeof(quern__command_batch);
+    commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
 }
 
 void quern__commands_close_stream(quern_commands *commands)
 {
     const quern__stream *open = commands->open;
     if (open != NULL) {
-        quern__run_close(commands);
+        quern__batch_close(commands);
         if (QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) && open->create_count > 0)
             leave_tail(commands);
         commands->open = NULL;
@@ -92,12 +92,12 @@ static void destroy_item_values(const quern__operation *operation, char *item)
 
 void quern__stream_destroy_owned(const quern__stream *stream)
 {
-    quern__run *run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count; i++) {
-        if (i > 0) run = quern__run_next(run);
-        if (!run->operation->has_destroy) continue;
-        for (uint32_t k = 0; k < run->item_count; k++)
-            destroy_item_values(run->operation, (char *)quern__run_item(run, k));
+    quern__command_batch *batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count; i++) {
+        if (i > 0) batch = quern__batch_next(batch);
+        if (!batch->operation->has_destroy) continue;
+        for (uint32_t k = 0; k < batch->item_count; k++)
+            destroy_item_values(batch->operation, (char *)quern__batch_item(batch, k));
     }
 }
 

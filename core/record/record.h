@@ -21,18 +21,18 @@
 
 enum { QUERN__RECORDER_ALIGNMENT_BYTES = 128 };
 
-typedef struct quern__run {
+typedef struct quern__command_batch {
     /* NULL: a jump. The alignment makes the header 16 bytes on every platform, so that items, which contain
      * 64-bit values, follow it aligned. */
     _Alignas(8) const quern__operation *operation;
     union {
-        struct quern__run *next; /* of a jump: continuation of the stream in the next block */
+        struct quern__command_batch *next; /* of a jump: continuation of the stream in the next block */
         struct {
             uint32_t item_count;
             uint32_t first_item_bytes; /* offset of the first item from the header */
         };
     };
-} quern__run;
+} quern__command_batch;
 
 /* The callback that recorded a stream. */
 typedef struct quern__origin {
@@ -44,8 +44,8 @@ typedef struct quern__origin {
 
 typedef struct quern__stream {
     quern__origin origin;
-    quern__run *first;
-    uint32_t run_count;
+    quern__command_batch *first;
+    uint32_t batch_count;
     uint32_t create_count;
     uint64_t command_count; /* valid once the stream is closed */
     uint32_t item_count;    /* valid once the stream is closed */
@@ -56,10 +56,10 @@ typedef struct quern__stream {
 } quern__stream;
 
 /* A batch that spawns. */
-typedef struct quern__spawn_run {
-    quern__run *run;
+typedef struct quern__spawn_batch {
+    quern__command_batch *batch;
     uint32_t first_number; /* number of the first instance's root, among the creates of the stream */
-} quern__spawn_run;
+} quern__spawn_batch;
 
 typedef struct quern__block {
     char *memory;
@@ -72,7 +72,7 @@ struct quern_commands {
     _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) char *next;
     char *end;                         /* end of the space for items; a jump fits after it */
     const quern__operation *operation; /* operation of the open batch; NULL: no batch is open */
-    quern__run *run;
+    quern__command_batch *batch;
     quern__storage *storage;
     quern__origin origin; /* of the running callback */
     const void *holder;   /* thread of the running callback; NULL: no callback is running */
@@ -90,7 +90,7 @@ struct quern_commands {
     QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* indexed by the prefab's index */
     /* of destroyed prefabs that pending commands may refer to */
     struct quern__spawn_kind *old_spawns;
-    QUERN__ARRAY(struct quern__spawn_run) spawn_runs; /* of the open stream, if it spawns */
+    QUERN__ARRAY(struct quern__spawn_batch) spawn_batches; /* of the open stream, if it spawns */
     bool holds_prefabs;
 };
 
@@ -146,28 +146,28 @@ void quern__commands_reset(quern_commands *commands);
 /* ------------------------------------------------------------------------------------ iterating streams */
 
 /* Returns the batch at this address, or the batch that the jumps at this address lead to. */
-static inline quern__run *quern__run_here(quern__run *run)
+static inline quern__command_batch *quern__batch_skip_jumps(quern__command_batch *batch)
 {
-    while (run->operation == NULL)
-        run = run->next;
-    return run;
+    while (batch->operation == NULL)
+        batch = batch->next;
+    return batch;
 }
 
-static inline char *quern__run_items(quern__run *run)
+static inline char *quern__batch_items(quern__command_batch *batch)
 {
-    return (char *)run + run->first_item_bytes;
+    return (char *)batch + batch->first_item_bytes;
 }
 
 /* Returns the next batch. The batch must not be the last of its stream. */
-static inline quern__run *quern__run_next(quern__run *run)
+static inline quern__command_batch *quern__batch_next(quern__command_batch *batch)
 {
-    size_t bytes = (size_t)run->operation->item_bytes * run->item_count;
-    return quern__run_here((quern__run *)(void *)(quern__run_items(run) + bytes));
+    size_t bytes = (size_t)batch->operation->item_bytes * batch->item_count;
+    return quern__batch_skip_jumps((quern__command_batch *)(void *)(quern__batch_items(batch) + bytes));
 }
 
-static inline quern__item *quern__run_item(quern__run *run, uint32_t i)
+static inline quern__item *quern__batch_item(quern__command_batch *batch, uint32_t i)
 {
-    return (quern__item *)(void *)(quern__run_items(run) + (size_t)i * run->operation->item_bytes);
+    return (quern__item *)(void *)(quern__batch_items(batch) + (size_t)i * batch->operation->item_bytes);
 }
 
 /* Returns the address of the next item of a batch. */

@@ -13,7 +13,7 @@ void quern__spawns_release(quern_commands *commands)
     for (uint32_t i = 0; i < commands->spawns.count; i++)
         quern__spawn_kind_release(commands, commands->spawns.items[i]);
     quern__array_release(&commands->storage->allocator, &commands->spawns);
-    quern__array_release(&commands->storage->allocator, &commands->spawn_runs);
+    quern__array_release(&commands->storage->allocator, &commands->spawn_batches);
 }
 
 /* Components and values of the creates of a group. Targets of relations other than the parent relation are left
@@ -58,7 +58,7 @@ static quern_result find_create(quern_commands *commands, const create_list *lis
 /* Adds the size of `count` items of an expanded instance, each in its own batch. */
 static void add_room(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
 {
-    const uint32_t bytes = quern__run_bytes(operation);
+    const uint32_t bytes = quern__batch_max_bytes(operation);
     kind->bytes += count * bytes;
     if (kind->largest_bytes < bytes) kind->largest_bytes = bytes;
 }

@@ -119,9 +119,9 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
     if (form == NULL) return quern__record_fail_memory(commands);
     const quern__operation *operation = form->operation;
     const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
-    if (is_first) commands->spawn_runs.count = 0;
-    const uint32_t run_count = commands->spawn_runs.count;
-    if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_runs, run_count + 1))
+    if (is_first) commands->spawn_batches.count = 0;
+    const uint32_t batch_count = commands->spawn_batches.count;
+    if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_batches, batch_count + 1))
         return quern__record_fail_memory(commands);
     char *place;
     const quern_result result = quern__place_ready(commands, operation, function, &place);
@@ -131,9 +131,9 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
     *item = (quern__item){.entity = quern__entity_make(0, commands->origin.serial, it->first_number)};
     for (uint32_t i = 0; i < it->override_count; i++)
         quern__record_give_value(operation, place, i, it->overrides[i].values);
-    if (commands->run->item_count == 1)
-        commands->spawn_runs.items[commands->spawn_runs.count++] =
-            (quern__spawn_run){.run = commands->run, .first_number = it->first_number};
+    if (commands->batch->item_count == 1)
+        commands->spawn_batches.items[commands->spawn_batches.count++] =
+            (quern__spawn_batch){.batch = commands->batch, .first_number = it->first_number};
     commands->open->create_count += it->prefab->members.count;
     hold(it);
     return QUERN_OK;
@@ -142,17 +142,17 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
 /* ------------------------------------------------------------------------------------------- opening */
 
 /* Returns the last batch whose first create has this number or a lower one, or NULL. */
-static const quern__spawn_run *find_run(const quern_commands *commands, uint32_t number)
+static const quern__spawn_batch *find_batch(const quern_commands *commands, uint32_t number)
 {
-    uint32_t begin = 0, end = commands->spawn_runs.count;
+    uint32_t begin = 0, end = commands->spawn_batches.count;
     while (begin < end) {
         const uint32_t middle = begin + (end - begin) / 2;
-        if (commands->spawn_runs.items[middle].first_number <= number)
+        if (commands->spawn_batches.items[middle].first_number <= number)
             begin = middle + 1;
         else
             end = middle;
     }
-    return begin > 0 ? &commands->spawn_runs.items[begin - 1] : NULL;
+    return begin > 0 ? &commands->spawn_batches.items[begin - 1] : NULL;
 }
 
 static quern_result open_item(quern_commands *commands, const quern__operation *operation,
@@ -181,11 +181,11 @@ static quern_result open_item(quern_commands *commands, const quern__operation *
 quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, const char *function)
 {
     const uint32_t number = quern_entity_index(entity);
-    const quern__spawn_run *found = find_run(commands, number);
+    const quern__spawn_batch *found = find_batch(commands, number);
     if (found == NULL) return QUERN_OK;
-    const quern__operation *operation = found->run->operation;
+    const quern__operation *operation = found->batch->operation;
     const uint32_t i = (number - found->first_number) / quern__spawn_member_count(operation);
-    if (i >= found->run->item_count) return QUERN_OK; /* the entity was created after the batch */
-    quern__item *item = quern__run_item(found->run, i);
+    if (i >= found->batch->item_count) return QUERN_OK; /* the entity was created after the batch */
+    quern__item *item = quern__batch_item(found->batch, i);
     return quern_entity_is_null(item->entity) ? QUERN_OK : open_item(commands, operation, item, function);
 }

@@ -4,7 +4,7 @@
 
 #include "core/calls/world_commands.h"
 #include "core/playback/accumulate.h"
-#include "core/record/place.h"
+#include "core/record/item_space.h"
 
 /* A recorder that has commands; its streams follow. */
 typedef struct saved_recorder {
@@ -256,12 +256,12 @@ static quern_result rebuild_batch(commands_reader *reader, quern_commands *comma
     const quern__operation *operation = saved.operation;
     assert(operation != NULL); /* the page is whole */
     const quern_result result =
-        quern__places_prepare(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
+        quern__item_space_reserve(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
     if (result != QUERN_OK) return result;
     for (uint32_t k = 0; k < saved.item_count; k++) {
-        char *place = quern__place_find(commands, operation);
-        if (place == NULL) place = quern__place_open(commands, operation);
-        quern__place_take(commands, operation, place);
+        char *place = quern__item_space_find(commands, operation);
+        if (place == NULL) place = quern__item_space_open(commands, operation);
+        quern__item_append(commands, operation, place);
         quern__read(&reader->bytes, place, operation->item_bytes);
         fill_item(reader->history, operation, place, reader->next_values, k);
     }

@@ -40,7 +40,7 @@ static void fill_hooked(const quern__fill *fill, char *target, char *item)
         return;
     }
     quern__type_move(fill->type, target, item + fill->value_offset_bytes, 1);
-    if (fill->living_offset_bytes != 0) item[fill->living_offset_bytes] = 0;
+    if (fill->owned_offset_bytes != 0) item[fill->owned_offset_bytes] = 0;
 }
 
 static inline void fill_value(const quern__fill *fill, char *target, char *item)

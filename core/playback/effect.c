@@ -22,7 +22,7 @@ void quern__effect_give(quern__effect *effect, const quern__operation *operation
         .type = operand->type,
         .size_bytes = operand->size_bytes,
         .value_offset_bytes = operand->offset_bytes,
-        .living_offset_bytes = (uint16_t)(owns ? operation->living_offset_bytes + i : 0),
+        .owned_offset_bytes = (uint16_t)(owns ? operation->owned_offset_bytes + i : 0),
         .hop = hop,
         .is_plain = operand->is_plain,
     };

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/playback/follow.h"
 
-#include "core/record/place.h"
+#include "core/record/item_space.h"
 
 void quern__followers_init(quern__followers *followers, quern__storage *storage)
 {
@@ -45,11 +45,11 @@ quern_result quern__followers_operation(quern__followers *followers, uint32_t co
 quern_result quern__followers_add(quern__followers *followers, const quern__operation *operation,
                                   quern__item head, quern__item **out_item)
 {
-    char *place;
+    char *space;
     const quern_result result =
-        quern__place_ready(&followers->recorder, operation, "commands that follow from others", &place);
+        quern__item_space_get(&followers->recorder, operation, "commands that follow from others", &space);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
-    *out_item = quern__place_take(&followers->recorder, operation, place);
+    *out_item = quern__item_append(&followers->recorder, operation, space);
     **out_item = head;
     return QUERN_OK;
 }

@@ -33,7 +33,7 @@ typedef struct quern__fill {
     uint16_t target_offset_bytes; /* offset of the column in a chunk */
     uint16_t value_offset_bytes;  /* offset in the item; 0: no value, construct one */
     /* offset of the byte to clear once the value is moved out; 0: none */
-    uint16_t living_offset_bytes;
+    uint16_t owned_offset_bytes;
     uint32_t hop; /* position of the item, counted backwards from the sequence's last item */
     bool is_plain;
     bool replaces; /* the row has an old value, which must be destroyed */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/record/accumulator.h"
 
-#include "core/record/give.h"
+#include "core/record/item_write.h"
 
 static const char function[] = "quern_commands_accumulate";
 
@@ -28,11 +28,11 @@ void quern__accumulator_release(quern_commands *commands)
     commands->accumulator = NULL;
 }
 
-static quern_result make_accumulator(quern_commands *commands)
+static quern_result create_accumulator(quern_commands *commands)
 {
     quern__accumulator *made =
         quern__allocate(&commands->storage->allocator, sizeof *made, _Alignof(quern__accumulator));
-    if (made == NULL) return quern__record_fail_memory(commands);
+    if (made == NULL) return quern__commands_fail_memory(commands);
     *made = (quern__accumulator){.last = &nobody};
     quern__commands_init(&made->recorder, commands->storage);
     commands->accumulator = made;
@@ -108,16 +108,16 @@ static quern_result add_accumulation(quern_commands *commands, quern_component c
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(&commands->storage->allocator, &accumulator->list,
                               accumulator->list.count + 1))
-        return quern__record_fail_memory(commands);
+        return quern__commands_fail_memory(commands);
     quern__accumulation *made = create_accumulation(commands->storage, &fresh);
-    if (made == NULL) return quern__record_fail_memory(commands);
+    if (made == NULL) return quern__commands_fail_memory(commands);
     accumulator->list.items[accumulator->list.count++] = made;
     accumulator->last = made;
     return QUERN_OK;
 }
 
-static inline bool is_of(const quern__accumulation *accumulation, quern_component component,
-                         quern_combine combine)
+static inline bool matches(const quern__accumulation *accumulation, quern_component component,
+                           quern_combine combine)
 {
     return accumulation->component.bits == component.bits && accumulation->combine.bits == combine.bits;
 }
@@ -128,7 +128,7 @@ static quern_result find_accumulation(quern_commands *commands, quern_component 
 {
     quern__accumulator *accumulator = commands->accumulator;
     for (uint32_t i = 0; i < accumulator->list.count; i++)
-        if (is_of(accumulator->list.items[i], component, combine)) {
+        if (matches(accumulator->list.items[i], component, combine)) {
             accumulator->last = accumulator->list.items[i];
             return QUERN_OK;
         }
@@ -137,55 +137,55 @@ static quern_result find_accumulation(quern_commands *commands, quern_component 
 
 /* ---------------------------------------------------------------------------------------- recording */
 
-static inline void take(quern_commands *recorder, const quern__accumulation *accumulation, char *place,
+static inline void take(quern_commands *recorder, const quern__accumulation *accumulation, char *space,
                         quern_entity entity, const void *value)
 {
-    quern__place_take(recorder, accumulation->operation, place)->entity = entity;
-    quern__record_give_value(accumulation->operation, place, 0, value);
+    quern__item_append(recorder, accumulation->operation, space)->entity = entity;
+    quern__item_write_value(accumulation->operation, space, 0, value);
 }
 
 /* Whether the handle belongs to this world; the entity may be dead. Liveness is not checked here, since reading
  * the entity's record would often miss the cache. */
-static inline bool is_plausible(const quern_commands *commands, quern_entity entity)
+static inline bool has_world_tag(const quern_commands *commands, quern_entity entity)
 {
     return quern_entity_world_tag(entity) == commands->storage->components.first_bits >> 24;
 }
 
 /* Reserves space for one item. A new stream of accumulated values gets the origin of the running callback. */
-static quern_result prepare_place(quern_commands *commands, char **out_place)
+static quern_result get_space(quern_commands *commands, char **out_space)
 {
     quern_commands *recorder = &commands->accumulator->recorder;
     const quern__operation *operation = commands->accumulator->last->operation;
     recorder->holder = commands->holder;
     recorder->origin = commands->origin;
-    const quern_result result = quern__place_ready(recorder, operation, function, out_place);
+    const quern_result result = quern__item_space_get(recorder, operation, function, out_space);
     recorder->failed = QUERN_OK;
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
     return result;
 }
 
-static QUERN__SLOW_PATH quern_result accumulate_carefully(quern_commands *commands, quern_entity entity,
-                                                          quern_component component, const void *value,
-                                                          quern_combine combine)
+static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands, quern_entity entity,
+                                                        quern_component component, const void *value,
+                                                        quern_combine combine)
 {
     if (commands == NULL) return quern__fail_null(function, "commands");
     if (value == NULL) return quern__fail_null(function, "value");
-    char *place = NULL;
-    quern_result result = quern__record_is_held(commands) && commands->holder != NULL
+    char *space = NULL;
+    quern_result result = quern__commands_can_record(commands) && commands->holder != NULL
                               ? QUERN_OK
-                              : quern__record_fail_foreign(commands, function);
-    if (result == QUERN_OK && !is_plausible(commands, entity))
-        result = quern__record_check_entity(commands, entity, function);
-    if (result == QUERN_OK && commands->accumulator == NULL) result = make_accumulator(commands);
+                              : quern__commands_fail_foreign_use(commands, function);
+    if (result == QUERN_OK && !has_world_tag(commands, entity))
+        result = quern__commands_check_entity(commands, entity, function);
+    if (result == QUERN_OK && commands->accumulator == NULL) result = create_accumulator(commands);
     if (result == QUERN_OK) result = find_accumulation(commands, component, combine);
     if (result == QUERN_OK) {
         const quern__operand *operand = &commands->accumulator->last->operation->operands[0];
-        result = quern__record_check_value(commands, operand, entity, value, function);
+        result = quern__commands_check_value(commands, operand, entity, value, function);
     }
-    if (result == QUERN_OK) result = prepare_place(commands, &place);
+    if (result == QUERN_OK) result = get_space(commands, &space);
     if (result != QUERN_OK) return quern__message_add_call(result, function, commands->origin.name);
     quern_commands *recorder = &commands->accumulator->recorder;
-    take(recorder, commands->accumulator->last, place, entity, value);
+    take(recorder, commands->accumulator->last, space, entity, value);
     recorder->open->create_count += quern_entity_is_provisional(entity);
     return QUERN_OK;
 }
@@ -197,16 +197,16 @@ static __attribute__((noinline)) quern_result accumulate_known(quern_commands *c
                                                                quern_combine combine)
 {
     if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL ||
-                        !quern__record_is_held(commands)))
-        return accumulate_carefully(commands, entity, component, value, combine);
+                        !quern__commands_can_record(commands)))
+        return accumulate_checked(commands, entity, component, value, combine);
     quern__accumulator *accumulator = commands->accumulator;
     const quern__accumulation *last = accumulator->last;
-    if (last->operation == NULL || !is_of(last, component, combine) || last->operation->has_entity_fields ||
-        !is_plausible(commands, entity))
-        return accumulate_carefully(commands, entity, component, value, combine);
-    char *place = quern__place_find(&accumulator->recorder, last->operation);
-    if (place == NULL) return accumulate_carefully(commands, entity, component, value, combine);
-    take(&accumulator->recorder, last, place, entity, value);
+    if (last->operation == NULL || !matches(last, component, combine) ||
+        last->operation->has_entity_fields || !has_world_tag(commands, entity))
+        return accumulate_checked(commands, entity, component, value, combine);
+    char *space = quern__item_space_find(&accumulator->recorder, last->operation);
+    if (space == NULL) return accumulate_checked(commands, entity, component, value, combine);
+    take(&accumulator->recorder, last, space, entity, value);
     return QUERN_OK;
 }
 
@@ -219,16 +219,16 @@ quern_result quern_commands_accumulate(quern_commands *commands, quern_entity en
     quern__accumulator *accumulator = commands->accumulator;
     const quern__accumulation *last = accumulator->last;
     quern_commands *recorder = &accumulator->recorder;
-    char *place = recorder->next;
-    const uintptr_t next = (uintptr_t)place + last->item_bytes;
-    if (QUERN__UNLIKELY(!is_of(last, component, combine) || recorder->operation != last->quick_operation ||
-                        next > (uintptr_t)recorder->end ||
+    char *space = recorder->next;
+    const uintptr_t next = (uintptr_t)space + last->item_bytes;
+    if (QUERN__UNLIKELY(!matches(last, component, combine) ||
+                        recorder->operation != last->quick_operation || next > (uintptr_t)recorder->end ||
                         quern_entity_world_tag(entity) != last->world_tag ||
-                        !quern__record_is_held(commands)))
+                        !quern__commands_can_record(commands)))
         return accumulate_known(commands, entity, component, value, combine);
     recorder->next = (char *)next;
     recorder->batch->item_count++;
-    ((quern__accumulated *)(void *)place)->entity = entity;
-    quern__copy_few_words(place + last->offset_bytes, value, last->size_bytes);
+    ((quern__accumulated *)(void *)space)->entity = entity;
+    quern__copy_few_words(space + last->offset_bytes, value, last->size_bytes);
     return QUERN_OK;
 }

@@ -63,10 +63,10 @@ static bool is_relation(const quern__components *components, uint32_t component_
 /* Checks that commands may use the component if the world manages it: only relating and unrelating may.
  * is_borne: the command relates or unrelates if the component belongs to a relation. */
 static quern_result check_managed(const quern__components *components, uint32_t component_index,
-                                  bool is_borne)
+                                  bool relates)
 {
     const quern__component *component = components->list.items[component_index];
-    if (!component->is_managed || (is_borne && is_relation(components, component_index))) return QUERN_OK;
+    if (!component->is_managed || (relates && is_relation(components, component_index))) return QUERN_OK;
     if (is_relation(components, component_index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' is the component of a relation: its value is the target, which has to be "
@@ -111,7 +111,7 @@ static bool has_relation(const quern__operation *operation)
 static void finish_layout(quern__operation *operation)
 {
     if (operation->has_destroy) {
-        operation->living_offset_bytes = (uint16_t)operation->item_bytes;
+        operation->owned_offset_bytes = (uint16_t)operation->item_bytes;
         operation->item_bytes += operation->operand_count;
     }
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, operation->alignment_bytes);
@@ -163,16 +163,16 @@ static const quern__operation *find_single(quern__operations *operations,
     if (!quern__array_reserve(allocator, &operations->singles, count)) return NULL;
     while (operations->singles.count < count)
         operations->singles.items[operations->singles.count++] = NULL;
-    quern__operation **place =
+    quern__operation **space =
         &operations->singles.items[component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind];
-    if (*place != NULL) return *place;
+    if (*space != NULL) return *space;
     quern__operation *operation =
         operation_allocate(allocator, kind_on(operations, components, component_index, kind), 1);
     if (operation == NULL) return NULL;
     set_operand(operation, 0, components, component_index, quern__command_kinds[kind].gives_value);
     finish_layout(operation);
-    operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
-    *place = operation;
+    operation->key = (uint64_t)(space - operations->singles.items + 1) << 8 | operation->kind;
+    *space = operation;
     return operation;
 }
 

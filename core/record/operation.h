@@ -40,7 +40,7 @@ typedef struct quern__operation {
     /* number of commands an item counts as: 1 + n for a create with n components */
     uint32_t command_count;
     uint16_t operand_count;
-    uint16_t living_offset_bytes;
+    uint16_t owned_offset_bytes;
     uint8_t kind;                             /* quern__operation_kind */
     bool has_destroy;                         /* the type of some value has a destroy hook */
     bool has_entity_fields;                   /* the type of some value contains entity handles */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/record/accumulator.h"
-#include "core/record/give.h"
+#include "core/record/item_write.h"
 #include "core/record/spawn.h"
 #include "core/relations/naming.h"
 
@@ -49,7 +49,7 @@ void quern__commands_release(quern_commands *commands)
  * the block then. */
 static void leave_tail(quern_commands *commands)
 {
-    const bool fits = quern__left_bytes(commands) >= sizeof(quern__command_batch);
+    const bool fits = quern__block_left_bytes(commands) >= sizeof(quern__command_batch);
     commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
 }
 
@@ -81,12 +81,12 @@ void quern__commands_end(quern_commands *commands)
 
 static void destroy_item_values(const quern__operation *operation, char *item)
 {
-    char *living = item + operation->living_offset_bytes;
+    char *owned = item + operation->owned_offset_bytes;
     for (uint32_t i = 0; i < operation->operand_count; i++) {
         const quern__operand *operand = &operation->operands[i];
-        if (!living[i]) continue;
+        if (!owned[i]) continue;
         quern__type_destroy(operand->type, item + operand->offset_bytes, 1);
-        living[i] = 0;
+        owned[i] = 0;
     }
 }
 
@@ -117,7 +117,8 @@ void quern__commands_reset(quern_commands *commands)
 
 static inline quern_result check_holder(const quern_commands *commands, const char *function)
 {
-    return quern__record_is_held(commands) ? QUERN_OK : quern__record_fail_foreign(commands, function);
+    return quern__commands_can_record(commands) ? QUERN_OK
+                                                : quern__commands_fail_foreign_use(commands, function);
 }
 
 /* Adds the names of the call and the system to the message of a failed command. */
@@ -127,7 +128,7 @@ static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, 
     return quern__message_add_call(result, function, commands->origin.name);
 }
 
-bool quern__record_is_ours(const quern_commands *commands, quern_entity entity)
+bool quern__commands_have_created(const quern_commands *commands, quern_entity entity)
 {
     return commands->open != NULL && quern_entity_generation(entity) == commands->origin.serial &&
            quern_entity_index(entity) < commands->open->create_count;
@@ -147,20 +148,20 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
         reason);
 }
 
-quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
-                                        const char *function)
+quern_result quern__commands_check_entity(const quern_commands *commands, quern_entity entity,
+                                          const char *function)
 {
     if (!quern_entity_is_provisional(entity))
         return quern__entities_check(&commands->storage->entities, entity);
-    return quern__record_is_ours(commands, entity) ? QUERN_OK
-                                                   : fail_provisional(commands, entity, function);
+    return quern__commands_have_created(commands, entity) ? QUERN_OK
+                                                          : fail_provisional(commands, entity, function);
 }
 
 /* Checks an entity that is not in the world: the running callback may have created it. Expands the compact
  * instance it belongs to. */
 static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
 {
-    const quern_result result = quern__record_check_entity(commands, entity, function);
+    const quern_result result = quern__commands_check_entity(commands, entity, function);
     if (result != QUERN_OK || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0) return result;
     return quern__spawn_open(commands, entity, function);
 }
@@ -183,7 +184,7 @@ typedef struct handle_check {
 static quern_entity check_handle(void *argument, quern_entity entity)
 {
     handle_check *check = argument;
-    if (quern_entity_is_provisional(entity) && !quern__record_is_ours(check->commands, entity))
+    if (quern_entity_is_provisional(entity) && !quern__commands_have_created(check->commands, entity))
         check->result = fail_provisional(check->commands, entity, check->function);
     return entity;
 }
@@ -200,8 +201,8 @@ static quern_result check_target(quern_commands *commands, quern_entity source, 
                        quern_entity_index(source), quern_entity_generation(source));
 }
 
-quern_result quern__record_check_value(quern_commands *commands, const quern__operand *operand,
-                                       quern_entity entity, const void *value, const char *function)
+quern_result quern__commands_check_value(quern_commands *commands, const quern__operand *operand,
+                                         quern_entity entity, const void *value, const char *function)
 {
     const quern__type *type = operand->type;
     if (value == NULL || !type->has_entity_fields) return QUERN_OK;
@@ -225,13 +226,13 @@ static inline const void *given_value(const quern__operation *operation, const v
     return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
 }
 
-static void give_values(const quern__operation *operation, char *item, const void *const *values,
-                        uint32_t i)
+static void write_values(const quern__operation *operation, char *item, const void *const *values,
+                         uint32_t i)
 {
-    quern__record_forget_living(operation, item);
+    quern__item_clear_owned(operation, item);
     for (uint32_t k = 0; k < operation->operand_count; k++)
         if (operation->operands[k].offset_bytes != 0)
-            quern__record_give_value(operation, item, k, given_value(operation, values, k, i));
+            quern__item_write_value(operation, item, k, given_value(operation, values, k, i));
 }
 
 /* Records `count` creates. values[k] is the array of values of the k-th component. */
@@ -239,13 +240,13 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
                                    const void *const *values, uint32_t count, quern_entity *out_entities,
                                    const char *function)
 {
-    quern_result result = quern__places_prepare(commands, operation, count, function);
+    quern_result result = quern__item_space_reserve(commands, operation, count, function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
-        char *place = quern__place_find(commands, operation);
-        if (place == NULL) place = quern__place_open(commands, operation);
-        const quern_entity entity = quern__record_append_create(commands, operation, place);
-        give_values(operation, place, values, i);
+        char *space = quern__item_space_find(commands, operation);
+        if (space == NULL) space = quern__item_space_open(commands, operation);
+        const quern_entity entity = quern__item_append_create(commands, operation, space);
+        write_values(operation, space, values, i);
         if (out_entities != NULL) out_entities[i] = entity;
     }
     return QUERN_OK;
@@ -259,8 +260,8 @@ static quern_result check_columns(quern_commands *commands, const quern__operati
     for (uint32_t k = 0; k < operation->operand_count; k++) {
         if (operation->operands[k].offset_bytes == 0) continue;
         for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-            result = quern__record_check_value(commands, &operation->operands[k], quern_entity_null(),
-                                               given_value(operation, values, k, i), function);
+            result = quern__commands_check_value(commands, &operation->operands[k], quern_entity_null(),
+                                                 given_value(operation, values, k, i), function);
     }
     return result;
 }
@@ -299,13 +300,13 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
 /* Fast path for a create with the same components as the last one, whose values are copied as bytes. Writes the
  * values and returns their space; the create cannot fail any more. Returns NULL if the create differs or space
  * must be reserved first. */
-static inline char *give_known_values(const quern_commands *commands, const quern__operation *operation,
-                                      const quern_component *components, const void *const *values,
-                                      uint32_t count)
+static inline char *write_known_values(const quern_commands *commands, const quern__operation *operation,
+                                       const quern_component *components, const void *const *values,
+                                       uint32_t count)
 {
     if (operation == NULL || !operation->is_copied || operation->operand_count != count) return NULL;
-    char *place = quern__place_find(commands, operation);
-    if (place == NULL || commands->open->create_count >= QUERN_MAX_ENTITIES) return NULL;
+    char *space = quern__item_space_find(commands, operation);
+    if (space == NULL || commands->open->create_count >= QUERN_MAX_ENTITIES) return NULL;
     for (uint32_t i = 0; i < count; i++) {
         const quern__operand *operand = &operation->operands[i];
         const char *value = values[i];
@@ -315,21 +316,21 @@ static inline char *give_known_values(const quern_commands *commands, const quer
             continue;
         }
         if (value == NULL) return NULL;
-        quern__copy_new_value(place + operand->offset_bytes, value, operand->size_bytes);
+        quern__copy_new_value(space + operand->offset_bytes, value, operand->size_bytes);
     }
-    return place;
+    return space;
 }
 
 quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
                                         const void *const *values, uint32_t count)
 {
     static const char function[] = "quern_commands_create_with";
-    char *place = NULL;
+    char *space = NULL;
     if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL &&
-                      quern__record_is_held(commands)))
-        place = give_known_values(commands, commands->operations.last_create, components, values, count);
-    if (QUERN__LIKELY(place != NULL))
-        return quern__record_append_create(commands, commands->operations.last_create, place);
+                      quern__commands_can_record(commands)))
+        space = write_known_values(commands, commands->operations.last_create, components, values, count);
+    if (QUERN__LIKELY(space != NULL))
+        return quern__item_append_create(commands, commands->operations.last_create, space);
     quern_entity entity = quern_entity_null();
     create_many(commands, components, values, count, 1, &entity, function);
     return entity;
@@ -358,58 +359,58 @@ quern_entity quern_commands_create(quern_commands *commands)
 }
 
 /* Slow path: the entity is not alive, or no space is available without reserving. */
-static __attribute__((noinline)) quern_result destroy_carefully(quern_commands *commands,
-                                                                quern_entity entity)
+static __attribute__((noinline)) quern_result destroy_checked(quern_commands *commands, quern_entity entity)
 {
     static const char function[] = "quern_commands_destroy";
     if (commands == NULL) return quern__fail_null(function, "commands");
     const quern__operation *operation = &quern__operation_destroy;
-    char *place = NULL;
+    char *space = NULL;
     quern__item head;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
-    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
-    *quern__place_take(commands, operation, place) = head;
+    *quern__item_append(commands, operation, space) = head;
     return QUERN_OK;
 }
 
 quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
 {
     const quern__operation *operation = &quern__operation_destroy;
-    if (QUERN__UNLIKELY(commands == NULL || !quern__record_is_held(commands)))
-        return destroy_carefully(commands, entity);
+    if (QUERN__UNLIKELY(commands == NULL || !quern__commands_can_record(commands)))
+        return destroy_checked(commands, entity);
     const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
-    char *place = quern__place_find(commands, operation);
-    if (record == NULL || place == NULL) return destroy_carefully(commands, entity);
-    *quern__place_take(commands, operation, place) =
+    char *space = quern__item_space_find(commands, operation);
+    if (record == NULL || space == NULL) return destroy_checked(commands, entity);
+    *quern__item_append(commands, operation, space) =
         (quern__item){.entity = entity, .location = record->location};
     return QUERN_OK;
 }
 
 /* Finds or creates the operation on one component. Errors: UNKNOWN_COMPONENT, INVALID_ARGUMENT, OUT_OF_MEMORY. */
-static quern_result make_operation(quern_commands *commands, quern_component component,
-                                   quern__operation_kind kind, const quern__operation **out_operation)
+static quern_result find_or_create_operation(quern_commands *commands, quern_component component,
+                                             quern__operation_kind kind,
+                                             const quern__operation **out_operation)
 {
     const quern__storage *storage = commands->storage;
     quern_result result = quern__components_check(&storage->components, component);
     if (result != QUERN_OK) return result;
     result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
                                       quern__component_index(component), kind, out_operation);
-    return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__record_fail_memory(commands);
+    return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__commands_fail_memory(commands);
 }
 
 static inline quern_result find_operation(quern_commands *commands, quern_component component,
                                           quern__operation_kind kind,
                                           const quern__operation **out_operation)
 {
-    uint32_t place = quern__component_index(component) * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
-    if (place < commands->operations.singles.count) {
-        *out_operation = commands->operations.singles.items[place];
+    uint32_t space = quern__component_index(component) * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
+    if (space < commands->operations.singles.count) {
+        *out_operation = commands->operations.singles.items[space];
         if (*out_operation != NULL && (*out_operation)->operands[0].component.bits == component.bits)
             return QUERN_OK;
     }
-    return make_operation(commands, component, kind, out_operation);
+    return find_or_create_operation(commands, component, kind, out_operation);
 }
 
 /* Second half of `record` for values that may contain handles, which are checked first. */
@@ -418,13 +419,13 @@ static __attribute__((noinline)) quern_result record_handles(quern_commands *com
                                                              quern__item head, const void *value,
                                                              const char *function)
 {
-    char *place = NULL;
+    char *space = NULL;
     quern_result result =
-        quern__record_check_value(commands, &operation->operands[0], head.entity, value, function);
-    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+        quern__commands_check_value(commands, &operation->operands[0], head.entity, value, function);
+    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (result != QUERN_OK) return fail_named(commands, result, function);
-    *quern__place_take(commands, operation, place) = head;
-    quern__record_give_value(operation, place, 0, value);
+    *quern__item_append(commands, operation, space) = head;
+    quern__item_write_value(operation, space, 0, value);
     return QUERN_OK;
 }
 
@@ -433,17 +434,17 @@ static inline quern_result record(quern_commands *commands, quern__operation_kin
 {
     const quern__operation *operation;
     quern__item head;
-    char *place = NULL;
+    char *space = NULL;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, kind, &operation);
     if (result == QUERN_OK && operation->has_entity_fields && value != NULL)
         return record_handles(commands, operation, head, value, function);
-    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
-    *quern__place_take(commands, operation, place) = head;
+    *quern__item_append(commands, operation, space) = head;
     if (value != NULL && operation->operands[0].offset_bytes != 0)
-        quern__record_give_value(operation, place, 0, value);
+        quern__item_write_value(operation, space, 0, value);
     return QUERN_OK;
 }
 
@@ -462,7 +463,7 @@ quern_result quern_commands_remove(quern_commands *commands, quern_entity entity
 }
 
 /* Handles quern_commands_set with a NULL value, which is valid for tags only. */
-static quern_result set_nothing(quern_commands *commands, quern_entity entity, quern_component component)
+static quern_result set_null(quern_commands *commands, quern_entity entity, quern_component component)
 {
     const quern__components *components = &commands->storage->components;
     quern_result result = quern__components_check(components, component);
@@ -486,7 +487,7 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
                                 const void *value)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
-    if (value == NULL) return set_nothing(commands, entity, component);
+    if (value == NULL) return set_null(commands, entity, component);
     return record(commands, QUERN__OPERATION_SET, entity, component, value, "quern_commands_set");
 }
 
@@ -521,15 +522,15 @@ quern_result quern_commands_set_name(quern_commands *commands, quern_entity enti
     static const char function[] = "quern_commands_set_name";
     if (commands == NULL) return quern__fail_null(function, "commands");
     const quern__operation *operation = &quern__operation_name;
-    char *place = NULL;
+    char *space = NULL;
     quern__item head;
     if (name == NULL) name = "";
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = quern__entity_check_name(name);
-    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
-    quern__item *item = quern__place_take(commands, operation, place);
+    quern__item *item = quern__item_append(commands, operation, space);
     *item = head;
     memcpy(item + 1, name, strlen(name) + 1);
     return QUERN_OK;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/record/spawn.h"
 
-#include "core/record/give.h"
+#include "core/record/item_write.h"
 
 #include <quern/prefab.h>
 
@@ -118,19 +118,19 @@ static quern_result make_kind(quern_commands *commands, quern_prefab handle, que
     const quern_allocator *allocator = &commands->storage->allocator;
     const uint32_t index = (uint32_t)handle.bits, group_count = prefab->groups.count;
     if (!quern__array_reserve(allocator, &commands->spawns, index + 1))
-        return quern__record_fail_memory(commands);
+        return quern__commands_fail_memory(commands);
     while (commands->spawns.count <= index)
         commands->spawns.items[commands->spawns.count++] = NULL;
     quern__spawn_kind *kind =
         quern__allocate(allocator, sizeof *kind + (group_count + 1) * sizeof(const quern__operation *),
                         _Alignof(quern__spawn_kind));
-    if (kind == NULL) return quern__record_fail_memory(commands);
+    if (kind == NULL) return quern__commands_fail_memory(commands);
     *kind = (quern__spawn_kind){.handle = handle, .prefab = prefab, .group_count = group_count};
     kind->operations[group_count] = NULL;
     const quern_result result = fill_kind(commands, prefab, kind);
     if (result != QUERN_OK) {
         quern__spawn_kind_release(commands, kind);
-        return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__record_fail_memory(commands) : result;
+        return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__commands_fail_memory(commands) : result;
     }
     put_away(commands, commands->spawns.items[index]);
     commands->spawns.items[index] = *out_kind = kind;
@@ -177,10 +177,10 @@ static quern_entity member_handle(const quern__spawning *it, uint32_t member)
     return quern__entity_make(0, it->commands->origin.serial, it->first_number + member);
 }
 
-static char *open_place(quern_commands *commands, const quern__operation *operation)
+static char *open_space(quern_commands *commands, const quern__operation *operation)
 {
-    char *place = quern__place_find(commands, operation);
-    return QUERN__LIKELY(place != NULL) ? place : quern__place_open(commands, operation);
+    char *space = quern__item_space_find(commands, operation);
+    return QUERN__LIKELY(space != NULL) ? space : quern__item_space_open(commands, operation);
 }
 
 /* Returns NULL if no override applies, so that the captured value is used. */
@@ -197,13 +197,13 @@ static const char *overridden_value(const quern__spawning *it, const quern__pref
 
 /* Writes the values of a member. Columns and operands have the same order, so the search for an operand
  * continues from the previous one. */
-static void give_columns(const quern__spawning *it, const quern__prefab_member *member,
-                         const quern__operation *operation, char *item)
+static void write_columns(const quern__spawning *it, const quern__prefab_member *member,
+                          const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
     const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
     uint32_t operand = 0;
-    quern__record_forget_living(operation, item);
+    quern__item_clear_owned(operation, item);
     for (uint32_t i = 0; i < group->column_count; i++, column++) {
         if (column->is_other_target) continue;
         while (operation->operands[operand].component_index != column->component_index)
@@ -216,14 +216,14 @@ static void give_columns(const quern__spawning *it, const quern__prefab_member *
         if (QUERN__LIKELY(column->is_plain && !operation->has_destroy))
             quern__copy_value(item + operation->operands[operand].offset_bytes, value, column->size_bytes);
         else
-            quern__record_give_value(operation, item, operand, value);
+            quern__item_write_value(operation, item, operand, value);
     }
 }
 
 /* Replaces handles of captured members in the values by handles of the instance's members. Values from
  * overrides stay as they are. */
-static void give_fields(const quern__spawning *it, const quern__prefab_member *member,
-                        const quern__operation *operation, char *item)
+static void write_fields(const quern__spawning *it, const quern__prefab_member *member,
+                         const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
     const quern__prefab_column *columns = it->prefab->columns.items + group->first_column;
@@ -247,12 +247,12 @@ static void record_create(const quern__spawning *it, uint32_t i)
     const bool has_parent = i == 0 && it->parent.bits != 0;
     const quern__operation *operation =
         it->kind->operations[has_parent ? it->kind->group_count : member->group];
-    char *place = open_place(it->commands, operation);
-    *quern__place_take(it->commands, operation, place) = (quern__item){.entity = member_handle(it, i)};
-    give_columns(it, member, operation, place);
-    if (member->field_count > 0) give_fields(it, member, operation, place);
+    char *space = open_space(it->commands, operation);
+    *quern__item_append(it->commands, operation, space) = (quern__item){.entity = member_handle(it, i)};
+    write_columns(it, member, operation, space);
+    if (member->field_count > 0) write_fields(it, member, operation, space);
     if (has_parent)
-        memcpy(place + operation->operands[operation->operand_count - 1].offset_bytes, &it->parent,
+        memcpy(space + operation->operands[operation->operand_count - 1].offset_bytes, &it->parent,
                sizeof it->parent);
 }
 
@@ -270,10 +270,10 @@ static void record_relates(const quern__spawning *it)
         assert(operation != NULL);
         const quern_entity target =
             link->target != QUERN_NO_MEMBER ? member_handle(it, link->target) : link->outside;
-        char *place = open_place(commands, operation);
-        *quern__place_take(commands, operation, place) =
+        char *space = open_space(commands, operation);
+        *quern__item_append(commands, operation, space) =
             (quern__item){.entity = member_handle(it, link->source)};
-        memcpy(place + operation->operands[0].offset_bytes, &target, sizeof target);
+        memcpy(space + operation->operands[0].offset_bytes, &target, sizeof target);
     }
 }
 
@@ -284,8 +284,8 @@ static void record_names(const quern__spawning *it)
         const uint32_t at = it->prefab->members.items[i].name;
         if (at == QUERN_NO_MEMBER) continue;
         const char *name = it->prefab->names.items + at;
-        char *place = open_place(it->commands, operation);
-        quern__item *item = quern__place_take(it->commands, operation, place);
+        char *space = open_space(it->commands, operation);
+        quern__item *item = quern__item_append(it->commands, operation, space);
         *item = (quern__item){.entity = member_handle(it, i)};
         memcpy(item + 1, name, strlen(name) + 1);
     }
@@ -301,8 +301,8 @@ static void record_toggles(const quern__spawning *it)
         quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
                                  toggle->component_index, QUERN__OPERATION_DISABLE, &operation);
         assert(operation != NULL);
-        char *place = open_place(commands, operation);
-        *quern__place_take(commands, operation, place) =
+        char *space = open_space(commands, operation);
+        *quern__item_append(commands, operation, space) =
             (quern__item){.entity = member_handle(it, toggle->member)};
     }
 }
@@ -310,7 +310,7 @@ static void record_toggles(const quern__spawning *it)
 quern_result quern__spawn_record_open(const quern__spawning *it, const char *function)
 {
     const quern_result result =
-        quern__places_prepare_mixed(it->commands, it->kind->bytes, it->kind->largest_bytes, function);
+        quern__item_space_reserve_mixed(it->commands, it->kind->bytes, it->kind->largest_bytes, function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < it->prefab->members.count; i++)
         record_create(it, i);
@@ -336,16 +336,16 @@ static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, c
         const quern__prefab_group *group = &it->prefab->groups.items[override->group];
         const quern__operand operand = {
             .type = it->prefab->columns.items[group->first_column + override->column].type};
-        result =
-            quern__record_check_value(commands, &operand, quern_entity_null(), override->values, function);
+        result = quern__commands_check_value(commands, &operand, quern_entity_null(), override->values,
+                                             function);
     }
     it->parent = def->parent;
     if (result != QUERN_OK || it->parent.bits == 0) return result;
     result = find_related_root(commands, it->prefab, it->kind);
     if (result != QUERN_OK) return result;
     const quern__operation *root = it->kind->operations[it->kind->group_count];
-    return quern__record_check_value(commands, &root->operands[root->operand_count - 1],
-                                     quern_entity_null(), &it->parent, function);
+    return quern__commands_check_value(commands, &root->operands[root->operand_count - 1],
+                                       quern_entity_null(), &it->parent, function);
 }
 
 static quern_result check_outside(const quern__spawning *it)
@@ -363,7 +363,7 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
                                  const char *function)
 {
     quern_commands *commands = it->commands;
-    if (!quern__record_is_held(commands)) return quern__record_fail_foreign(commands, function);
+    if (!quern__commands_can_record(commands)) return quern__commands_fail_foreign_use(commands, function);
     quern__prefab *prefab = quern__prefabs_find(commands->storage, handle);
     if (prefab == NULL) return quern__prefabs_fail(commands->storage, handle);
     it->prefab = prefab;
@@ -416,8 +416,8 @@ quern_entity quern_commands_spawned_member(const quern_commands *commands, quern
     else if (member >= found->members.count)
         result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "no member %u; the prefab has %u", member,
                              found->members.count);
-    else if (!quern_entity_is_provisional(root) || !quern__record_is_ours(commands, root) ||
-             !quern__record_is_ours(commands, entity))
+    else if (!quern_entity_is_provisional(root) || !quern__commands_have_created(commands, root) ||
+             !quern__commands_have_created(commands, entity))
         result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
                              "the root is none that this callback has spawned by command");
     if (result == QUERN_OK) return entity;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/record/give.h"
+#include "core/record/item_write.h"
 #include "core/record/spawn.h"
 
 /* An instance whose override values are larger is expanded. */
@@ -116,21 +116,21 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
 {
     quern_commands *commands = it->commands;
     const quern__spawn_form *form = find_form(it);
-    if (form == NULL) return quern__record_fail_memory(commands);
+    if (form == NULL) return quern__commands_fail_memory(commands);
     const quern__operation *operation = form->operation;
     const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
     if (is_first) commands->spawn_batches.count = 0;
     const uint32_t batch_count = commands->spawn_batches.count;
     if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_batches, batch_count + 1))
-        return quern__record_fail_memory(commands);
-    char *place;
-    const quern_result result = quern__place_ready(commands, operation, function, &place);
+        return quern__commands_fail_memory(commands);
+    char *space;
+    const quern_result result = quern__item_space_get(commands, operation, function, &space);
     if (result != QUERN_OK) return result;
-    quern__item *item = quern__place_take(commands, operation, place);
+    quern__item *item = quern__item_append(commands, operation, space);
     assert(commands->open != NULL);
     *item = (quern__item){.entity = quern__entity_make(0, commands->origin.serial, it->first_number)};
     for (uint32_t i = 0; i < it->override_count; i++)
-        quern__record_give_value(operation, place, i, it->overrides[i].values);
+        quern__item_write_value(operation, space, i, it->overrides[i].values);
     if (commands->batch->item_count == 1)
         commands->spawn_batches.items[commands->spawn_batches.count++] =
             (quern__spawn_batch){.batch = commands->batch, .first_number = it->first_number};

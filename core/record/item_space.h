@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_RECORD_PLACE_H
-#define QUERN_CORE_RECORD_PLACE_H
+#ifndef QUERN_CORE_RECORD_ITEM_SPACE_H
+#define QUERN_CORE_RECORD_ITEM_SPACE_H
 
 /* Space for items in a recorder's blocks. Every command finds space and appends an item; both are inline and
  * cannot fail. Reserving space may allocate memory. */
@@ -18,7 +18,7 @@ static inline void quern__batch_close(quern_commands *commands)
     commands->operation = NULL;
 }
 
-static inline uint32_t quern__left_bytes(const quern_commands *commands)
+static inline uint32_t quern__block_left_bytes(const quern_commands *commands)
 {
     return (uint32_t)(commands->end - commands->next);
 }
@@ -30,22 +30,23 @@ static inline uint32_t quern__batch_max_bytes(const quern__operation *operation)
 }
 
 /* Number of padding bytes between the address and an item there. */
-static inline size_t quern__place_padding(const quern__operation *operation, const char *address)
+static inline size_t quern__item_padding(const quern__operation *operation, const char *address)
 {
     return (size_t) - (uintptr_t)address & (operation->alignment_bytes - 1);
 }
 
 /* Returns the space for one more item: in the open batch, or after the header of a new batch in the current
- * block. Returns NULL if the callback has no stream yet or the block is full; then call quern__places_prepare
- * and quern__place_open. An open stream always belongs to the running callback. */
-static inline char *quern__place_find(const quern_commands *commands, const quern__operation *operation)
+ * block. Returns NULL if the callback has no stream yet or the block is full; then call quern__item_space_reserve
+ * and quern__item_space_open. An open stream always belongs to the running callback. */
+static inline char *quern__item_space_find(const quern_commands *commands,
+                                           const quern__operation *operation)
 {
     char *next = commands->next;
     const size_t left = (size_t)(commands->end - next);
     if (commands->operation == operation && left >= operation->item_bytes) return next;
     if (commands->open == NULL || left < quern__batch_max_bytes(operation)) return NULL;
     return next + sizeof(quern__command_batch) +
-           quern__place_padding(operation, next + sizeof(quern__command_batch));
+           quern__item_padding(operation, next + sizeof(quern__command_batch));
 }
 
 static inline void quern__batch_begin(quern_commands *commands, const quern__operation *operation,
@@ -62,48 +63,49 @@ static inline void quern__batch_begin(quern_commands *commands, const quern__ope
     commands->operation = operation;
 }
 
-/* Appends an item to the space that quern__place_find returned. The caller fills the item. */
-static inline quern__item *quern__place_take(quern_commands *commands, const quern__operation *operation,
-                                             char *place)
+/* Appends an item to the space that quern__item_space_find returned. The caller fills the item. */
+static inline quern__item *quern__item_append(quern_commands *commands, const quern__operation *operation,
+                                              char *space)
 {
-    if (place != commands->next) quern__batch_begin(commands, operation, place);
-    commands->next = place + operation->item_bytes;
+    if (space != commands->next) quern__batch_begin(commands, operation, space);
+    commands->next = space + operation->item_bytes;
     commands->batch->item_count++;
-    return (quern__item *)(void *)place;
+    return (quern__item *)(void *)space;
 }
 
 /* Reserves memory for `count` more items, so that recording them cannot fail. Errors: OUT_OF_MEMORY;
  * INVALID_ARGUMENT if no callback is running. */
-quern_result quern__places_prepare(quern_commands *commands, const quern__operation *operation,
-                                   uint32_t count, const char *function);
+quern_result quern__item_space_reserve(quern_commands *commands, const quern__operation *operation,
+                                       uint32_t count, const char *function);
 
 /* Reserves memory for items of several operations, each in its own batch. bytes: total size of the batches.
- * largest_bytes: size of the largest. Errors: like quern__places_prepare. */
-quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
-                                         const char *function);
+ * largest_bytes: size of the largest. Errors: like quern__item_space_reserve. */
+quern_result quern__item_space_reserve_mixed(quern_commands *commands, uint64_t bytes,
+                                             uint32_t largest_bytes, const char *function);
 
-/* Returns space in reserved memory after quern__place_find returned NULL: continues in the next block, or
+/* Returns space in reserved memory after quern__item_space_find returned NULL: continues in the next block, or
  * begins the stream of the callback. */
-char *quern__place_open(quern_commands *commands, const quern__operation *operation);
+char *quern__item_space_open(quern_commands *commands, const quern__operation *operation);
 
-/* Returns space for one more item, and reserves it first if necessary. Errors: like quern__places_prepare. */
-static inline quern_result quern__place_ready(quern_commands *commands, const quern__operation *operation,
-                                              const char *function, char **out_place)
+/* Returns space for one more item, and reserves it first if necessary. Errors: like quern__item_space_reserve. */
+static inline quern_result quern__item_space_get(quern_commands *commands,
+                                                 const quern__operation *operation, const char *function,
+                                                 char **out_space)
 {
     quern_result result = QUERN_OK;
-    *out_place = quern__place_find(commands, operation);
-    if (QUERN__LIKELY(*out_place != NULL)) return QUERN_OK;
-    result = quern__places_prepare(commands, operation, 1, function);
-    if (result == QUERN_OK) *out_place = quern__place_open(commands, operation);
+    *out_space = quern__item_space_find(commands, operation);
+    if (QUERN__LIKELY(*out_space != NULL)) return QUERN_OK;
+    result = quern__item_space_reserve(commands, operation, 1, function);
+    if (result == QUERN_OK) *out_space = quern__item_space_open(commands, operation);
     return result;
 }
 
 /* Reports that a command could not be recorded for lack of memory. The next sync point fails. */
-quern_result quern__record_fail_memory(quern_commands *commands);
+quern_result quern__commands_fail_memory(quern_commands *commands);
 
 /* Reports that code outside of the running callback uses the recorder. */
-QUERN__SLOW_PATH quern_result quern__record_fail_foreign(const quern_commands *commands,
-                                                         const char *function);
+QUERN__SLOW_PATH quern_result quern__commands_fail_foreign_use(const quern_commands *commands,
+                                                               const char *function);
 
 /* Makes the first block, if any, the current one. */
 void quern__blocks_rewind(quern_commands *commands);

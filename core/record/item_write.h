@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_RECORD_GIVE_H
-#define QUERN_CORE_RECORD_GIVE_H
+#ifndef QUERN_CORE_RECORD_ITEM_WRITE_H
+#define QUERN_CORE_RECORD_ITEM_WRITE_H
 
 /* Filling recorded items, in the space found by place.h, and the checks before it. */
 
-#include "core/record/place.h"
+#include "core/record/item_space.h"
 
 /* Whether the calling thread runs the callback that owns the recorder. Always true without QUERN_CHECKS; then
- * quern__places_prepare detects that no callback is running. */
-static inline bool quern__record_is_held(const quern_commands *commands)
+ * quern__item_space_reserve detects that no callback is running. */
+static inline bool quern__commands_can_record(const quern_commands *commands)
 {
     return !QUERN_CHECKS || commands->holder == quern__this_thread();
 }
 
 /* Appends a create to the space `place`; its values are written before or after this call. Returns the
  * provisional handle. */
-static inline quern_entity quern__record_append_create(quern_commands *commands,
-                                                       const quern__operation *operation, char *place)
+static inline quern_entity quern__item_append_create(quern_commands *commands,
+                                                     const quern__operation *operation, char *space)
 {
-    quern__item *item = quern__place_take(commands, operation, place);
+    quern__item *item = quern__item_append(commands, operation, space);
     assert(commands->open != NULL);
     const uint32_t number = commands->open->create_count++;
     const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
@@ -28,8 +28,8 @@ static inline quern_entity quern__record_append_create(quern_commands *commands,
 }
 
 /* Copies a value into the item, for the i-th operand. */
-static inline void quern__record_give_value(const quern__operation *operation, char *item, uint32_t i,
-                                            const void *value)
+static inline void quern__item_write_value(const quern__operation *operation, char *item, uint32_t i,
+                                           const void *value)
 {
     const quern__operand *operand = &operation->operands[i];
     char *target = item + operand->offset_bytes;
@@ -39,25 +39,25 @@ static inline void quern__record_give_value(const quern__operation *operation, c
     }
     quern__type_copy(operand->type, target, value, 1);
     if (operation->has_destroy)
-        item[operation->living_offset_bytes + i] = operand->type->hooks.destroy != NULL ? '\1' : '\0';
+        item[operation->owned_offset_bytes + i] = operand->type->hooks.destroy != NULL ? '\1' : '\0';
 }
 
-static inline void quern__record_forget_living(const quern__operation *operation, char *item)
+static inline void quern__item_clear_owned(const quern__operation *operation, char *item)
 {
-    if (operation->has_destroy) memset(item + operation->living_offset_bytes, 0, operation->operand_count);
+    if (operation->has_destroy) memset(item + operation->owned_offset_bytes, 0, operation->operand_count);
 }
 
 /* Checks a value before it is recorded. Fails if it contains provisional handles of other streams, or if it is
  * the value of a relation's component and no valid target for the entity. entity: null for a create. value may
  * be NULL. */
-quern_result quern__record_check_value(quern_commands *commands, const quern__operand *operand,
-                                       quern_entity entity, const void *value, const char *function);
+quern_result quern__commands_check_value(quern_commands *commands, const quern__operand *operand,
+                                         quern_entity entity, const void *value, const char *function);
 
 /* Checks an entity that is not alive. Succeeds only for a provisional handle from the running callback. */
-quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
-                                        const char *function);
+quern_result quern__commands_check_entity(const quern_commands *commands, quern_entity entity,
+                                          const char *function);
 
 /* Whether the handle is provisional and from a create that the running callback has recorded. */
-bool quern__record_is_ours(const quern_commands *commands, quern_entity entity);
+bool quern__commands_have_created(const quern_commands *commands, quern_entity entity);
 
 #endif

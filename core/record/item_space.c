@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/record/place.h"
+#include "core/record/item_space.h"
 
 enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
 
@@ -72,8 +72,8 @@ static bool reserve_more(quern_commands *commands, uint64_t blocks)
  * new block is kept. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
-    if (count == 1 && quern__left_bytes(commands) >= quern__batch_max_bytes(operation)) return true;
-    uint32_t fitting = items_that_fit(operation, quern__left_bytes(commands));
+    if (count == 1 && quern__block_left_bytes(commands) >= quern__batch_max_bytes(operation)) return true;
+    uint32_t fitting = items_that_fit(operation, quern__block_left_bytes(commands));
     if (fitting >= count) return true;
     uint32_t per_block =
         items_that_fit(operation, COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch));
@@ -83,13 +83,13 @@ static bool reserve_blocks(quern_commands *commands, const quern__operation *ope
 
 /* ------------------------------------------------------------------------------------------ preparing */
 
-quern_result quern__record_fail_memory(quern_commands *commands)
+quern_result quern__commands_fail_memory(quern_commands *commands)
 {
     commands->failed = QUERN_ERROR_OUT_OF_MEMORY;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
 }
 
-quern_result quern__record_fail_foreign(const quern_commands *commands, const char *function)
+quern_result quern__commands_fail_foreign_use(const quern_commands *commands, const char *function)
 {
     const char *name = commands->origin.name;
     return quern__report_violation(
@@ -106,24 +106,26 @@ static bool reserve_stream(quern_commands *commands)
                                                           commands->streams.count + 1);
 }
 
-quern_result quern__places_prepare(quern_commands *commands, const quern__operation *operation,
-                                   uint32_t count, const char *function)
+quern_result quern__item_space_reserve(quern_commands *commands, const quern__operation *operation,
+                                       uint32_t count, const char *function)
 {
-    if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
+    if (QUERN__UNLIKELY(commands->holder == NULL))
+        return quern__commands_fail_foreign_use(commands, function);
     if (!reserve_blocks(commands, operation, count) || !reserve_stream(commands))
-        return quern__record_fail_memory(commands);
+        return quern__commands_fail_memory(commands);
     return QUERN_OK;
 }
 
 /* Each block may lose up to largest_bytes at its end, where the next batch does not fit. */
-quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
-                                         const char *function)
+quern_result quern__item_space_reserve_mixed(quern_commands *commands, uint64_t bytes,
+                                             uint32_t largest_bytes, const char *function)
 {
-    if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
+    if (QUERN__UNLIKELY(commands->holder == NULL))
+        return quern__commands_fail_foreign_use(commands, function);
     const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch) - largest_bytes;
-    if ((quern__left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
+    if ((quern__block_left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
         !reserve_stream(commands))
-        return quern__record_fail_memory(commands);
+        return quern__commands_fail_memory(commands);
     return QUERN_OK;
 }
 
@@ -145,10 +147,10 @@ static void begin_stream(quern_commands *commands, quern__command_batch *first)
                                       .structure_version = commands->storage->structure_version};
 }
 
-char *quern__place_open(quern_commands *commands, const quern__operation *operation)
+char *quern__item_space_open(quern_commands *commands, const quern__operation *operation)
 {
     quern__batch_close(commands);
-    if (quern__left_bytes(commands) < quern__batch_max_bytes(operation)) next_block(commands);
+    if (quern__block_left_bytes(commands) < quern__batch_max_bytes(operation)) next_block(commands);
     if (commands->open == NULL) begin_stream(commands, (quern__command_batch *)(void *)commands->next);
-    return quern__place_find(commands, operation);
+    return quern__item_space_find(commands, operation);
 }

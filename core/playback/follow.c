@@ -8,7 +8,7 @@ void quern__followers_init(quern__followers *followers, quern__storage *storage)
 {
     *followers = (quern__followers){.longer = {0}};
     quern__commands_init(&followers->recorder, storage);
-    followers->recorder.operations.is_free = true;
+    followers->recorder.operations.allows_managed = true;
 }
 
 void quern__followers_release(quern__followers *followers)
@@ -38,8 +38,9 @@ quern_result quern__followers_operation(quern__followers *followers, uint32_t co
                                         quern__operation_kind kind, const quern__operation **out_operation)
 {
     quern_commands *recorder = &followers->recorder;
-    return quern__operations_single(&recorder->operations, &recorder->storage->components,
-                                    &recorder->storage->allocator, component_index, kind, out_operation);
+    return quern__operations_find_single(&recorder->operations, &recorder->storage->components,
+                                         &recorder->storage->allocator, component_index, kind,
+                                         out_operation);
 }
 
 quern_result quern__followers_add(quern__followers *followers, const quern__operation *operation,

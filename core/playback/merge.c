@@ -285,10 +285,10 @@ static void merge_creates(const walk *it)
 static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
 {
     const quern__operation *operation = it->batch->operation;
-    const uint8_t fold = quern__command_kinds[operation->kind].fold;
-    if (fold != QUERN__FOLD_ROW) {
-        if (mode != WALK_SPAN && fold == QUERN__FOLD_CREATE) merge_creates(it);
-        if (mode != WALK_SPAN && fold == QUERN__FOLD_SPAWN) merge_spawns(it);
+    const uint8_t merge_kind = quern__command_kinds[operation->kind].merge_kind;
+    if (merge_kind != QUERN__MERGE_ROW) {
+        if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_CREATE) merge_creates(it);
+        if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_SPAWN) merge_spawns(it);
         return;
     }
     quern__item *item = quern__batch_item(it->batch, begin);

@@ -15,7 +15,7 @@ enum { MOST_ITEMS = 16 };
 static bool are_on_one_entity(const quern__gathered *gathered)
 {
     quern__command_batch *first = gathered->streams.items[0].stream->first;
-    if (quern__command_kinds[first->operation->kind].fold != QUERN__FOLD_ROW ||
+    if (quern__command_kinds[first->operation->kind].merge_kind != QUERN__MERGE_ROW ||
         gathered->item_count > MOST_ITEMS)
         return false;
     if (gathered->item_count == 1) return true;
@@ -25,7 +25,7 @@ static bool are_on_one_entity(const quern__gathered *gathered)
         quern__command_batch *batch = stream->first;
         for (uint32_t k = 0; k < stream->batch_count; k++) {
             if (k > 0) batch = quern__batch_next(batch);
-            if (quern__command_kinds[batch->operation->kind].fold != QUERN__FOLD_ROW) return false;
+            if (quern__command_kinds[batch->operation->kind].merge_kind != QUERN__MERGE_ROW) return false;
             const quern__item *item = quern__batch_item(batch, 0);
             for (uint32_t n = 0; n < batch->item_count;
                  n++, item = quern__item_next(item, batch->operation))

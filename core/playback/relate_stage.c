@@ -27,7 +27,7 @@ static void walk_batch(const quern__play_walk *it)
 {
     const quern__operation_kind kind = it->batch->operation->kind;
     quern__play_function *play = quern__kind_calls_of[kind].play;
-    const bool is_row = quern__command_kinds[kind].fold == QUERN__FOLD_ROW;
+    const bool is_row = quern__command_kinds[kind].merge_kind == QUERN__MERGE_ROW;
     if (is_row && it->relating->refused.count > 0) refuse_items(it);
     if (play != NULL) play(it);
 }

@@ -331,10 +331,10 @@ static bool drop_refused_of_batch(const resolving *it, uint32_t stream_index, qu
     quern__scratch *scratch = it->merged->scratches.items[0];
     const quern__stream *stream = it->gathered->streams.items[stream_index].stream;
     const quern__operation *operation = batch->operation;
-    const uint8_t fold = quern__command_kinds[operation->kind].fold;
-    const bool creates = fold == QUERN__FOLD_CREATE;
+    const uint8_t merge_kind = quern__command_kinds[operation->kind].merge_kind;
+    const bool creates = merge_kind == QUERN__MERGE_CREATE;
     /* relate_stage.h or spawned.h has dropped it */
-    if (!creates && fold != QUERN__FOLD_ROW) return true;
+    if (!creates && merge_kind != QUERN__MERGE_ROW) return true;
     for (uint32_t i = 0; i < batch->item_count; i++) {
         quern_entity entity = quern__batch_item(batch, i)->entity;
         const quern__sequence *sequence = sequence_of(it, stream_index, entity);

@@ -23,7 +23,7 @@
 
 enum {
     QUERN__EDGE_CACHE_LOG2 = 6,
-    QUERN__KEPT_SEQUENCES = 1024 /* maximum between sync points */
+    QUERN__MAX_RETAINED_SEQUENCES = 1024 /* maximum between sync points */
 };
 
 /* A value that a row gets at the end of the sequence: from the item of one of its operations, or constructed. */
@@ -95,7 +95,7 @@ void quern__sequences_clear(quern__sequences *sequences);
 static inline void quern__sequences_begin(quern__sequences *sequences, uint64_t archetypes_version)
 {
     if (sequences->archetypes_version != archetypes_version ||
-        sequences->list.count > QUERN__KEPT_SEQUENCES)
+        sequences->list.count > QUERN__MAX_RETAINED_SEQUENCES)
         quern__sequences_clear(sequences);
 }
 

@@ -10,7 +10,7 @@
 
 static quern__prefab *prefab_of(const quern__spawned *it)
 {
-    return it->operation->form->kind->prefab;
+    return it->operation->variant->cache->prefab;
 }
 
 /* Whether the item directly continues the instances. Instances with overrides must be in one batch, so that the
@@ -20,7 +20,7 @@ static bool follows(const quern__spawned *it, const quern__operation *operation,
 {
     if (first_created != it->first_created + it->count * prefab_of(it)->members.count) return false;
     if (operation->operand_count == 0 && it->operation->operand_count == 0)
-        return operation->form->kind->prefab == prefab_of(it);
+        return operation->variant->cache->prefab == prefab_of(it);
     return operation == it->operation && item == it->first_item + (size_t)it->count * operation->item_bytes;
 }
 
@@ -118,7 +118,7 @@ static quern__instances instances_of(const quern__spawned *it, quern__storage *s
 {
     const quern__operation *operation = it->operation;
     for (uint32_t i = 0; i < operation->operand_count; i++) {
-        overrides[i] = operation->form->overrides[i];
+        overrides[i] = operation->variant->overrides[i];
         overrides[i].values = it->first_item + operation->operands[i].offset_bytes;
         overrides[i].stride_bytes = operation->item_bytes;
     }

@@ -26,17 +26,17 @@ typedef enum quern__trait {
 } quern__trait;
 
 /* What merging makes of a command, together with the other commands of the sync point. */
-typedef enum quern__fold {
-    QUERN__FOLD_ROW,    /* part of the one edit that holds all commands on the entity */
-    QUERN__FOLD_CREATE, /* start of the edit of a new entity */
-    QUERN__FOLD_SPAWN,  /* no edit: spawned.h adds the new entities to the world */
-    QUERN__FOLD_NONE    /* nothing: the function `play` of the kind has done all the command does */
-} quern__fold;
+typedef enum quern__merge_kind {
+    QUERN__MERGE_ROW,    /* part of the one edit that holds all commands on the entity */
+    QUERN__MERGE_CREATE, /* start of the edit of a new entity */
+    QUERN__MERGE_SPAWN,  /* no edit: spawned.h adds the new entities to the world */
+    QUERN__MERGE_NONE    /* nothing: the function `play` of the kind has done all the command does */
+} quern__merge_kind;
 
 typedef struct quern__command_kind {
     /* quern__trait of every operation of the kind; the layout of an operation adds NO_HANDLES and NO_OWNED */
     uint8_t traits;
-    uint8_t fold;         /* quern__fold */
+    uint8_t merge_kind;   /* quern__merge_kind */
     uint8_t plain_traits; /* further traits of an operation whose types have no hooks */
     /* row flag the component must have, whose bit the command changes; 0: none */
     uint8_t needed_flag;
@@ -65,16 +65,17 @@ typedef struct quern__command_kind {
  * The kinds with exactly one component come first, since QUERN__SINGLE_KINDS numbers the operations of a
  * component. */
 #define QUERN__SINGLE_KINDS(KIND)                                                                          \
-    KIND(ADD, QUERN__TRAITS_USUAL, quern__read_add, NULL, NULL, .fold = QUERN__FOLD_ROW)                   \
-    KIND(SET, QUERN__TRAITS_USUAL, quern__read_value, quern__set_values, NULL, .fold = QUERN__FOLD_ROW,    \
-         .plain_traits = QUERN__TRAIT_IN_PLACE, .gives_value = true, .replaces_itself = true,              \
-         .relation_kind = QUERN__OPERATION_RELATE)                                                         \
-    KIND(REMOVE, QUERN__TRAITS_USUAL, quern__read_remove, NULL, NULL, .fold = QUERN__FOLD_ROW,             \
+    KIND(ADD, QUERN__TRAITS_USUAL, quern__read_add, NULL, NULL, .merge_kind = QUERN__MERGE_ROW)            \
+    KIND(SET, QUERN__TRAITS_USUAL, quern__read_value, quern__set_values, NULL,                             \
+         .merge_kind = QUERN__MERGE_ROW, .plain_traits = QUERN__TRAIT_IN_PLACE, .gives_value = true,       \
+         .replaces_itself = true, .relation_kind = QUERN__OPERATION_RELATE)                                \
+    KIND(REMOVE, QUERN__TRAITS_USUAL, quern__read_remove, NULL, NULL, .merge_kind = QUERN__MERGE_ROW,      \
          .relation_kind = QUERN__OPERATION_UNRELATE)                                                       \
     KIND(ENABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_clear_bit, quern__clear_bits,    \
-         NULL, .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)   \
+         NULL, .merge_kind = QUERN__MERGE_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE,                     \
+         .replaces_itself = true)                                                                          \
     KIND(DISABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_set_bit, quern__set_bits, NULL, \
-         .fold = QUERN__FOLD_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)
+         .merge_kind = QUERN__MERGE_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)
 
 /* CREATE has any number of operands, each with or without a value. It lacks UNRELATED if an operand is the
  * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
@@ -83,17 +84,17 @@ typedef struct quern__command_kind {
 #define QUERN__COMMAND_KINDS(KIND)                                                                       \
     QUERN__SINGLE_KINDS(KIND)                                                                            \
     KIND(DESTROY, QUERN__TRAIT_TURNOVER | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS, NULL, NULL,   \
-         quern__play_destroys, .fold = QUERN__FOLD_ROW)                                                  \
+         quern__play_destroys, .merge_kind = QUERN__MERGE_ROW)                                           \
     KIND(CREATE, QUERN__TRAITS_USUAL, quern__read_value, NULL, quern__play_creates,                      \
-         .fold = QUERN__FOLD_CREATE, .plain_traits = QUERN__TRAIT_TURNOVER)                              \
+         .merge_kind = QUERN__MERGE_CREATE, .plain_traits = QUERN__TRAIT_TURNOVER)                       \
     KIND(RELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_relates,     \
-         .fold = QUERN__FOLD_NONE)                                                                       \
+         .merge_kind = QUERN__MERGE_NONE)                                                                \
     KIND(UNRELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_unrelates, \
-         .fold = QUERN__FOLD_NONE)                                                                       \
+         .merge_kind = QUERN__MERGE_NONE)                                                                \
     KIND(NAME, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_names,         \
-         .fold = QUERN__FOLD_NONE)                                                                       \
+         .merge_kind = QUERN__MERGE_NONE)                                                                \
     KIND(SPAWN, QUERN__TRAIT_TURNOVER | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS, NULL, NULL,   \
-         NULL, .fold = QUERN__FOLD_SPAWN, .unsavable_action = "spawn a prefab")
+         NULL, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
 
 #define QUERN__KIND_NUMBER(name, ...) QUERN__OPERATION_##name,
 typedef enum quern__operation_kind {

@@ -124,7 +124,7 @@ static void finish_layout(quern__operation *operation)
     operation->is_copied = is_plain && !operation->has_entity_fields;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
-    if (kind->fold == QUERN__FOLD_CREATE && has_relation(operation))
+    if (kind->merge_kind == QUERN__MERGE_CREATE && has_relation(operation))
         operation->traits &= (uint8_t)~QUERN__TRAIT_UNRELATED;
 }
 
@@ -147,7 +147,7 @@ static quern__operation_kind kind_on(const quern__operations *operations,
                                      const quern__components *components, uint32_t component_index,
                                      quern__operation_kind kind)
 {
-    if (!operations->is_free && is_relation(components, component_index))
+    if (!operations->allows_managed && is_relation(components, component_index))
         return (quern__operation_kind)quern__command_kinds[kind].relation_kind;
     const bool is_tag = quern__components_type(components, component_index)->size_bytes == 0;
     return is_tag && kind == QUERN__OPERATION_SET ? QUERN__OPERATION_ADD : kind;
@@ -176,13 +176,15 @@ static const quern__operation *find_single(quern__operations *operations,
     return operation;
 }
 
-quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
-                                      const quern_allocator *allocator, uint32_t component_index,
-                                      quern__operation_kind kind, const quern__operation **out_operation)
+quern_result quern__operations_find_single(quern__operations *operations,
+                                           const quern__components *components,
+                                           const quern_allocator *allocator, uint32_t component_index,
+                                           quern__operation_kind kind,
+                                           const quern__operation **out_operation)
 {
     const quern__command_kind *row = &quern__command_kinds[kind];
     quern_result result = quern__components_check_flag(components, component_index, row->needed_flag);
-    if (result == QUERN_OK && !operations->is_free)
+    if (result == QUERN_OK && !operations->allows_managed)
         result = check_managed(components, component_index, row->relation_kind != 0);
     if (result != QUERN_OK) return result;
     *out_operation = find_single(operations, components, allocator, component_index, kind);
@@ -209,7 +211,7 @@ static quern_result check_list(const quern__operations *operations, const quern_
         if (result != QUERN_OK) return quern__message_add_element(result, "component", i);
         uint32_t index = quern__component_index(list[i]);
         const quern__type *type = quern__components_type(components, index);
-        if (!operations->is_free) result = check_managed(components, index, is_given(values, i));
+        if (!operations->allows_managed) result = check_managed(components, index, is_given(values, i));
         if (result != QUERN_OK) return result;
         if (quern__bitset_has(seen, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -286,10 +288,11 @@ static quern_result select_create(quern__operations *operations, const quern__co
     return result != QUERN_OK ? result : add_create(operations, components, allocator, list, values, count);
 }
 
-quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
-                                      const quern_allocator *allocator, const quern_component *list,
-                                      const void *const *values, uint32_t count,
-                                      const quern__operation **out_operation)
+quern_result quern__operations_find_create(quern__operations *operations,
+                                           const quern__components *components,
+                                           const quern_allocator *allocator, const quern_component *list,
+                                           const void *const *values, uint32_t count,
+                                           const quern__operation **out_operation)
 {
     quern_result result = QUERN_OK;
     if (operations->last_create == NULL ||

@@ -41,14 +41,14 @@ typedef struct quern__operation {
     uint32_t command_count;
     uint16_t operand_count;
     uint16_t owned_offset_bytes;
-    uint8_t kind;                             /* quern__operation_kind */
-    bool has_destroy;                         /* the type of some value has a destroy hook */
-    bool has_entity_fields;                   /* the type of some value contains entity handles */
-    bool is_copied;                           /* no type has hooks, and no value contains handles */
-    uint8_t traits;                           /* quern__trait */
-    struct quern__operation *next_same_key;   /* next operation in the recorder's list for this key */
-    union {                                   /* NULL for all other operations */
-        const struct quern__spawn_form *form; /* of operations that spawn */
+    uint8_t kind;                                   /* quern__operation_kind */
+    bool has_destroy;                               /* the type of some value has a destroy hook */
+    bool has_entity_fields;                         /* the type of some value contains entity handles */
+    bool is_copied;                                 /* no type has hooks, and no value contains handles */
+    uint8_t traits;                                 /* quern__trait */
+    struct quern__operation *next_same_key;         /* next operation in the recorder's list for this key */
+    union {                                         /* NULL for all other operations */
+        const struct quern__spawn_variant *variant; /* of operations that spawn */
         const struct quern__accumulation *accumulation; /* of operations that accumulate */
     };
     quern__operand operands[];
@@ -65,7 +65,7 @@ typedef struct quern__operations {
     quern__operation *last_create; /* result of the latest search */
     /* Operations may also use components managed by the world. Set for follow-up commands, which a sync point
      * adds to those of callbacks, and for the creates of prefab members. */
-    bool is_free;
+    bool allows_managed;
 } quern__operations;
 
 void quern__operations_release(quern__operations *operations, const quern_allocator *allocator);
@@ -73,17 +73,20 @@ void quern__operations_release(quern__operations *operations, const quern_alloca
 /* Finds or creates the operation of a single kind on a valid component. If the component belongs to a relation,
  * the operation has the kind's relation_kind. Errors: OUT_OF_MEMORY; INVALID_ARGUMENT if the component does not
  * allow the kind. */
-quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
-                                      const quern_allocator *allocator, uint32_t component_index,
-                                      quern__operation_kind kind, const quern__operation **out_operation);
+quern_result quern__operations_find_single(quern__operations *operations,
+                                           const quern__components *components,
+                                           const quern_allocator *allocator, uint32_t component_index,
+                                           quern__operation_kind kind,
+                                           const quern__operation **out_operation);
 
 /* Finds or creates the operation that creates entities with the listed components. A component gets a value if
  * values[i] is not NULL; values may be NULL. Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
  * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, INVALID_ARGUMENT, OUT_OF_MEMORY. */
-quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
-                                      const quern_allocator *allocator, const quern_component *list,
-                                      const void *const *values, uint32_t count,
-                                      const quern__operation **out_operation);
+quern_result quern__operations_find_create(quern__operations *operations,
+                                           const quern__components *components,
+                                           const quern_allocator *allocator, const quern_component *list,
+                                           const void *const *values, uint32_t count,
+                                           const quern__operation **out_operation);
 
 /* Creates an operation that spawns, with one operand per listed component, whose types must have no hooks. Each
  * item counts as command_count commands. Release with quern__operation_release. Returns NULL if out of memory. */

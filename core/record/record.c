@@ -108,7 +108,7 @@ void quern__commands_reset(quern_commands *commands)
         quern__stream_destroy_values(&commands->streams.items[i]);
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
-    if (QUERN__UNLIKELY(commands->holds_prefabs)) quern__spawns_let_go(commands);
+    if (QUERN__UNLIKELY(commands->retains_prefabs)) quern__spawns_release_prefabs(commands);
     quern__blocks_rewind(commands);
     if (commands->accumulator != NULL) quern__commands_reset(&commands->accumulator->recorder);
 }
@@ -163,7 +163,7 @@ static quern_result find_created(quern_commands *commands, quern_entity entity, 
 {
     const quern_result result = quern__commands_check_entity(commands, entity, function);
     if (result != QUERN_OK || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0) return result;
-    return quern__spawn_open(commands, entity, function);
+    return quern__spawn_expand(commands, entity, function);
 }
 
 /* Checks the entity and returns the head of an item for it. */
@@ -275,9 +275,9 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     const quern__operation *operation;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK)
-        result = quern__operations_create(&commands->operations, &commands->storage->components,
-                                          &commands->storage->allocator, components, columns,
-                                          component_count, &operation);
+        result = quern__operations_find_create(&commands->operations, &commands->storage->components,
+                                               &commands->storage->allocator, components, columns,
+                                               component_count, &operation);
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
     uint32_t created = commands->open != NULL ? commands->open->create_count : 0;
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
@@ -395,8 +395,8 @@ static quern_result find_or_create_operation(quern_commands *commands, quern_com
     const quern__storage *storage = commands->storage;
     quern_result result = quern__components_check(&storage->components, component);
     if (result != QUERN_OK) return result;
-    result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                      quern__component_index(component), kind, out_operation);
+    result = quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
+                                           quern__component_index(component), kind, out_operation);
     return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__commands_fail_memory(commands);
 }
 

@@ -87,11 +87,11 @@ struct quern_commands {
     /* NULL until the first accumulated value; see accumulator.h */
     struct quern__accumulator *accumulator;
     /* State for spawning; see spawn.h. */
-    QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* indexed by the prefab's index */
+    QUERN__ARRAY(struct quern__spawn_cache *) spawns; /* indexed by the prefab's index */
     /* of destroyed prefabs that pending commands may refer to */
-    struct quern__spawn_kind *old_spawns;
+    struct quern__spawn_cache *old_spawn_caches;
     QUERN__ARRAY(struct quern__spawn_batch) spawn_batches; /* of the open stream, if it spawns */
-    bool holds_prefabs;
+    bool retains_prefabs;
 };
 
 /* The recorders of all workers. */

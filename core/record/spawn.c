@@ -6,12 +6,12 @@
 
 #include <quern/prefab.h>
 
-/* ---------------------------------------------------------------------------------------------- kinds */
+/* ---------------------------------------------------------------------------------------------- caches */
 
 void quern__spawns_release(quern_commands *commands)
 {
     for (uint32_t i = 0; i < commands->spawns.count; i++)
-        quern__spawn_kind_release(commands, commands->spawns.items[i]);
+        quern__spawn_cache_release(commands, commands->spawns.items[i]);
     quern__array_release(&commands->storage->allocator, &commands->spawns);
     quern__array_release(&commands->storage->allocator, &commands->spawn_batches);
 }
@@ -47,73 +47,74 @@ static void list_creates(const quern__storage *storage, const quern__prefab *pre
 static quern_result find_create(quern_commands *commands, const create_list *list,
                                 const quern__operation **out_operation)
 {
-    commands->operations.is_free = true;
-    const quern_result result = quern__operations_create(
+    commands->operations.allows_managed = true;
+    const quern_result result = quern__operations_find_create(
         &commands->operations, &commands->storage->components, &commands->storage->allocator,
         list->components, list->values, list->count, out_operation);
-    commands->operations.is_free = false;
+    commands->operations.allows_managed = false;
     return result;
 }
 
 /* Adds the size of `count` items of an expanded instance, each in its own batch. */
-static void add_room(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+static void add_room(quern__spawn_cache *cache, const quern__operation *operation, uint64_t count)
 {
     const uint32_t bytes = quern__batch_max_bytes(operation);
-    kind->bytes += count * bytes;
-    if (kind->largest_bytes < bytes) kind->largest_bytes = bytes;
+    cache->bytes += count * bytes;
+    if (cache->largest_bytes < bytes) cache->largest_bytes = bytes;
 }
 
-static void add_commands(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+static void add_commands(quern__spawn_cache *cache, const quern__operation *operation, uint64_t count)
 {
-    add_room(kind, operation, count);
-    kind->command_count += (uint32_t)count * operation->command_count;
+    add_room(cache, operation, count);
+    cache->command_count += (uint32_t)count * operation->command_count;
 }
 
-static quern_result fill_kind(quern_commands *commands, const quern__prefab *prefab,
-                              quern__spawn_kind *kind)
+static quern_result fill_cache(quern_commands *commands, const quern__prefab *prefab,
+                               quern__spawn_cache *cache)
 {
     const quern__storage *storage = commands->storage;
     create_list list;
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < kind->group_count && result == QUERN_OK; i++) {
+    for (uint32_t i = 0; i < cache->group_count && result == QUERN_OK; i++) {
         list_creates(storage, prefab, &prefab->groups.items[i], &list);
-        result = find_create(commands, &list, &kind->operations[i]);
-        if (result == QUERN_OK) add_commands(kind, kind->operations[i], prefab->groups.items[i].width);
+        result = find_create(commands, &list, &cache->operations[i]);
+        if (result == QUERN_OK) add_commands(cache, cache->operations[i], prefab->groups.items[i].width);
     }
     for (uint32_t i = 0; i < prefab->links.count && result == QUERN_OK; i++) {
         const quern__relation *relation = prefab->links.items[i].relation;
         const quern__operation *operation = NULL;
         if (relation == storage->relations->parent) continue;
-        result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+        result =
+            quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
                                           relation->component_index, QUERN__OPERATION_SET, &operation);
-        if (result == QUERN_OK) add_commands(kind, operation, 1);
+        if (result == QUERN_OK) add_commands(cache, operation, 1);
     }
-    if (prefab->name_count > 0) add_commands(kind, &quern__operation_name, prefab->name_count);
+    if (prefab->name_count > 0) add_commands(cache, &quern__operation_name, prefab->name_count);
     for (uint32_t i = 0; i < prefab->toggles.count && result == QUERN_OK; i++) {
         const quern__operation *operation = NULL;
-        result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                          prefab->toggles.items[i].component_index,
-                                          QUERN__OPERATION_DISABLE, &operation);
-        if (result == QUERN_OK) add_commands(kind, operation, 1);
+        result = quern__operations_find_single(
+            &commands->operations, &storage->components, &storage->allocator,
+            prefab->toggles.items[i].component_index, QUERN__OPERATION_DISABLE, &operation);
+        if (result == QUERN_OK) add_commands(cache, operation, 1);
     }
     return result;
 }
 
 /* Disposes of the cached data of a destroyed prefab whose index is used again. Keeps the data while compact
- * instances refer to it. kind may be NULL. */
-static void put_away(quern_commands *commands, quern__spawn_kind *kind)
+ * instances refer to it. cache may be NULL. */
+static void retire_cache(quern_commands *commands, quern__spawn_cache *cache)
 {
-    if (kind == NULL || !kind->is_held) {
-        quern__spawn_kind_release(commands, kind);
+    if (cache == NULL || !cache->retains_prefab) {
+        quern__spawn_cache_release(commands, cache);
         return;
     }
-    kind->next_old = commands->old_spawns;
-    commands->old_spawns = kind;
+    cache->next_old = commands->old_spawn_caches;
+    commands->old_spawn_caches = cache;
 }
 
 /* Errors: OUT_OF_MEMORY. */
-static quern_result make_kind(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
-                              quern__spawn_kind **out_kind)
+static quern_result create_cache(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
+                                 quern__spawn_cache **out_cache)
 {
     const quern_allocator *allocator = &commands->storage->allocator;
     const uint32_t index = (uint32_t)handle.bits, group_count = prefab->groups.count;
@@ -121,52 +122,52 @@ static quern_result make_kind(quern_commands *commands, quern_prefab handle, que
         return quern__commands_fail_memory(commands);
     while (commands->spawns.count <= index)
         commands->spawns.items[commands->spawns.count++] = NULL;
-    quern__spawn_kind *kind =
-        quern__allocate(allocator, sizeof *kind + (group_count + 1) * sizeof(const quern__operation *),
-                        _Alignof(quern__spawn_kind));
-    if (kind == NULL) return quern__commands_fail_memory(commands);
-    *kind = (quern__spawn_kind){.handle = handle, .prefab = prefab, .group_count = group_count};
-    kind->operations[group_count] = NULL;
-    const quern_result result = fill_kind(commands, prefab, kind);
+    quern__spawn_cache *cache =
+        quern__allocate(allocator, sizeof *cache + (group_count + 1) * sizeof(const quern__operation *),
+                        _Alignof(quern__spawn_cache));
+    if (cache == NULL) return quern__commands_fail_memory(commands);
+    *cache = (quern__spawn_cache){.handle = handle, .prefab = prefab, .group_count = group_count};
+    cache->operations[group_count] = NULL;
+    const quern_result result = fill_cache(commands, prefab, cache);
     if (result != QUERN_OK) {
-        quern__spawn_kind_release(commands, kind);
+        quern__spawn_cache_release(commands, cache);
         return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__commands_fail_memory(commands) : result;
     }
-    put_away(commands, commands->spawns.items[index]);
-    commands->spawns.items[index] = *out_kind = kind;
+    retire_cache(commands, commands->spawns.items[index]);
+    commands->spawns.items[index] = *out_cache = cache;
     return QUERN_OK;
 }
 
-static inline quern_result find_kind(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
-                                     quern__spawn_kind **out_kind)
+static inline quern_result find_cache(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
+                                      quern__spawn_cache **out_cache)
 {
     const uint32_t index = (uint32_t)handle.bits;
     if (QUERN__LIKELY(index < commands->spawns.count && commands->spawns.items[index] != NULL &&
                       commands->spawns.items[index]->handle.bits == handle.bits)) {
-        *out_kind = commands->spawns.items[index];
+        *out_cache = commands->spawns.items[index];
         return QUERN_OK;
     }
-    return make_kind(commands, handle, prefab, out_kind);
+    return create_cache(commands, handle, prefab, out_cache);
 }
 
 /* Finds or creates the operation for a root with a parent. It replaces the create without a parent, so
- * kind->command_count does not change; besides, compact instances have no parent. */
+ * cache->command_count does not change; besides, compact instances have no parent. */
 static quern_result find_related_root(quern_commands *commands, const quern__prefab *prefab,
-                                      quern__spawn_kind *kind)
+                                      quern__spawn_cache *cache)
 {
     static const quern_entity any;
     const quern__storage *storage = commands->storage;
     const quern__relation *parent = storage->relations->parent;
     create_list list;
-    if (kind->operations[kind->group_count] != NULL) return QUERN_OK;
+    if (cache->operations[cache->group_count] != NULL) return QUERN_OK;
     if (parent == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "the world has no parents yet; call quern_world_parent before the frame");
     list_creates(storage, prefab, &prefab->groups.items[0], &list);
     list.components[list.count] = quern__component_handle(&storage->components, parent->component_index);
     list.values[list.count++] = &any;
-    const quern_result result = find_create(commands, &list, &kind->operations[kind->group_count]);
-    if (result == QUERN_OK) add_room(kind, kind->operations[kind->group_count], 1);
+    const quern_result result = find_create(commands, &list, &cache->operations[cache->group_count]);
+    if (result == QUERN_OK) add_room(cache, cache->operations[cache->group_count], 1);
     return result;
 }
 
@@ -246,7 +247,7 @@ static void record_create(const quern__spawning *it, uint32_t i)
     const quern__prefab_member *member = &it->prefab->members.items[i];
     const bool has_parent = i == 0 && it->parent.bits != 0;
     const quern__operation *operation =
-        it->kind->operations[has_parent ? it->kind->group_count : member->group];
+        it->cache->operations[has_parent ? it->cache->group_count : member->group];
     char *space = open_space(it->commands, operation);
     *quern__item_append(it->commands, operation, space) = (quern__item){.entity = member_handle(it, i)};
     write_columns(it, member, operation, space);
@@ -265,8 +266,8 @@ static void record_relates(const quern__spawning *it)
         const quern__prefab_link *link = &it->prefab->links.items[i];
         const quern__operation *operation = NULL;
         if (link->relation == storage->relations->parent) continue;
-        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                 link->relation->component_index, QUERN__OPERATION_SET, &operation);
+        quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
+                                      link->relation->component_index, QUERN__OPERATION_SET, &operation);
         assert(operation != NULL);
         const quern_entity target =
             link->target != QUERN_NO_MEMBER ? member_handle(it, link->target) : link->outside;
@@ -298,8 +299,8 @@ static void record_toggles(const quern__spawning *it)
     for (uint32_t i = 0; i < it->prefab->toggles.count; i++) {
         const quern__prefab_toggle *toggle = &it->prefab->toggles.items[i];
         const quern__operation *operation = NULL;
-        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                 toggle->component_index, QUERN__OPERATION_DISABLE, &operation);
+        quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
+                                      toggle->component_index, QUERN__OPERATION_DISABLE, &operation);
         assert(operation != NULL);
         char *space = open_space(commands, operation);
         *quern__item_append(commands, operation, space) =
@@ -307,10 +308,10 @@ static void record_toggles(const quern__spawning *it)
     }
 }
 
-quern_result quern__spawn_record_open(const quern__spawning *it, const char *function)
+quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function)
 {
     const quern_result result =
-        quern__item_space_reserve_mixed(it->commands, it->kind->bytes, it->kind->largest_bytes, function);
+        quern__item_space_reserve_mixed(it->commands, it->cache->bytes, it->cache->largest_bytes, function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < it->prefab->members.count; i++)
         record_create(it, i);
@@ -341,9 +342,9 @@ static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, c
     }
     it->parent = def->parent;
     if (result != QUERN_OK || it->parent.bits == 0) return result;
-    result = find_related_root(commands, it->prefab, it->kind);
+    result = find_related_root(commands, it->prefab, it->cache);
     if (result != QUERN_OK) return result;
-    const quern__operation *root = it->kind->operations[it->kind->group_count];
+    const quern__operation *root = it->cache->operations[it->cache->group_count];
     return quern__commands_check_value(commands, &root->operands[root->operand_count - 1],
                                        quern_entity_null(), &it->parent, function);
 }
@@ -367,7 +368,7 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
     quern__prefab *prefab = quern__prefabs_find(commands->storage, handle);
     if (prefab == NULL) return quern__prefabs_fail(commands->storage, handle);
     it->prefab = prefab;
-    quern_result result = find_kind(commands, handle, prefab, &it->kind);
+    quern_result result = find_cache(commands, handle, prefab, &it->cache);
     if (result == QUERN_OK) result = check_outside(it);
     if (result == QUERN_OK && def != NULL) result = check_def(it, def, function);
     if (result != QUERN_OK) return result;
@@ -375,8 +376,8 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
     it->first_number = commands->open != NULL ? commands->open->create_count : 0;
     if (count > QUERN_MAX_ENTITIES - it->first_number)
         return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
-    if (quern__spawn_can_fold(it)) return quern__spawn_record_folded(it, function);
-    result = quern__spawn_record_open(it, function);
+    if (quern__spawn_can_be_compact(it)) return quern__spawn_record_compact(it, function);
+    result = quern__spawn_record_expanded(it, function);
     if (result != QUERN_OK) return result;
     assert(commands->open != NULL);
     commands->open->create_count += count;

@@ -23,36 +23,36 @@
 #include "core/prefabs/prefab_internal.h"
 #include "core/record/record.h"
 
-struct quern__spawn_form;
+struct quern__spawn_variant;
 
-typedef struct quern__spawn_kind {
+typedef struct quern__spawn_cache {
     quern_prefab handle;
     quern__prefab *prefab;
-    struct quern__spawn_form *forms; /* in use by this recorder, latest first */
-    struct quern__spawn_kind *next_old;
-    bool is_held;           /* the recorder retains the prefab for compact instances */
+    struct quern__spawn_variant *variants; /* in use by this recorder, latest first */
+    struct quern__spawn_cache *next_old;
+    bool retains_prefab;    /* the recorder retains the prefab for compact instances */
     uint32_t command_count; /* number of commands a compact instance counts as */
     uint32_t group_count;
     uint32_t largest_bytes; /* largest batch of one item of an expanded instance */
     uint64_t bytes;         /* total size of the batches of an expanded instance */
     /* create of the members, by group; then the create of a root with a parent, or NULL */
     const quern__operation *operations[];
-} quern__spawn_kind;
+} quern__spawn_cache;
 
 /* Compact instances with the same set of overrides. */
-typedef struct quern__spawn_form {
-    quern__spawn_kind *kind;
+typedef struct quern__spawn_variant {
+    quern__spawn_cache *cache;
     quern__operation *operation; /* operation with one operand per override */
-    struct quern__spawn_form *next;
+    struct quern__spawn_variant *next;
     uint32_t override_count;
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
-} quern__spawn_form;
+} quern__spawn_variant;
 
 /* An instance while it is recorded. */
 typedef struct quern__spawning {
     quern_commands *commands;
     const quern__prefab *prefab;
-    quern__spawn_kind *kind;
+    quern__spawn_cache *cache;
     quern_entity parent; /* null: the root has no parent */
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
     uint32_t override_count;
@@ -62,27 +62,27 @@ typedef struct quern__spawning {
 /* Number of members of an instance that the operation spawns. */
 static inline uint32_t quern__spawn_member_count(const quern__operation *operation)
 {
-    return operation->form->kind->prefab->members.count;
+    return operation->variant->cache->prefab->members.count;
 }
 
 void quern__spawns_release(quern_commands *commands);
 
-/* Does nothing if kind is NULL. */
-void quern__spawn_kind_release(const quern_commands *commands, quern__spawn_kind *kind);
+/* Does nothing if cache is NULL. */
+void quern__spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache);
 
 /* Releases the prefabs retained for compact instances. Called when the recorder's streams are removed. */
-void quern__spawns_let_go(quern_commands *commands);
+void quern__spawns_release_prefabs(quern_commands *commands);
 
 /* Records an expanded instance whose members already have numbers. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawn_record_open(const quern__spawning *it, const char *function);
+quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function);
 
-/* quern__spawn_record_folded records a compact instance. Precondition: quern__spawn_can_fold. Errors:
+/* quern__spawn_record_compact records a compact instance. Precondition: quern__spawn_can_be_compact. Errors:
  * OUT_OF_MEMORY. */
-bool quern__spawn_can_fold(const quern__spawning *it);
-quern_result quern__spawn_record_folded(const quern__spawning *it, const char *function);
+bool quern__spawn_can_be_compact(const quern__spawning *it);
+quern_result quern__spawn_record_compact(const quern__spawning *it, const char *function);
 
 /* Expands the compact instance that the entity belongs to, if any. Call it before recording a command on an
  * entity created by the open stream. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, const char *function);
+quern_result quern__spawn_expand(quern_commands *commands, quern_entity entity, const char *function);
 
 #endif

@@ -132,7 +132,7 @@ Test(kept_sequences, more_than_are_kept_are_removed)
             for (uint32_t k = 0; k < TAGS; k++)
                 cr_assert_eq(quern_entity_has(world, entities[i], tags[k]), turn != 1 && (i >> k & 1) != 0);
     }
-    cr_assert_gt(sequence_count(), (uint32_t)QUERN__KEPT_SEQUENCES);
+    cr_assert_gt(sequence_count(), (uint32_t)QUERN__MAX_RETAINED_SEQUENCES);
     add_number(1);
     cr_assert_leq(sequence_count(), 2u);
 }

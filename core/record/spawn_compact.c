@@ -6,7 +6,7 @@
 /* An instance whose override values are larger is expanded. */
 enum { MOST_OVERRIDE_BYTES = 4096 };
 
-/* --------------------------------------------------------------------------------------------- forms */
+/* --------------------------------------------------------------------------------------------- variants */
 
 static const quern__prefab_column *column_of(const quern__prefab *prefab,
                                              const quern__prefab_override *override)
@@ -14,66 +14,67 @@ static const quern__prefab_column *column_of(const quern__prefab *prefab,
     return &prefab->columns.items[prefab->groups.items[override->group].first_column + override->column];
 }
 
-void quern__spawn_kind_release(const quern_commands *commands, quern__spawn_kind *kind)
+void quern__spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache)
 {
     const quern_allocator *allocator = &commands->storage->allocator;
-    if (kind == NULL) return;
-    for (quern__spawn_form *form = kind->forms, *next; form != NULL; form = next) {
-        next = form->next;
-        quern__operation_release(form->operation, allocator);
-        quern__release(allocator, form, sizeof *form, _Alignof(quern__spawn_form));
+    if (cache == NULL) return;
+    for (quern__spawn_variant *variant = cache->variants, *next; variant != NULL; variant = next) {
+        next = variant->next;
+        quern__operation_release(variant->operation, allocator);
+        quern__release(allocator, variant, sizeof *variant, _Alignof(quern__spawn_variant));
     }
-    quern__release(allocator, kind,
-                   sizeof *kind + (kind->group_count + 1) * sizeof(const quern__operation *),
-                   _Alignof(quern__spawn_kind));
+    quern__release(allocator, cache,
+                   sizeof *cache + (cache->group_count + 1) * sizeof(const quern__operation *),
+                   _Alignof(quern__spawn_cache));
 }
 
-static bool has_overrides(const quern__spawn_form *form, const quern__spawning *it)
+static bool overrides_match(const quern__spawn_variant *variant, const quern__spawning *it)
 {
-    if (form->override_count != it->override_count) return false;
+    if (variant->override_count != it->override_count) return false;
     for (uint32_t i = 0; i < it->override_count; i++)
-        if (form->overrides[i].group != it->overrides[i].group ||
-            form->overrides[i].row != it->overrides[i].row ||
-            form->overrides[i].column != it->overrides[i].column)
+        if (variant->overrides[i].group != it->overrides[i].group ||
+            variant->overrides[i].row != it->overrides[i].row ||
+            variant->overrides[i].column != it->overrides[i].column)
             return false;
     return true;
 }
 
 /* Returns NULL if out of memory. */
-static quern__spawn_form *add_form(const quern__spawning *it)
+static quern__spawn_variant *add_variant(const quern__spawning *it)
 {
     const quern__storage *storage = it->commands->storage;
     uint16_t components[QUERN_MAX_SPAWN_OVERRIDES];
-    quern__spawn_form *form =
-        quern__allocate(&storage->allocator, sizeof *form, _Alignof(quern__spawn_form));
-    if (form == NULL) return NULL;
-    *form = (quern__spawn_form){
-        .kind = it->kind, .next = it->kind->forms, .override_count = it->override_count};
+    quern__spawn_variant *variant =
+        quern__allocate(&storage->allocator, sizeof *variant, _Alignof(quern__spawn_variant));
+    if (variant == NULL) return NULL;
+    *variant = (quern__spawn_variant){
+        .cache = it->cache, .next = it->cache->variants, .override_count = it->override_count};
     for (uint32_t i = 0; i < it->override_count; i++) {
-        form->overrides[i] = it->overrides[i];
+        variant->overrides[i] = it->overrides[i];
         components[i] = column_of(it->prefab, &it->overrides[i])->component_index;
     }
-    form->operation = quern__operation_create_spawn(&storage->components, &storage->allocator, components,
-                                                    it->override_count, it->kind->command_count);
-    if (form->operation == NULL) {
-        quern__release(&storage->allocator, form, sizeof *form, _Alignof(quern__spawn_form));
+    variant->operation =
+        quern__operation_create_spawn(&storage->components, &storage->allocator, components,
+                                      it->override_count, it->cache->command_count);
+    if (variant->operation == NULL) {
+        quern__release(&storage->allocator, variant, sizeof *variant, _Alignof(quern__spawn_variant));
         return NULL;
     }
-    form->operation->form = form;
-    it->kind->forms = form;
-    return form;
+    variant->operation->variant = variant;
+    it->cache->variants = variant;
+    return variant;
 }
 
-static inline quern__spawn_form *find_form(const quern__spawning *it)
+static inline quern__spawn_variant *find_variant(const quern__spawning *it)
 {
-    for (quern__spawn_form *form = it->kind->forms; form != NULL; form = form->next)
-        if (has_overrides(form, it)) return form;
-    return add_form(it);
+    for (quern__spawn_variant *variant = it->cache->variants; variant != NULL; variant = variant->next)
+        if (overrides_match(variant, it)) return variant;
+    return add_variant(it);
 }
 
-/* ------------------------------------------------------------------------------------------- folding */
+/* ------------------------------------------------------------------------------------------- compact instances */
 
-bool quern__spawn_can_fold(const quern__spawning *it)
+bool quern__spawn_can_be_compact(const quern__spawning *it)
 {
     size_t bytes = 0;
     if (it->parent.bits != 0 || it->prefab->has_outside) return false;
@@ -86,38 +87,38 @@ bool quern__spawn_can_fold(const quern__spawning *it)
 }
 
 /* Retains the prefab until its commands are applied. */
-static inline void hold(const quern__spawning *it)
+static inline void retain_prefab(const quern__spawning *it)
 {
-    if (QUERN__LIKELY(it->kind->is_held)) return;
-    it->kind->is_held = true;
-    it->commands->holds_prefabs = true;
-    quern__prefab_retain(it->kind->prefab);
+    if (QUERN__LIKELY(it->cache->retains_prefab)) return;
+    it->cache->retains_prefab = true;
+    it->commands->retains_prefabs = true;
+    quern__prefab_retain(it->cache->prefab);
 }
 
-void quern__spawns_let_go(quern_commands *commands)
+void quern__spawns_release_prefabs(quern_commands *commands)
 {
     const quern_allocator *allocator = &commands->storage->allocator;
     for (uint32_t i = 0; i < commands->spawns.count; i++) {
-        quern__spawn_kind *kind = commands->spawns.items[i];
-        if (kind == NULL || !kind->is_held) continue;
-        quern__prefab_release(kind->prefab, allocator);
-        kind->is_held = false;
+        quern__spawn_cache *cache = commands->spawns.items[i];
+        if (cache == NULL || !cache->retains_prefab) continue;
+        quern__prefab_release(cache->prefab, allocator);
+        cache->retains_prefab = false;
     }
-    for (quern__spawn_kind *kind = commands->old_spawns, *next; kind != NULL; kind = next) {
-        next = kind->next_old;
-        quern__prefab_release(kind->prefab, allocator);
-        quern__spawn_kind_release(commands, kind);
+    for (quern__spawn_cache *cache = commands->old_spawn_caches, *next; cache != NULL; cache = next) {
+        next = cache->next_old;
+        quern__prefab_release(cache->prefab, allocator);
+        quern__spawn_cache_release(commands, cache);
     }
-    commands->old_spawns = NULL;
-    commands->holds_prefabs = false;
+    commands->old_spawn_caches = NULL;
+    commands->retains_prefabs = false;
 }
 
-quern_result quern__spawn_record_folded(const quern__spawning *it, const char *function)
+quern_result quern__spawn_record_compact(const quern__spawning *it, const char *function)
 {
     quern_commands *commands = it->commands;
-    const quern__spawn_form *form = find_form(it);
-    if (form == NULL) return quern__commands_fail_memory(commands);
-    const quern__operation *operation = form->operation;
+    const quern__spawn_variant *variant = find_variant(it);
+    if (variant == NULL) return quern__commands_fail_memory(commands);
+    const quern__operation *operation = variant->operation;
     const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
     if (is_first) commands->spawn_batches.count = 0;
     const uint32_t batch_count = commands->spawn_batches.count;
@@ -135,11 +136,11 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
         commands->spawn_batches.items[commands->spawn_batches.count++] =
             (quern__spawn_batch){.batch = commands->batch, .first_number = it->first_number};
     commands->open->create_count += it->prefab->members.count;
-    hold(it);
+    retain_prefab(it);
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- opening */
+/* ------------------------------------------------------------------------------------------- expanding */
 
 /* Returns the last batch whose first create has this number or a lower one, or NULL. */
 static const quern__spawn_batch *find_batch(const quern_commands *commands, uint32_t number)
@@ -155,20 +156,20 @@ static const quern__spawn_batch *find_batch(const quern_commands *commands, uint
     return begin > 0 ? &commands->spawn_batches.items[begin - 1] : NULL;
 }
 
-static quern_result open_item(quern_commands *commands, const quern__operation *operation,
-                              quern__item *item, const char *function)
+static quern_result expand_item(quern_commands *commands, const quern__operation *operation,
+                                quern__item *item, const char *function)
 {
-    const quern__spawn_form *form = operation->form;
+    const quern__spawn_variant *variant = operation->variant;
     quern__spawning it = {.commands = commands,
-                          .prefab = form->kind->prefab,
-                          .kind = form->kind,
-                          .override_count = form->override_count,
+                          .prefab = variant->cache->prefab,
+                          .cache = variant->cache,
+                          .override_count = variant->override_count,
                           .first_number = quern_entity_index(item->entity)};
-    for (uint32_t i = 0; i < form->override_count; i++) {
-        it.overrides[i] = form->overrides[i];
+    for (uint32_t i = 0; i < variant->override_count; i++) {
+        it.overrides[i] = variant->overrides[i];
         it.overrides[i].values = (const char *)item + operation->operands[i].offset_bytes;
     }
-    const quern_result result = quern__spawn_record_open(&it, function);
+    const quern_result result = quern__spawn_record_expanded(&it, function);
     if (result != QUERN_OK) return result;
     item->entity = quern_entity_null();
     /* The expanded creates count as commands of their own. */
@@ -178,7 +179,7 @@ static quern_result open_item(quern_commands *commands, const quern__operation *
     return QUERN_OK;
 }
 
-quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, const char *function)
+quern_result quern__spawn_expand(quern_commands *commands, quern_entity entity, const char *function)
 {
     const uint32_t number = quern_entity_index(entity);
     const quern__spawn_batch *found = find_batch(commands, number);
@@ -187,5 +188,5 @@ quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, co
     const uint32_t i = (number - found->first_number) / quern__spawn_member_count(operation);
     if (i >= found->batch->item_count) return QUERN_OK; /* the entity was created after the batch */
     quern__item *item = quern__batch_item(found->batch, i);
-    return quern_entity_is_null(item->entity) ? QUERN_OK : open_item(commands, operation, item, function);
+    return quern_entity_is_null(item->entity) ? QUERN_OK : expand_item(commands, operation, item, function);
 }

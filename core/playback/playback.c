@@ -21,7 +21,7 @@ void quern__playback_release(quern__playback *playback)
     quern__gathered_release(&playback->gathered, allocator);
     quern__merged_release(&playback->merged, allocator);
     quern__resolved_release(&playback->resolved, allocator);
-    quern__turnover_release(&playback->turnover, allocator);
+    quern__destroy_and_create_release(&playback->destroy_and_create, allocator);
     quern__relating_destroy(playback->relating);
     quern__accumulating_destroy(playback->accumulating);
     quern__array_release(allocator, &playback->drops);
@@ -62,19 +62,20 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
         quern__gathered_apply_in_place(gathered, playback->storage);
         return QUERN_OK;
     }
-    if (relating == NULL && shared == NULL && !playback->no_short_ways &&
+    if (relating == NULL && shared == NULL && !playback->disable_fast_paths &&
         quern__commands_apply_to_one(&playback->merged, resolved, gathered, playback->storage, watcher))
         return QUERN_OK;
-    bool is_turnover = false;
+    bool is_applicable = false;
     quern_result result = QUERN_OK;
-    if ((gathered->traits & QUERN__TRAIT_TURNOVER) != 0)
-        result = quern__commands_turn_over(&playback->turnover, resolved, gathered, playback->storage,
-                                           &is_turnover);
+    if ((gathered->traits & QUERN__TRAIT_DESTROY_OR_CREATE) != 0)
+        result = quern__destroy_and_create_prepare(&playback->destroy_and_create, resolved, gathered,
+                                                   playback->storage, &is_applicable);
     if (result != QUERN_OK) return result;
-    if (is_turnover) {
+    if (is_applicable) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
-        quern__turnover_apply(&playback->turnover, resolved, gathered, playback->storage, shared);
-        playback->turnover_count++;
+        quern__destroy_and_create_apply(&playback->destroy_and_create, resolved, gathered,
+                                        playback->storage, shared);
+        playback->destroy_and_create_count++;
         return QUERN_OK;
     }
     result = prepare(playback, relating, shared, watcher, out_is_again);
@@ -123,8 +124,8 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
     quern__gathered *gathered = &playback->gathered;
     if (gathered->streams.count == 0) return QUERN_OK;
     const quern__executor *shared = share(playback, executor, gathered->command_count);
-    if (QUERN__UNLIKELY(playback->no_short_ways))
-        gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
+    if (QUERN__UNLIKELY(playback->disable_fast_paths))
+        gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_DESTROY_OR_CREATE);
     if (QUERN__UNLIKELY(quern__gathered_relates(gathered, playback->storage)))
         return relate_and_change_rows(playback, shared, executor);
     bool is_again;

@@ -16,27 +16,28 @@
  *   apply     takes handles for creates, in order, and then changes rows, chunk by chunk
  *
  * Three fast paths replace merge, resolve and apply: in_place.h if all commands set existing values,
- * one_entity.h if a few commands are all on one entity, turnover.h if all commands destroy or create entities.
+ * one_entity.h if a few commands are all on one entity, destroy_and_create.h if all commands destroy or create
+ * entities.
  *
  * Accumulated values (accumulate.h) are gathered before the first stage and combined after the last.
  *
  * At the end, values that items still own are destroyed and the recorders are reset. */
 
 #include "core/playback/accumulate.h"
+#include "core/playback/destroy_and_create.h"
 #include "core/playback/relate_stage.h"
-#include "core/playback/turnover.h"
 
 typedef struct quern__playback {
     quern__storage *storage;
     uint64_t parallel_command_count; /* sync points with fewer commands run on the calling thread */
     /* for tests: */
-    bool no_short_ways;      /* disables the fast paths */
-    uint32_t turnover_count; /* number of sync points that used turnover.h */
+    bool disable_fast_paths;           /* disables the fast paths */
+    uint32_t destroy_and_create_count; /* number of sync points that used destroy_and_create.h */
     /* scratch memory, reused at every sync point: */
     quern__gathered gathered;
     quern__merged merged;
     quern__resolved resolved;
-    quern__turnover turnover;
+    quern__destroy_and_create destroy_and_create;
     quern__relating *relating;         /* NULL until first used */
     quern__accumulating *accumulating; /* NULL until first used */
     quern__drops drops;                /* dropped commands since quern__playback_start_frame */

@@ -14,8 +14,8 @@
 typedef enum quern__trait {
     /* sets one component to a value without hooks, or enables or disables it: in_place.h */
     QUERN__TRAIT_IN_PLACE = 1,
-    /* destroys an entity, or creates one from types without hooks: turnover.h */
-    QUERN__TRAIT_TURNOVER = 2,
+    /* destroys an entity, or creates one from types without hooks: destroy_and_create.h */
+    QUERN__TRAIT_DESTROY_OR_CREATE = 2,
     QUERN__TRAIT_NO_HANDLES = 4, /* no value contains entity handles */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value needs its destroy hook called if the command is dropped */
     QUERN__TRAIT_UNRELATED = 16, /* the command itself needs no work by relate_stage.h */
@@ -81,20 +81,20 @@ typedef struct quern__command_kind {
  * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
  * target. NAME has no operand: the name follows the head of the item, and "" removes the name. The operands of
  * SPAWN are the overrides of the prefab. */
-#define QUERN__COMMAND_KINDS(KIND)                                                                       \
-    QUERN__SINGLE_KINDS(KIND)                                                                            \
-    KIND(DESTROY, QUERN__TRAIT_TURNOVER | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS, NULL, NULL,   \
-         quern__play_destroys, .merge_kind = QUERN__MERGE_ROW)                                           \
-    KIND(CREATE, QUERN__TRAITS_USUAL, quern__read_value, NULL, quern__play_creates,                      \
-         .merge_kind = QUERN__MERGE_CREATE, .plain_traits = QUERN__TRAIT_TURNOVER)                       \
-    KIND(RELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_relates,     \
-         .merge_kind = QUERN__MERGE_NONE)                                                                \
-    KIND(UNRELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_unrelates, \
-         .merge_kind = QUERN__MERGE_NONE)                                                                \
-    KIND(NAME, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_names,         \
-         .merge_kind = QUERN__MERGE_NONE)                                                                \
-    KIND(SPAWN, QUERN__TRAIT_TURNOVER | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS, NULL, NULL,   \
-         NULL, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
+#define QUERN__COMMAND_KINDS(KIND)                                                                        \
+    QUERN__SINGLE_KINDS(KIND)                                                                             \
+    KIND(DESTROY, QUERN__TRAIT_DESTROY_OR_CREATE | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS, NULL, \
+         NULL, quern__play_destroys, .merge_kind = QUERN__MERGE_ROW)                                      \
+    KIND(CREATE, QUERN__TRAITS_USUAL, quern__read_value, NULL, quern__play_creates,                       \
+         .merge_kind = QUERN__MERGE_CREATE, .plain_traits = QUERN__TRAIT_DESTROY_OR_CREATE)               \
+    KIND(RELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_relates,      \
+         .merge_kind = QUERN__MERGE_NONE)                                                                 \
+    KIND(UNRELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_unrelates,  \
+         .merge_kind = QUERN__MERGE_NONE)                                                                 \
+    KIND(NAME, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_names,          \
+         .merge_kind = QUERN__MERGE_NONE)                                                                 \
+    KIND(SPAWN, QUERN__TRAIT_DESTROY_OR_CREATE | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS, NULL, \
+         NULL, NULL, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
 
 #define QUERN__KIND_NUMBER(name, ...) QUERN__OPERATION_##name,
 typedef enum quern__operation_kind {

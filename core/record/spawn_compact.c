@@ -175,7 +175,7 @@ static quern_result expand_item(quern_commands *commands, const quern__operation
     /* The expanded creates count as commands of their own. */
     commands->open->command_count -= operation->command_count;
     /* Creates are no longer in the order of their numbers. */
-    commands->open->traits &= (uint8_t)~QUERN__TRAIT_TURNOVER;
+    commands->open->traits &= (uint8_t)~QUERN__TRAIT_DESTROY_OR_CREATE;
     return QUERN_OK;
 }
 

@@ -18,7 +18,7 @@
 enum {
     FRAME_COUNT = 7,
     SEED_COUNT = effort(10, 6, 4),
-    TURNOVER_SEED_COUNT = effort(4, 3, 2),
+    DESTROY_AND_CREATE_SEED_COUNT = effort(4, 3, 2),
     ENTITY_COUNT = effort(1500, 800, 400)
 };
 
@@ -73,13 +73,14 @@ static uint64_t left_command_count; /* by calls, for the frame after them */
 
 static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
 
-static bool no_short_ways;      /* of the sync points to come */
-static uint32_t turnover_count; /* sync points so far at which entities only came and went */
+static bool disable_fast_paths;           /* of the sync points to come */
+static uint32_t destroy_and_create_count; /* sync points so far at which entities only came and went */
 
 static void note_turnovers(void)
 {
-    turnover_count += subject.schedule->playback.turnover_count;
-    if (subject.world->commands != NULL) turnover_count += subject.world->commands->playback.turnover_count;
+    destroy_and_create_count += subject.schedule->playback.destroy_and_create_count;
+    if (subject.world->commands != NULL)
+        destroy_and_create_count += subject.world->commands->playback.destroy_and_create_count;
 }
 
 /* Passes fetch ahead also where it is not worth it. */
@@ -127,8 +128,8 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
     subject.schedule->playback.parallel_command_count = 1;
     cr_assert_eq(quern__world_reserve_commands(subject.world, 1), QUERN_OK);
     subject.world->commands->playback.parallel_command_count = 1;
-    subject.schedule->playback.no_short_ways = no_short_ways;
-    subject.world->commands->playback.no_short_ways = no_short_ways;
+    subject.schedule->playback.disable_fast_paths = disable_fast_paths;
+    subject.world->commands->playback.disable_fast_paths = disable_fast_paths;
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         flow_subject_call(&subject, jobs);
         flow_subject_must_run(&subject, jobs);
@@ -174,22 +175,23 @@ Test(determinism, any_style_is_as_the_reference, .timeout = 600)
 
 Test(determinism, entities_that_only_come_and_go_do_so_in_every_style_as_through_all_stages, .timeout = 600)
 {
-    turnover_count = 0;
-    for (uint64_t seed = 601; seed <= 600 + TURNOVER_SEED_COUNT; seed++) {
+    destroy_and_create_count = 0;
+    for (uint64_t seed = 601; seed <= 600 + DESTROY_AND_CREATE_SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, entities_for(seed) / 3);
         flow_plan_turn_over(&plan);
         play_with_reference(style(true, 0), 0);
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
-            no_short_ways = false;
+            disable_fast_paths = false;
             play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
-            no_short_ways = true;
-            const uint32_t before = turnover_count;
+            disable_fast_paths = true;
+            const uint32_t before = destroy_and_create_count;
             play_as_expected(style(true, 0), pool_threads[i]);
-            cr_assert_eq(turnover_count, before);
+            cr_assert_eq(destroy_and_create_count, before);
         }
-        no_short_ways = false;
+        disable_fast_paths = false;
     }
-    cr_assert_gt(turnover_count, 10u * POOL_COUNT * TURNOVER_SEED_COUNT, "%u sync points", turnover_count);
+    cr_assert_gt(destroy_and_create_count, 10u * POOL_COUNT * DESTROY_AND_CREATE_SEED_COUNT,
+                 "%u sync points", destroy_and_create_count);
 }
 
 /* The first play says what is expected of the others. */

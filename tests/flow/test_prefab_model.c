@@ -488,7 +488,7 @@ static quern_schedule *make_schedule(uint32_t style, bool is_parallel)
     def.after[0] = "first";
     setup_system(schedule, &def);
     if (is_parallel) schedule->playback.parallel_command_count = 1;
-    schedule->playback.no_short_ways = style % 2 == 1;
+    schedule->playback.disable_fast_paths = style % 2 == 1;
     return schedule;
 }
 

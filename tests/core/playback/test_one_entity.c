@@ -37,7 +37,7 @@ static quern_component register_type(side *it, const quern_component_def *def)
 }
 
 /* Where entities are related, commands that destroy take another way. */
-static void open_side(side *it, bool takes_short_ways, bool relates)
+static void open_side(side *it, bool uses_fast_paths, bool relates)
 {
     memset((void *)it, 0, sizeof *it);
     it->memory = failing_allocator_create();
@@ -63,7 +63,7 @@ static void open_side(side *it, bool takes_short_ways, bool relates)
     for (uint32_t i = 1; i < ENTITY_COUNT && relates; i += 5)
         must(quern_entity_relate(it->world, it->entities[i], it->parent, it->entities[i - 1]));
     must(quern__world_reserve_commands(it->world, 0));
-    it->world->commands->playback.no_short_ways = !takes_short_ways;
+    it->world->commands->playback.disable_fast_paths = !uses_fast_paths;
 }
 
 static void close_side(side *it)

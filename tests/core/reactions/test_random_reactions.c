@@ -379,7 +379,7 @@ static void find_created(void)
 
 static void play_frame(quern_jobs *jobs)
 {
-    schedule->playback.no_short_ways = random_chance(&dice, 30);
+    schedule->playback.disable_fast_paths = random_chance(&dice, 30);
     begin_change();
     must_run(schedule, jobs);
     find_created();

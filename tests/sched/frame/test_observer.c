@@ -250,7 +250,7 @@ Test(observer, observer_that_declines_is_asked_and_gets_no_reports)
 Test(observer, frame_is_reported_from_beginning_to_end)
 {
     heard.wants_all = true;
-    schedule->playback.no_short_ways = true;
+    schedule->playback.disable_fast_paths = true;
     must_run(schedule, NULL);
     cr_assert_str_eq(heard.text, "prepare frame( pass segment( begin( a a ) end( b ) )segment "
                                  "sync( gather merge resolve apply )sync )frame ");

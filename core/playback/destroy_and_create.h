@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_PLAYBACK_TURNOVER_H
-#define QUERN_CORE_PLAYBACK_TURNOVER_H
+#ifndef QUERN_CORE_PLAYBACK_DESTROY_AND_CREATE_H
+#define QUERN_CORE_PLAYBACK_DESTROY_AND_CREATE_H
 
 /* Fast path of a sync point, tried right after gathering. It applies if commands only destroy existing
  * entities, in the order of their rows and without destroy hooks, and create entities from types without hooks.
@@ -39,27 +39,27 @@ typedef struct quern__create_span {
     uint32_t rank;          /* rank of the first create, among all creates in the same archetype */
 } quern__create_span;
 
-typedef struct quern__turnover {
+typedef struct quern__destroy_and_create {
     QUERN__ARRAY(quern__create_kind) kinds;
     QUERN__ARRAY(quern__create_fill) fills;
     QUERN__ARRAY(quern__create_span) spans; /* in the order of streams */
     quern__map kind_of_operation;
-} quern__turnover;
+} quern__destroy_and_create;
 
-void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator);
+void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator);
 
-/* Checks whether the fast path applies to the commands, which must have QUERN__TRAIT_TURNOVER. `resolved` must
- * have been cleared. If the path applies, fills in its deltas and gaps and reserves memory; otherwise clears it
- * again. On failure, nothing stays reserved except empty archetypes and new entity records. Errors:
- * OUT_OF_MEMORY, LIMIT. */
-quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
-                                       const quern__gathered *gathered, quern__storage *storage,
-                                       bool *out_is_turnover);
+/* Checks whether the fast path applies to the commands, which must have QUERN__TRAIT_DESTROY_OR_CREATE.
+ * `resolved` must have been cleared. If the path applies, fills in its deltas and gaps and reserves memory;
+ * otherwise clears it again. On failure, nothing stays reserved except empty archetypes and new entity records.
+ * Errors: OUT_OF_MEMORY, LIMIT. */
+quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists, quern__resolved *resolved,
+                                               const quern__gathered *gathered, quern__storage *storage,
+                                               bool *out_is_applicable);
 
-/* Applies all commands. Precondition: quern__commands_turn_over set *out_is_turnover. executor NULL: runs on
- * the calling thread. */
-void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *resolved,
-                           const quern__gathered *gathered, quern__storage *storage,
-                           const quern__executor *executor);
+/* Applies all commands. Precondition: quern__destroy_and_create_prepare set *out_is_applicable. executor NULL:
+ * runs on the calling thread. */
+void quern__destroy_and_create_apply(const quern__destroy_and_create *lists, quern__resolved *resolved,
+                                     const quern__gathered *gathered, quern__storage *storage,
+                                     const quern__executor *executor);
 
 #endif

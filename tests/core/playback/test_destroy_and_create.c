@@ -111,7 +111,7 @@ static outcome outcome_of(quern_schedule *schedule)
     return it;
 }
 
-typedef enum way { SHORT_WAY, ALL_STAGES } way;
+typedef enum path { FAST_PATH, ALL_STAGES } path;
 
 /* What the system of a program does: at once, or view by view of what has a number. */
 typedef struct changes {
@@ -143,7 +143,7 @@ static void add_reaction(quern_schedule *schedule)
 }
 
 /* A frame of a system that makes these changes, and then an idle one. */
-static quern_schedule *open_schedule(const changes *what, way which)
+static quern_schedule *open_schedule(const changes *what, path which)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("changes", what->run);
@@ -152,12 +152,13 @@ static quern_schedule *open_schedule(const changes *what, way which)
     if (what->run != NULL) def.terms[0] = quern_term_with(number);
     setup_system(schedule, &def);
     if (what->reacts) add_reaction(schedule);
-    schedule->playback.no_short_ways = which == ALL_STAGES;
+    schedule->playback.disable_fast_paths = which == ALL_STAGES;
     schedule->playback.parallel_command_count = 1;
     return schedule;
 }
 
-static outcome play(const changes *what, uint32_t thread_count, way which, uint32_t *out_turnover_count)
+static outcome play(const changes *what, uint32_t thread_count, path which,
+                    uint32_t *out_destroy_and_create_count)
 {
     open_world(what->tracks);
     if (what->spawns) must(quern_prefab_capture(world, entities[ENTITY_COUNT - 1], &prefab));
@@ -166,7 +167,7 @@ static outcome play(const changes *what, uint32_t thread_count, way which, uint3
     quern_schedule *schedule = open_schedule(what, which);
     must_run(schedule, jobs);
     const outcome it = outcome_of(schedule);
-    *out_turnover_count = schedule->playback.turnover_count;
+    *out_destroy_and_create_count = schedule->playback.destroy_and_create_count;
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);
@@ -174,18 +175,18 @@ static outcome play(const changes *what, uint32_t thread_count, way which, uint3
     return it;
 }
 
-static void assert_changes(const changes *what, bool takes_short_way)
+static void assert_changes(const changes *what, bool uses_fast_path)
 {
     static uint64_t expected_numbers[2 * ENTITY_COUNT];
     memory = failing_allocator_create();
-    uint32_t turnover_count;
-    const outcome expected = play(what, 0, ALL_STAGES, &turnover_count);
+    uint32_t destroy_and_create_count;
+    const outcome expected = play(what, 0, ALL_STAGES, &destroy_and_create_count);
     const uint32_t expected_count = removed_count;
     memcpy(expected_numbers, removed_numbers, sizeof removed_numbers);
-    cr_assert_eq(turnover_count, 0u);
+    cr_assert_eq(destroy_and_create_count, 0u);
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
-        const outcome actual = play(what, pool_threads[i], SHORT_WAY, &turnover_count);
-        cr_assert_eq(turnover_count, takes_short_way ? 1u : 0u, "%u threads", pool_threads[i]);
+        const outcome actual = play(what, pool_threads[i], FAST_PATH, &destroy_and_create_count);
+        cr_assert_eq(destroy_and_create_count, uses_fast_path ? 1u : 0u, "%u threads", pool_threads[i]);
         cr_assert_eq(memcmp(&actual, &expected, sizeof actual), 0, "%u threads", pool_threads[i]);
         cr_assert_eq(removed_count, expected_count, "%u threads", pool_threads[i]);
         cr_assert_eq(memcmp(removed_numbers, expected_numbers, expected_count * sizeof(uint64_t)), 0);
@@ -194,10 +195,10 @@ static void assert_changes(const changes *what, bool takes_short_way)
 }
 
 static void assert_both_ways(quern_system_callback *callback, uint32_t flags, bool tracks,
-                             bool takes_short_way)
+                             bool uses_fast_path)
 {
     const changes what = {.begin = callback, .flags = flags, .tracks = tracks};
-    assert_changes(&what, takes_short_way);
+    assert_changes(&what, uses_fast_path);
 }
 
 /* ------------------------------------------------------------------------------------- what takes it */
@@ -306,7 +307,7 @@ static void create_without_values(quern_context *context)
     }
 }
 
-Test(turnover, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
+Test(destroy_and_create, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_in_order, 0, false, true);
     assert_both_ways(destroy_all, 0, false, true);
@@ -339,7 +340,7 @@ static void create_in_view(quern_context *context, const quern_view *view)
         last = create_kind(commands, 3, i, last);
 }
 
-Test(turnover, callbacks_that_replace_entities_go_together, .timeout = 600)
+Test(destroy_and_create, callbacks_that_replace_entities_go_together, .timeout = 600)
 {
     assert_changes(&(changes){.run = replace_in_view}, true);
     assert_changes(&(changes){.run = create_in_view}, true);
@@ -359,12 +360,12 @@ static void spawn_among_creates(quern_context *context, const quern_view *view)
     }
 }
 
-Test(turnover, instances_may_be_spawned_in_between, .timeout = 600)
+Test(destroy_and_create, instances_may_be_spawned_in_between, .timeout = 600)
 {
     assert_changes(&(changes){.run = spawn_among_creates, .spawns = true}, true);
 }
 
-Test(turnover, reactions_are_shown_what_went, .timeout = 600)
+Test(destroy_and_create, reactions_are_shown_what_went, .timeout = 600)
 {
     assert_changes(&(changes){.run = replace_in_view, .reacts = true}, true);
     cr_assert_gt(removed_count, 100u);
@@ -390,7 +391,7 @@ static void create_sizes(quern_context *context)
     }
 }
 
-Test(turnover, values_of_all_sizes_are_copied, .timeout = 600)
+Test(destroy_and_create, values_of_all_sizes_are_copied, .timeout = 600)
 {
     assert_both_ways(create_sizes, 0, false, true);
 }
@@ -411,7 +412,7 @@ static void replace_and_create(quern_context *context)
     setup_entity(quern_context_world(context));
 }
 
-Test(turnover, entities_go_from_where_they_are_by_now)
+Test(destroy_and_create, entities_go_from_where_they_are_by_now)
 {
     assert_both_ways(replace_and_create, QUERN_SYSTEM_EXCLUSIVE, false, true);
 }
@@ -460,7 +461,7 @@ static void create_tracked(quern_context *context)
         quern_commands_create_with(quern_context_commands(context), &tracked_component, NULL, 1);
 }
 
-Test(turnover, what_asks_for_more_goes_through_all_stages, .timeout = 600)
+Test(destroy_and_create, what_asks_for_more_goes_through_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_backwards, 0, false, false);
     assert_both_ways(destroy_some_twice, 0, false, false);
@@ -480,12 +481,12 @@ static void destroy_some_of_them_twice(quern_context *context)
         must(quern_commands_destroy(commands, entities[i % 6]));
 }
 
-Test(turnover, an_entity_is_destroyed_once_and_what_came_too_late_is_reported)
+Test(destroy_and_create, an_entity_is_destroyed_once_and_what_came_too_late_is_reported)
 {
     memory = failing_allocator_create();
-    uint32_t turnover_count;
+    uint32_t destroy_and_create_count;
     const changes what = {.begin = destroy_some_of_them_twice};
-    const outcome it = play(&what, 0, SHORT_WAY, &turnover_count);
+    const outcome it = play(&what, 0, FAST_PATH, &destroy_and_create_count);
     cr_assert_eq(it.destroyed_count, 6u);
     cr_assert_eq(it.dropped_count, 4u);
     cr_assert_eq(it.drop_count, 1u);
@@ -506,7 +507,7 @@ static void replace_three_rows(quern_context *context)
         quern_commands_create_with(commands, list, (const void *[]){&i}, 1);
 }
 
-Test(turnover, new_entities_take_the_rows_that_were_left_and_then_those_after_the_last)
+Test(destroy_and_create, new_entities_take_the_rows_that_were_left_and_then_those_after_the_last)
 {
     static const uint64_t expected[] = {0, 100, 2, 101, 4, 102};
     world = setup_world();
@@ -548,13 +549,13 @@ static void replace_all_and_refuse(quern_context *context)
     refuses = false;
 }
 
-static uint32_t kept_count; /* of frames that kept their commands */
+static uint32_t retained_count; /* of frames that kept their commands */
 
 static bool play_refused(uint64_t call, const outcome *expected)
 {
     open_world(false);
     const changes what = {.begin = replace_all_and_refuse};
-    quern_schedule *schedule = open_schedule(&what, SHORT_WAY);
+    quern_schedule *schedule = open_schedule(&what, FAST_PATH);
     must(quern_schedule_compile(schedule));
     const uint64_t hash = quern_world_hash(world);
     const uint64_t failed_count = failing_allocator_failed_count(memory);
@@ -566,7 +567,7 @@ static bool play_refused(uint64_t call, const outcome *expected)
     if (result != QUERN_OK) {
         cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "call %llu: %s", (unsigned long long)call,
                      quern_error_message());
-        kept_count++;
+        retained_count++;
         cr_assert_eq(quern_world_hash(world), hash, "call %llu", (unsigned long long)call);
         cr_assert_gt(quern_schedule_kept_command_count(schedule), 0u);
         assert_valid(world);
@@ -574,7 +575,7 @@ static bool play_refused(uint64_t call, const outcome *expected)
                                                false));
         must_run(schedule, NULL);
     }
-    cr_assert_eq(schedule->playback.turnover_count, 1u);
+    cr_assert_eq(schedule->playback.destroy_and_create_count, 1u);
     const outcome actual = outcome_of(schedule);
     cr_assert_eq(actual.hash, expected->hash, "call %llu", (unsigned long long)call);
     cr_assert_eq(actual.next, expected->next, "call %llu", (unsigned long long)call);
@@ -583,15 +584,15 @@ static bool play_refused(uint64_t call, const outcome *expected)
     return is_met;
 }
 
-Test(turnover, where_memory_is_missing_nothing_has_happened_and_it_is_done_later, .timeout = 600)
+Test(destroy_and_create, where_memory_is_missing_nothing_has_happened_and_it_is_done_later, .timeout = 600)
 {
     memory = failing_allocator_create();
-    uint32_t turnover_count;
+    uint32_t destroy_and_create_count;
     const changes what = {.begin = replace_all};
-    const outcome expected = play(&what, 0, ALL_STAGES, &turnover_count);
+    const outcome expected = play(&what, 0, ALL_STAGES, &destroy_and_create_count);
     uint64_t call = 1;
     while (play_refused(call, &expected))
         call++;
-    cr_assert_gt(kept_count, 12u, "the frame asks for more");
+    cr_assert_gt(retained_count, 12u, "the frame asks for more");
     failing_allocator_close(memory);
 }

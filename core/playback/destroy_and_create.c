@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Input: streams in order. Output: the changed world. Exceeded memory or limits are detected before the world
  * changes, and so are commands that must go through all stages. */
-#include "core/playback/turnover.h"
+#include "core/playback/destroy_and_create.h"
 
 #include "core/base/bitset.h"
 #include "core/playback/apply.h"
@@ -15,38 +15,38 @@ enum {
     BATCH_CREATES = 32,  /* filled together; the next batch is prefetched meanwhile */
 };
 
-void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator)
+void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator)
 {
-    quern__array_release(allocator, &turnover->kinds);
-    quern__array_release(allocator, &turnover->fills);
-    quern__array_release(allocator, &turnover->spans);
-    quern__map_release(&turnover->kind_of_operation, allocator);
+    quern__array_release(allocator, &lists->kinds);
+    quern__array_release(allocator, &lists->fills);
+    quern__array_release(allocator, &lists->spans);
+    quern__map_release(&lists->kind_of_operation, allocator);
 }
 
 /* ----------------------------------------------------------------------------------- what is destroyed */
 
 /* State of checking all commands. Only lists are written. */
-typedef struct look {
-    quern__turnover *turnover;
+typedef struct command_check {
+    quern__destroy_and_create *lists;
     quern__resolved *resolved;
     const quern__storage *storage;
-    bool is_turnover;
+    bool is_applicable;
     bool is_out_of_memory;
     /* Rows that leave, listed so far: */
-    uint32_t left_count;
+    uint32_t leaving_count;
     uintptr_t last;              /* latest row; 0: none */
     quern__archetype *archetype; /* archetype of the latest row */
     uint32_t archetype_first;    /* index of its first row that is not yet counted in a delta */
     uint32_t created_count;
-} look;
+} command_check;
 
 /* Counts the listed rows in the delta of their archetype, after the last row of it. */
-static void count_left(look *it)
+static void count_leaving(command_check *it)
 {
     if (it->archetype == NULL) return;
     quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, it->archetype);
     it->is_out_of_memory |= delta == NULL;
-    const uint32_t count = it->left_count - it->archetype_first;
+    const uint32_t count = it->leaving_count - it->archetype_first;
     if (delta != NULL) delta->leaving_count += count;
     if (quern__leaving_reserve(it->storage, it->archetype, NULL, count) != QUERN_OK)
         it->is_out_of_memory = true;
@@ -54,37 +54,37 @@ static void count_left(look *it)
 }
 
 /* The next row is in another chunk than the latest. Returns false if the fast path does not apply. */
-static QUERN__SLOW_PATH bool enter_chunk(look *it, uintptr_t location)
+static QUERN__SLOW_PATH bool enter_chunk(command_check *it, uintptr_t location)
 {
     const quern__chunk *chunk = quern__chunk_of(location);
     if (it->last != 0) {
         const quern__chunk *before = quern__chunk_of(it->last);
-        it->is_turnover &= chunk->archetype == before->archetype
-                               ? chunk->index > before->index
-                               : chunk->archetype->index > before->archetype->index;
+        it->is_applicable &= chunk->archetype == before->archetype
+                                 ? chunk->index > before->index
+                                 : chunk->archetype->index > before->archetype->index;
     }
-    it->is_turnover &= !chunk->archetype->has_destroy;
-    if (!it->is_turnover || chunk->archetype == it->archetype) return it->is_turnover;
-    count_left(it);
+    it->is_applicable &= !chunk->archetype->has_destroy;
+    if (!it->is_applicable || chunk->archetype == it->archetype) return it->is_applicable;
+    count_leaving(it);
     it->archetype = chunk->archetype;
-    it->archetype_first = it->left_count;
+    it->archetype_first = it->leaving_count;
     return true;
 }
 
 /* Lists a row that leaves. Returns false if the fast path does not apply. */
-static inline bool list_left(look *it, uintptr_t location, uint32_t slot)
+static inline bool list_leaving(command_check *it, uintptr_t location, uint32_t slot)
 {
     if (quern__chunk_of(location) == quern__chunk_of(it->last))
-        it->is_turnover &= location > it->last;
+        it->is_applicable &= location > it->last;
     else if (!enter_chunk(it, location))
         return false;
     it->last = location;
-    it->resolved->gaps.items[it->left_count] = location;
-    it->resolved->destroyed.items[it->left_count++] = slot;
+    it->resolved->gaps.items[it->leaving_count] = location;
+    it->resolved->destroyed.items[it->leaving_count++] = slot;
     return true;
 }
 
-static inline void look_at_destroys(look *it, quern__command_batch *batch, bool is_located)
+static inline void list_destroys(command_check *it, quern__command_batch *batch, bool is_located)
 {
     const quern__item *item = quern__batch_item(batch, 0);
     for (const quern__item *end = item + batch->item_count; item < end; item++) {
@@ -94,59 +94,59 @@ static inline void look_at_destroys(look *it, quern__command_batch *batch, bool 
             location = record != NULL ? record->location : 0;
         }
         if (QUERN__UNLIKELY(location == 0)) { /* created by these commands, or dead */
-            it->is_turnover = false;
+            it->is_applicable = false;
             return;
         }
-        if (!list_left(it, location, quern_entity_index(item->entity))) return;
+        if (!list_leaving(it, location, quern_entity_index(item->entity))) return;
     }
 }
 
 /* ------------------------------------------------------------------------------------- what is created */
 
 /* Finds or adds the kind for an operation. Returns false if out of memory. */
-static bool find_kind(look *it, const quern__operation *operation, uint32_t *out_kind)
+static bool find_kind(command_check *it, const quern__operation *operation, uint32_t *out_kind)
 {
-    quern__turnover *turnover = it->turnover;
+    quern__destroy_and_create *lists = it->lists;
     const quern_allocator *allocator = &it->storage->allocator;
-    const uint64_t *known = quern__map_find(&turnover->kind_of_operation, (uintptr_t)operation);
+    const uint64_t *known = quern__map_find(&lists->kind_of_operation, (uintptr_t)operation);
     if (known != NULL) {
         *out_kind = (uint32_t)*known;
         return true;
     }
-    const uint32_t count = turnover->kinds.count;
-    if (!quern__array_reserve(allocator, &turnover->kinds, count + 1) ||
-        !quern__map_reserve(&turnover->kind_of_operation, allocator, count + 1))
+    const uint32_t count = lists->kinds.count;
+    if (!quern__array_reserve(allocator, &lists->kinds, count + 1) ||
+        !quern__map_reserve(&lists->kind_of_operation, allocator, count + 1))
         return false;
-    turnover->kinds.items[turnover->kinds.count++] = (quern__create_kind){.operation = operation};
-    quern__map_put(&turnover->kind_of_operation, (uintptr_t)operation, count);
+    lists->kinds.items[lists->kinds.count++] = (quern__create_kind){.operation = operation};
+    quern__map_put(&lists->kind_of_operation, (uintptr_t)operation, count);
     *out_kind = count;
     return true;
 }
 
 /* Begins a span at the i-th item of the batch. Returns NULL if out of memory. */
-static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__command_batch *batch, uint32_t i,
-                                                     uint32_t stream_first)
+static QUERN__SLOW_PATH quern__create_span *add_span(command_check *it, quern__command_batch *batch,
+                                                     uint32_t i, uint32_t stream_first)
 {
-    quern__turnover *turnover = it->turnover;
+    quern__destroy_and_create *lists = it->lists;
     uint32_t kind;
-    if (!quern__array_reserve(&it->storage->allocator, &turnover->spans, turnover->spans.count + 1) ||
+    if (!quern__array_reserve(&it->storage->allocator, &lists->spans, lists->spans.count + 1) ||
         !find_kind(it, batch->operation, &kind)) {
         it->is_out_of_memory = true;
         return NULL;
     }
-    turnover->spans.items[turnover->spans.count] = (quern__create_span){.batch = batch,
-                                                                        .first_item = i,
-                                                                        .operation = batch->operation,
-                                                                        .kind = kind,
-                                                                        .first_created = it->created_count,
-                                                                        .stream_first = stream_first};
-    return &turnover->spans.items[turnover->spans.count++];
+    lists->spans.items[lists->spans.count] = (quern__create_span){.batch = batch,
+                                                                  .first_item = i,
+                                                                  .operation = batch->operation,
+                                                                  .kind = kind,
+                                                                  .first_created = it->created_count,
+                                                                  .stream_first = stream_first};
+    return &lists->spans.items[lists->spans.count++];
 }
 
 /* Adds the creates of a batch to the latest span of the stream (NULL: none), or begins further spans. Returns
  * the latest span, or NULL if out of memory. */
-static inline quern__create_span *look_at_creates(look *it, quern__command_batch *batch,
-                                                  quern__create_span *span, uint32_t stream_first)
+static inline quern__create_span *list_creates(command_check *it, quern__command_batch *batch,
+                                               quern__create_span *span, uint32_t stream_first)
 {
     for (uint32_t i = 0, count; i < batch->item_count; i += count) {
         if (span == NULL || span->operation != batch->operation || span->count == SPAN_CREATES)
@@ -172,26 +172,26 @@ static quern_result find_target(quern__storage *storage, const quern__operation 
 }
 
 /* Finds the archetype of creates of this kind, and the columns of their values. */
-static quern_result resolve_kind(look *it, quern__storage *storage, quern__create_kind *kind)
+static quern_result resolve_kind(command_check *it, quern__storage *storage, quern__create_kind *kind)
 {
-    quern__turnover *turnover = it->turnover;
+    quern__destroy_and_create *lists = it->lists;
     const quern__operation *operation = kind->operation;
     quern__archetype *target;
     quern_result result = find_target(storage, operation, &target);
     if (result != QUERN_OK) return result;
     const quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, target);
-    kind->first_fill = turnover->fills.count;
+    kind->first_fill = lists->fills.count;
     kind->fill_count = target->column_count;
-    if (delta == NULL || !quern__array_reserve(&storage->allocator, &turnover->fills,
-                                               turnover->fills.count + target->column_count))
+    if (delta == NULL || !quern__array_reserve(&storage->allocator, &lists->fills,
+                                               lists->fills.count + target->column_count))
         return QUERN_ERROR_OUT_OF_MEMORY;
     kind->delta = (uint32_t)(delta - it->resolved->deltas.items);
-    turnover->fills.count += target->column_count;
+    lists->fills.count += target->column_count;
     for (uint32_t i = 0; i < operation->operand_count; i++) {
         const quern__operand *operand = &operation->operands[i];
         const uint32_t column = quern__archetype_column(target, operand->component_index);
         if (column == QUERN__COLUMN_TAG) continue;
-        turnover->fills.items[kind->first_fill + column] =
+        lists->fills.items[kind->first_fill + column] =
             (quern__create_fill){.size_bytes = operand->size_bytes,
                                  .target_offset_bytes = target->columns[column].offset_bytes,
                                  .value_offset_bytes = operand->offset_bytes};
@@ -199,17 +199,16 @@ static quern_result resolve_kind(look *it, quern__storage *storage, quern__creat
     return QUERN_OK;
 }
 
-static quern_result resolve_creates(look *it, quern__storage *storage)
+static quern_result resolve_creates(command_check *it, quern__storage *storage)
 {
-    quern__turnover *turnover = it->turnover;
-    for (uint32_t i = 0; i < turnover->kinds.count; i++) {
-        const quern_result result = resolve_kind(it, storage, &turnover->kinds.items[i]);
+    quern__destroy_and_create *lists = it->lists;
+    for (uint32_t i = 0; i < lists->kinds.count; i++) {
+        const quern_result result = resolve_kind(it, storage, &lists->kinds.items[i]);
         if (result != QUERN_OK) return result;
     }
-    for (uint32_t i = 0; i < turnover->spans.count; i++) {
-        quern__create_span *span = &turnover->spans.items[i];
-        quern__archetype_delta *delta =
-            &it->resolved->deltas.items[turnover->kinds.items[span->kind].delta];
+    for (uint32_t i = 0; i < lists->spans.count; i++) {
+        quern__create_span *span = &lists->spans.items[i];
+        quern__archetype_delta *delta = &it->resolved->deltas.items[lists->kinds.items[span->kind].delta];
         span->rank = delta->created_count;
         delta->created_count += span->count;
     }
@@ -219,81 +218,81 @@ static quern_result resolve_creates(look *it, quern__storage *storage)
 /* -------------------------------------------------------------------------------------------- looking */
 
 /* Counts the members of instances as creates. Returns NULL, since they end the latest span. */
-static quern__create_span *look_at_spawns(look *it, const quern__command_batch *batch)
+static quern__create_span *count_spawns(command_check *it, const quern__command_batch *batch)
 {
     it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
     return NULL;
 }
 
-static void look_at_stream(look *it, const quern__gathered_stream *gathered)
+static void check_stream(command_check *it, const quern__gathered_stream *gathered)
 {
     const uint32_t stream_first = it->created_count;
     quern__create_span *span = NULL;
     quern__command_batch *batch = gathered->stream->first;
-    for (uint32_t i = 0; i < gathered->stream->batch_count && it->is_turnover; i++) {
+    for (uint32_t i = 0; i < gathered->stream->batch_count && it->is_applicable; i++) {
         if (i > 0) batch = quern__batch_next(batch);
         if (batch->operation == &quern__operation_destroy)
-            look_at_destroys(it, batch, gathered->is_located);
+            list_destroys(it, batch, gathered->is_located);
         else if (QUERN__UNLIKELY(batch->operation->kind == QUERN__OPERATION_SPAWN))
-            span = look_at_spawns(it, batch);
+            span = count_spawns(it, batch);
         else
-            span = look_at_creates(it, batch, span, stream_first);
+            span = list_creates(it, batch, span, stream_first);
     }
 }
 
-static void look_at_streams(look *it, const quern__gathered *gathered)
+static void check_streams(command_check *it, const quern__gathered *gathered)
 {
-    for (uint32_t i = 0; i < gathered->streams.count && it->is_turnover && !it->is_out_of_memory; i++) {
+    for (uint32_t i = 0; i < gathered->streams.count && it->is_applicable && !it->is_out_of_memory; i++) {
         quern__gathered_fetch_ahead(gathered, i);
-        look_at_stream(it, &gathered->streams.items[i]);
+        check_stream(it, &gathered->streams.items[i]);
     }
-    count_left(it);
-    it->is_turnover &= !it->is_out_of_memory;
+    count_leaving(it);
+    it->is_applicable &= !it->is_out_of_memory;
 }
 
-static void clear(quern__turnover *turnover)
+static void clear(quern__destroy_and_create *lists)
 {
-    turnover->fills.count = 0;
-    turnover->spans.count = 0;
-    for (uint32_t i = 0; i < turnover->kinds.count; i++)
-        quern__map_clear_key(&turnover->kind_of_operation, (uintptr_t)turnover->kinds.items[i].operation);
-    turnover->kinds.count = 0;
+    lists->fills.count = 0;
+    lists->spans.count = 0;
+    for (uint32_t i = 0; i < lists->kinds.count; i++)
+        quern__map_clear_key(&lists->kind_of_operation, (uintptr_t)lists->kinds.items[i].operation);
+    lists->kinds.count = 0;
 }
 
-quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
-                                       const quern__gathered *gathered, quern__storage *storage,
-                                       bool *out_is_turnover)
+quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists, quern__resolved *resolved,
+                                               const quern__gathered *gathered, quern__storage *storage,
+                                               bool *out_is_applicable)
 {
     const quern_allocator *allocator = &storage->allocator;
     const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
     /* If a batch spawns, one item is several creates. The number of all items is then the upper bound. */
     const uint64_t destroy_count = gathered->item_count - (spawns ? 0 : gathered->create_count);
-    look it = {.turnover = turnover,
-               .resolved = resolved,
-               .storage = storage,
-               .is_turnover = gathered->item_count <= UINT32_MAX};
-    *out_is_turnover = false;
-    if (!it.is_turnover) return QUERN_OK;
-    clear(turnover);
+    command_check it = {.lists = lists,
+                        .resolved = resolved,
+                        .storage = storage,
+                        .is_applicable = gathered->item_count <= UINT32_MAX};
+    *out_is_applicable = false;
+    if (!it.is_applicable) return QUERN_OK;
+    clear(lists);
     quern__leaving_begin(storage);
     quern_result result = QUERN_OK;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)destroy_count) ||
         !quern__array_reserve(allocator, &resolved->destroyed, (uint32_t)destroy_count))
         it.is_out_of_memory = true;
     else
-        look_at_streams(&it, gathered);
-    if (it.is_turnover) result = resolve_creates(&it, storage);
+        check_streams(&it, gathered);
+    if (it.is_applicable) result = resolve_creates(&it, storage);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "no memory to list what %u streams destroy and create", gathered->streams.count);
     /* Too many archetypes: the stages refuse the commands per entity. */
-    if (!it.is_turnover || result != QUERN_OK) {
+    if (!it.is_applicable || result != QUERN_OK) {
         quern__resolved_clear(resolved);
         return QUERN_OK;
     }
     resolved->created_count = it.created_count;
-    resolved->destroyed_count = it.left_count;
-    *out_is_turnover = true;
+    resolved->destroyed_count = it.leaving_count;
+    *out_is_applicable = true;
     return quern__resolved_reserve(resolved, gathered, storage);
 }
 
@@ -304,28 +303,28 @@ typedef struct create_batch {
     const quern__create_kind *kind;
     uint32_t first_created, rank, count;
     char *items[BATCH_CREATES];
-    uintptr_t places[BATCH_CREATES];
+    uintptr_t locations[BATCH_CREATES];
 } create_batch;
 
-typedef struct turnover_target {
-    const quern__turnover *turnover;
+typedef struct applying_creates {
+    const quern__destroy_and_create *lists;
     quern__resolved *resolved;
     const quern__storage *storage;
-} turnover_target;
+} applying_creates;
 
 /* Finds the locations of new rows: first the gaps in order, then rows after the last one. */
-static void find_places(const quern__resolved *resolved, create_batch *it)
+static void find_locations(const quern__resolved *resolved, create_batch *it)
 {
     const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
     uint32_t i = 0;
     for (; i < it->count && it->rank + i < delta->leaving_count; i++)
-        it->places[i] = resolved->gaps.items[delta->first_gap + it->rank + i];
+        it->locations[i] = resolved->gaps.items[delta->first_gap + it->rank + i];
     while (i < it->count) {
         const uint32_t row = delta->row_count + it->rank + i - delta->leaving_count;
         const uintptr_t first = quern__archetype_location(delta->archetype, row);
         const uint32_t left = delta->archetype->row_capacity - quern__location_row(first);
         for (uint32_t k = 0; k < left && i < it->count; k++)
-            it->places[i++] = first + k;
+            it->locations[i++] = first + k;
     }
 }
 
@@ -333,7 +332,7 @@ static void find_places(const quern__resolved *resolved, create_batch *it)
 static inline void copy_column(const create_batch *it, const quern__create_fill *fill, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < it->count; i++)
-        quern__copy_value(quern__location_value(it->places[i], fill->target_offset_bytes, size_bytes),
+        quern__copy_value(quern__location_value(it->locations[i], fill->target_offset_bytes, size_bytes),
                           it->items[i] + fill->value_offset_bytes, size_bytes);
 }
 
@@ -341,7 +340,7 @@ static void fill_column(const create_batch *it, const quern__create_fill *fill)
 {
     if (fill->value_offset_bytes == 0) {
         for (uint32_t i = 0; i < it->count; i++)
-            memset(quern__location_value(it->places[i], fill->target_offset_bytes, fill->size_bytes), 0,
+            memset(quern__location_value(it->locations[i], fill->target_offset_bytes, fill->size_bytes), 0,
                    fill->size_bytes);
         return;
     }
@@ -365,12 +364,12 @@ static void fill_column(const create_batch *it, const quern__create_fill *fill)
 }
 
 /* Prefetches the memory that a new row in this gap and its entity record will use. */
-static inline void fetch_row(const turnover_target *all, const quern__create_kind *kind, uintptr_t place,
+static inline void fetch_row(const applying_creates *all, const quern__create_kind *kind, uintptr_t place,
                              quern_entity handle)
 {
     const quern__archetype *archetype = all->resolved->deltas.items[kind->delta].archetype;
     for (uint32_t i = 0; i < kind->fill_count; i++) {
-        const quern__create_fill *fill = &all->turnover->fills.items[kind->first_fill + i];
+        const quern__create_fill *fill = &all->lists->fills.items[kind->first_fill + i];
         __builtin_prefetch(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes), 1);
     }
     __builtin_prefetch(
@@ -379,7 +378,7 @@ static inline void fetch_row(const turnover_target *all, const quern__create_kin
 }
 
 /* Prefetches the rows of the next batch while a batch is written, since gaps are scattered in memory. */
-static void fetch_ahead(const turnover_target *all, const create_batch *it)
+static void fetch_ahead(const applying_creates *all, const create_batch *it)
 {
     const quern__resolved *resolved = all->resolved;
     const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
@@ -391,23 +390,23 @@ static void fetch_ahead(const turnover_target *all, const create_batch *it)
                   resolved->created.items[created]);
 }
 
-static void apply_batch(const turnover_target *all, create_batch *it)
+static void apply_batch(const applying_creates *all, create_batch *it)
 {
     if (it->count == 0) return;
     const quern__resolved *resolved = all->resolved;
-    find_places(resolved, it);
+    find_locations(resolved, it);
     fetch_ahead(all, it);
     quern__rows_arrive_scattered(all->storage, resolved->deltas.items[it->kind->delta].archetype,
-                                 it->places, resolved->created.items + it->first_created, it->count);
+                                 it->locations, resolved->created.items + it->first_created, it->count);
     for (uint32_t i = 0; i < it->kind->fill_count; i++)
-        fill_column(it, &all->turnover->fills.items[it->kind->first_fill + i]);
+        fill_column(it, &all->lists->fills.items[it->kind->first_fill + i]);
     it->first_created += it->count;
     it->rank += it->count;
     it->count = 0;
 }
 
 /* Adds the creates of a span to the batch, which has the same kind. */
-static void take_span(const turnover_target *all, const quern__create_span *span, create_batch *it)
+static void add_span_to_batch(const applying_creates *all, const quern__create_span *span, create_batch *it)
 {
     assert(it->kind != NULL);
     const quern__operation *operation = it->kind->operation;
@@ -430,29 +429,29 @@ static void take_span(const turnover_target *all, const quern__create_span *span
 static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
-    const turnover_target *all = argument;
+    const applying_creates *all = argument;
     create_batch it; /* Not initialised as a whole: most members are arrays that start empty. */
     it.kind = NULL;
     it.count = it.first_created = it.rank = 0;
     for (uint32_t i = begin; i < end; i++) {
-        const quern__create_span *span = &all->turnover->spans.items[i];
-        const quern__create_kind *kind = &all->turnover->kinds.items[span->kind];
+        const quern__create_span *span = &all->lists->spans.items[i];
+        const quern__create_kind *kind = &all->lists->kinds.items[span->kind];
         if (kind != it.kind || span->first_created != it.first_created + it.count) {
             apply_batch(all, &it);
             it.kind = kind;
             it.first_created = span->first_created;
             it.rank = span->rank;
         }
-        take_span(all, span, &it);
+        add_span_to_batch(all, span, &it);
     }
     apply_batch(all, &it);
 }
 
-void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *resolved,
-                           const quern__gathered *gathered, quern__storage *storage,
-                           const quern__executor *executor)
+void quern__destroy_and_create_apply(const quern__destroy_and_create *lists, quern__resolved *resolved,
+                                     const quern__gathered *gathered, quern__storage *storage,
+                                     const quern__executor *executor)
 {
-    turnover_target all = {.turnover = turnover, .resolved = resolved, .storage = storage};
+    applying_creates all = {.lists = lists, .resolved = resolved, .storage = storage};
     quern__change_begin(resolved, gathered, storage);
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
@@ -460,6 +459,6 @@ void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *res
             quern__rows_leave_scattered(delta->archetype, resolved->gaps.items + delta->first_gap,
                                         delta->leaving_count);
     }
-    quern__executor_run(executor, turnover->spans.count, SPANS_PER_CALL, apply_spans, &all);
+    quern__executor_run(executor, lists->spans.count, SPANS_PER_CALL, apply_spans, &all);
     quern__change_end(resolved, storage, executor);
 }

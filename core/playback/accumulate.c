@@ -187,8 +187,8 @@ static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
     for (uint32_t i = 1; i < it->gathered.streams.count; i++)
         system_count += it->gathered.streams.items[i].stream->origin.source !=
                         it->gathered.streams.items[i - 1].stream->origin.source;
-    it->most_drops = system_count * REASON_COUNT;
-    return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->most_drops);
+    it->max_drops = system_count * REASON_COUNT;
+    return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->max_drops);
 }
 
 quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
@@ -264,7 +264,7 @@ typedef struct place_of {
     uint32_t component_index;
     uint32_t known_number;           /* number of the last entity's archetype; UINT32_MAX: none */
     quern__column_position position; /* offset 0: the archetype lacks the component */
-    bool is_heard;                   /* some archetype of these entities has a listener */
+    bool has_listener;               /* some archetype of these entities has a listener */
 } place_of;
 
 static __attribute__((noinline)) void find_place(place_of *it, const quern__record *record)
@@ -272,7 +272,7 @@ static __attribute__((noinline)) void find_place(place_of *it, const quern__reco
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     it->known_number = record->archetype_number;
     it->position = quern__archetype_column_position(archetype, it->component_index);
-    it->is_heard |= archetype->tracks_changes;
+    it->has_listener |= archetype->tracks_changes;
 }
 
 /* Finds the values to combine with the items of a batch, and prefetches them. Skips items without a value.
@@ -301,7 +301,7 @@ static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pa
 }
 
 /* Notifies the listeners of archetypes that values in these rows were written. */
-static QUERN__SLOW_PATH void tell_listeners(const place_of *it, const item_batch *of)
+static QUERN__SLOW_PATH void report_to_listeners(const place_of *it, const item_batch *of)
 {
     for (uint32_t i = 0; i < of->count; i++) {
         const quern__record *record = of->records[i];
@@ -323,7 +323,7 @@ static inline uint32_t combine_batch(place_of *it, const item_batch *of)
                          .known_number = UINT32_MAX};
     const uint32_t count = find_values(it, of, pairs);
     quern__combine_pairs(&accumulation->combiner, accumulation->type, pairs, count);
-    if (QUERN__UNLIKELY(it->is_heard)) tell_listeners(it, of);
+    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of);
     return of->count - count;
 }
 

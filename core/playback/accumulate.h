@@ -22,8 +22,8 @@
 typedef struct quern__accumulating {
     quern__storage *storage;
     quern__gathered gathered;
-    bool destroys;       /* some command of the sync point destroys entities */
-    uint32_t most_drops; /* upper bound on the entries of drops that the items may add */
+    bool destroys;      /* some command of the sync point destroys entities */
+    uint32_t max_drops; /* upper bound on the entries of drops that the items may add */
     uint64_t dropped_count;
 } quern__accumulating;
 

@@ -138,7 +138,7 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
 {
     if (resolved->created_count > 0) {
         take_handles(resolved, storage);
-        if (QUERN_CHECKS) quern__gathered_look_for_provisional(gathered);
+        if (QUERN_CHECKS) quern__gathered_report_provisional(gathered);
     }
     const quern__archetype_delta *delta = resolved->deltas.items;
     for (const quern__archetype_delta *end = delta + resolved->deltas.count; delta < end; delta++)
@@ -197,8 +197,8 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
 }
 
 /* Notifies listeners of values that replaced others, in rows that stay or have been moved. */
-static void tell_written(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
-                         uint32_t count)
+static void report_written(const quern__scratch *scratch, const quern__sequence *sequence,
+                           uintptr_t location, uint32_t count)
 {
     const quern__archetype *archetype = sequence->target;
     for (uint32_t i = 0; i < sequence->fill_count; i++) {
@@ -211,12 +211,12 @@ static void tell_written(const quern__scratch *scratch, const quern__sequence *s
     }
 }
 
-void quern__edits_stay(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
-                       const quern__edit *rows, uint32_t count)
+void quern__edits_write(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
+                        const quern__edit *rows, uint32_t count)
 {
     fill_rows(scratch, sequence, location, rows, count);
     toggle_rows(scratch, sequence, location, count);
-    if (quern__writes_are_observed(sequence->target)) tell_written(scratch, sequence, location, count);
+    if (quern__writes_are_observed(sequence->target)) report_written(scratch, sequence, location, count);
 }
 
 void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
@@ -225,7 +225,7 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
 {
     quern__rows_move(storage, sequence->plan, to, from, count);
     fill_rows(scratch, sequence, to, rows, count);
-    if (quern__writes_are_observed(sequence->target)) tell_written(scratch, sequence, to, count);
+    if (quern__writes_are_observed(sequence->target)) report_written(scratch, sequence, to, count);
     toggle_rows(scratch, sequence, to, count);
 }
 
@@ -255,7 +255,7 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
         const uintptr_t location = quern__location_make(edits->chunk, range->row);
         const quern__edit *rows = edits->rows + range->row;
         if (!sequence->is_destroyed && sequence->target == edits->archetype) {
-            quern__edits_stay(edits->scratch, sequence, location, rows, range->count);
+            quern__edits_write(edits->scratch, sequence, location, rows, range->count);
             continue;
         }
         if (sequence->is_destroyed) {

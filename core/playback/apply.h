@@ -14,8 +14,8 @@ void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
 
 /* Apply the edits of consecutive rows with the same sequence. The rows stay in their archetype, or move to
  * uninitialised rows of the target archetype. rows: the edits of these rows. */
-void quern__edits_stay(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
-                       const quern__edit *rows, uint32_t count);
+void quern__edits_write(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
+                        const quern__edit *rows, uint32_t count);
 void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
                        const quern__sequence *sequence, uintptr_t to, uintptr_t from,
                        const quern__edit *rows, uint32_t count);
@@ -36,6 +36,6 @@ void quern__item_remap(const quern__operation *operation, char *item, quern_enti
 
 /* Builds with QUERN_CHECKS only: reports provisional handles that no stage will replace. Must be called before
  * values are moved out of the items. */
-void quern__gathered_look_for_provisional(const quern__gathered *gathered);
+void quern__gathered_report_provisional(const quern__gathered *gathered);
 
 #endif

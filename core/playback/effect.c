@@ -36,13 +36,13 @@ void quern__effect_remove(quern__effect *effect, uint32_t component_index)
 /* ---------------------------------------------------------------------------------------- the kinds */
 
 /* Makes later changes of the component's bits final: the component is present from this command on. */
-static void settle_bits(quern__effect *it, const quern__operand *operand)
+static void finalize_bits(quern__effect *it, const quern__operand *operand)
 {
     const uint32_t index = operand->component_index;
     for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
         const uint32_t flag = (uint32_t)__builtin_ctz(left);
         it->has_toggles = true;
-        if (quern__bitset_has(it->toggled[flag], index)) quern__bitset_add(it->settled[flag], index);
+        if (quern__bitset_has(it->toggled[flag], index)) quern__bitset_add(it->final[flag], index);
     }
 }
 
@@ -53,10 +53,10 @@ static void clear_bits(quern__effect *it, const quern__operand *operand)
     for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
         const uint32_t flag = (uint32_t)__builtin_ctz(left);
         it->has_toggles = true;
-        if (quern__bitset_has(it->settled[flag], index)) continue;
+        if (quern__bitset_has(it->final[flag], index)) continue;
         quern__bitset_add(it->toggled[flag], index);
         quern__bitset_remove(it->sets[flag], index);
-        quern__bitset_add(it->settled[flag], index);
+        quern__bitset_add(it->final[flag], index);
     }
 }
 
@@ -65,7 +65,7 @@ static void change_bit(quern__effect *it, const quern__operand *operand, bool se
 {
     const uint32_t index = operand->component_index, flag = operand->bit_column;
     it->has_toggles = true;
-    if (quern__bitset_has(it->settled[flag], index) || quern__bitset_has(it->toggled[flag], index)) return;
+    if (quern__bitset_has(it->final[flag], index) || quern__bitset_has(it->toggled[flag], index)) return;
     quern__bitset_add(it->toggled[flag], index);
     if (sets) quern__bitset_add(it->sets[flag], index);
 }
@@ -74,7 +74,7 @@ void quern__read_add(quern__effect *effect, const quern__operation *operation, u
 {
     const quern__operand *operand = &operation->operands[i];
     (void)hop;
-    settle_bits(effect, operand);
+    finalize_bits(effect, operand);
     if (!quern__bitset_has(effect->decided, operand->component_index))
         quern__bitset_add(effect->pending, operand->component_index);
 }
@@ -82,7 +82,7 @@ void quern__read_add(quern__effect *effect, const quern__operation *operation, u
 void quern__read_value(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
-    settle_bits(effect, operand);
+    finalize_bits(effect, operand);
     if (!quern__bitset_has(effect->decided, operand->component_index))
         quern__effect_give(effect, operation, i, hop);
 }
@@ -153,6 +153,6 @@ void quern__effect_read(quern__effect *effect, const quern__storage *storage,
             effect->removes = true;
     }
     read_pending(effect, storage);
-    effect->keeps_set =
+    effect->equals_source_set =
         source != NULL && !effect->removes && effect->present_count == source->component_count;
 }

@@ -23,11 +23,11 @@ typedef struct quern__effect {
     uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* toggled: the bit is set at the end, otherwise clear */
     uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t settled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t final[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     bool has_toggles;
     uint32_t present_count;
-    bool removes;   /* some component of the source is removed */
-    bool keeps_set; /* the target has exactly the components of the source */
+    bool removes;           /* some component of the source is removed */
+    bool equals_source_set; /* the target has exactly the components of the source */
     /* of fresh components; list_fills (resolve.c) sets the remaining members */
     quern__fill fills[QUERN_MAX_COMPONENTS];
 } quern__effect;

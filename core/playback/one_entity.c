@@ -105,7 +105,7 @@ static void apply(const quern__scratch *scratch, quern__storage *storage, const 
         close_gap(storage, sequence->source, location);
         quern__slots_free(storage, &slot, 1);
     } else if (sequence->target == sequence->source) {
-        quern__edits_stay(scratch, sequence, location, edit, 1);
+        quern__edits_write(scratch, sequence, location, edit, 1);
     } else {
         uint32_t count;
         const uintptr_t to = quern__rows_append(storage, sequence->target, 1, &count);
@@ -118,7 +118,7 @@ static void apply(const quern__scratch *scratch, quern__storage *storage, const 
 
 static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern__resolved *resolved,
                                                    const quern__gathered *gathered, quern__storage *storage,
-                                                   const quern__executor *watcher)
+                                                   const quern__executor *observer)
 {
     const quern_entity entity = quern__batch_item(gathered->streams.items[0].stream->first, 0)->entity;
     const quern__record *record = quern__entities_find(&storage->entities, entity);
@@ -134,7 +134,7 @@ static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern_
     if (edit.sequence == QUERN__SEQUENCE_NONE || !merge(scratch, gathered, &edit)) return false;
     quern__sequence *sequence = &scratch->sequences.list.items[edit.sequence];
     if (!resolve(scratch, resolved, storage, sequence)) return false;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+    quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
     apply(scratch, storage, sequence, location, &edit, quern_entity_index(entity));
     resolved->destroyed_count = sequence->is_destroyed;
     scratch->sequences.archetypes_version = storage->archetypes_version;
@@ -145,7 +145,7 @@ static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern_
 
 bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolved,
                                   const quern__gathered *gathered, quern__storage *storage,
-                                  const quern__executor *watcher)
+                                  const quern__executor *observer)
 {
-    return are_on_one_entity(gathered) && apply_to_one(merged, resolved, gathered, storage, watcher);
+    return are_on_one_entity(gathered) && apply_to_one(merged, resolved, gathered, storage, observer);
 }

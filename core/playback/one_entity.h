@@ -16,6 +16,6 @@
  * run. watcher: notified that the stage APPLY begins; may be NULL. */
 bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolved,
                                   const quern__gathered *gathered, quern__storage *storage,
-                                  const quern__executor *watcher);
+                                  const quern__executor *observer);
 
 #endif

@@ -30,17 +30,17 @@ void quern__playback_release(quern__playback *playback)
 /* Merges, resolves and reserves memory. relating: NULL if the relate stage did not run; it may ask for a
  * repetition in *out_is_again. */
 static quern_result prepare(quern__playback *playback, quern__relating *relating,
-                            const quern__executor *shared, const quern__executor *watcher,
+                            const quern__executor *shared, const quern__executor *observer,
                             bool *out_is_again)
 {
     const quern__gathered *gathered = &playback->gathered;
     quern__merged *merged = &playback->merged;
     quern__resolved *resolved = &playback->resolved;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);
+    quern__executor_begin_stage(observer, QUERN__STAGE_MERGE);
     quern_result result = quern__commands_merge(merged, gathered, playback->storage, shared);
     if (result == QUERN_OK && relating != NULL) result = quern__relating_count_drops(relating, merged);
     if (result != QUERN_OK) return result;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_RESOLVE);
+    quern__executor_begin_stage(observer, QUERN__STAGE_RESOLVE);
     result = quern__commands_resolve(resolved, merged, gathered, playback->storage, &playback->drops);
     if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
         result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
@@ -50,7 +50,7 @@ static quern_result prepare(quern__playback *playback, quern__relating *relating
 
 /* Runs the stages after relating, or a fast path instead. */
 static quern_result change_rows(quern__playback *playback, quern__relating *relating,
-                                const quern__executor *shared, const quern__executor *watcher,
+                                const quern__executor *shared, const quern__executor *observer,
                                 bool *out_is_again)
 {
     quern__gathered *gathered = &playback->gathered;
@@ -58,12 +58,12 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     *out_is_again = false;
     if ((gathered->traits & QUERN__TRAIT_IN_PLACE) != 0 && shared == NULL &&
         quern__gathered_is_in_place(gathered, playback->storage)) {
-        quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+        quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
         quern__gathered_apply_in_place(gathered, playback->storage);
         return QUERN_OK;
     }
     if (relating == NULL && shared == NULL && !playback->disable_fast_paths &&
-        quern__commands_apply_to_one(&playback->merged, resolved, gathered, playback->storage, watcher))
+        quern__commands_apply_to_one(&playback->merged, resolved, gathered, playback->storage, observer))
         return QUERN_OK;
     bool is_applicable = false;
     quern_result result = QUERN_OK;
@@ -72,22 +72,22 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
                                                    playback->storage, &is_applicable);
     if (result != QUERN_OK) return result;
     if (is_applicable) {
-        quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+        quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
         quern__destroy_and_create_apply(&playback->destroy_and_create, resolved, gathered,
                                         playback->storage, shared);
         playback->destroy_and_create_count++;
         return QUERN_OK;
     }
-    result = prepare(playback, relating, shared, watcher, out_is_again);
+    result = prepare(playback, relating, shared, observer, out_is_again);
     if (result != QUERN_OK || *out_is_again) return result;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+    quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
     quern__commands_apply(resolved, &playback->merged, gathered, playback->storage, shared);
     return QUERN_OK;
 }
 
 /* Runs the stages including relating. Repeats them without refused entities until none is refused. */
 static quern_result relate_and_change_rows(quern__playback *playback, const quern__executor *shared,
-                                           const quern__executor *watcher)
+                                           const quern__executor *observer)
 {
     if (playback->relating == NULL) playback->relating = quern__relating_create(playback->storage);
     quern__relating *relating = playback->relating;
@@ -97,9 +97,9 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
         bool is_again;
         quern_result result = quern__commands_relate(relating, &playback->gathered);
         if (result != QUERN_OK) return result;
-        result = change_rows(playback, relating, shared, watcher, &is_again);
+        result = change_rows(playback, relating, shared, observer, &is_again);
         if (result == QUERN_OK && !is_again) {
-            quern__relating_keep(relating, &playback->resolved);
+            quern__relating_finish(relating, &playback->resolved);
             return QUERN_OK;
         }
         quern__relating_undo(relating, &playback->gathered);
@@ -146,7 +146,7 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     quern__accumulating *it = playback->accumulating;
     if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
     quern_result result = quern__accumulating_prepare(it, recorders, destroys, &playback->drops);
-    playback->resolved.further_drop_count = it->most_drops;
+    playback->resolved.further_drop_count = it->max_drops;
     if (result == QUERN_OK) result = apply_commands(playback, executor);
     playback->resolved.further_drop_count = 0;
     if (result != QUERN_OK) return result;

@@ -45,8 +45,8 @@ static bool is_created(const finding *found, quern_entity entity)
     return false;
 }
 
-static void look_at_value(finding *found, const quern__stream *stream, const quern__type *type,
-                          const char *value)
+static void check_value(finding *found, const quern__stream *stream, const quern__type *type,
+                        const char *value)
 {
     for (uint32_t at = 0; at + sizeof(quern_entity) <= type->size_bytes; at += sizeof(quern_entity)) {
         quern_entity entity;
@@ -66,12 +66,12 @@ static void check_batch(finding *found, const quern__stream *stream, quern__comm
         const quern__operand *operand = &batch->operation->operands[i];
         if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
         for (uint32_t k = 0; k < batch->item_count; k++)
-            look_at_value(found, stream, operand->type,
-                          (const char *)quern__batch_item(batch, k) + operand->offset_bytes);
+            check_value(found, stream, operand->type,
+                        (const char *)quern__batch_item(batch, k) + operand->offset_bytes);
     }
 }
 
-void quern__gathered_look_for_provisional(const quern__gathered *gathered)
+void quern__gathered_report_provisional(const quern__gathered *gathered)
 {
     finding found = {.gathered = gathered};
     note_serials(&found);

@@ -16,13 +16,13 @@ static quern__item head_of(const quern__relating *relating, const quern__gathere
                          .location = record->location};
 }
 
-static quern_result follow(quern__relating *relating, uint32_t component_index, quern__operation_kind kind,
-                           quern__item head, quern__item **out_item)
+static quern_result add_follow_up(quern__relating *relating, uint32_t component_index,
+                                  quern__operation_kind kind, quern__item head, quern__item **out_item)
 {
     const quern__operation *operation;
     const quern_result result =
-        quern__followers_operation(&relating->followers, component_index, kind, &operation);
-    return result == QUERN_OK ? quern__followers_add(&relating->followers, operation, head, out_item)
+        quern__follow_ups_find_operation(&relating->follow_ups, component_index, kind, &operation);
+    return result == QUERN_OK ? quern__follow_ups_add(&relating->follow_ups, operation, head, out_item)
                               : result;
 }
 
@@ -35,36 +35,35 @@ static quern_entity handle_of(const quern__relating *relating, uint32_t slot)
     return (quern_entity){(uint64_t)high << 32 | slot};
 }
 
-static quern_result follow_target(quern__relating *relating, const quern__relation *relation,
-                                  uint32_t target, quern__item head)
+static quern_result add_target(quern__relating *relating, const quern__relation *relation, uint32_t target,
+                               quern__item head)
 {
     quern__item *item;
     if (target == QUERN__SLOT_NONE)
-        return follow(relating, relation->component_index, QUERN__OPERATION_REMOVE, head, &item);
+        return add_follow_up(relating, relation->component_index, QUERN__OPERATION_REMOVE, head, &item);
     const quern_result result =
-        follow(relating, relation->component_index, QUERN__OPERATION_SET, head, &item);
+        add_follow_up(relating, relation->component_index, QUERN__OPERATION_SET, head, &item);
     const quern_entity handle = handle_of(relating, target);
     if (result == QUERN_OK) memcpy(item + 1, &handle, sizeof handle);
     return result;
 }
 
-static quern_result follow_level(quern__relating *relating, const quern__relation *relation,
-                                 uint32_t before, uint32_t level, quern__item head)
+static quern_result add_level(quern__relating *relating, const quern__relation *relation, uint32_t before,
+                              uint32_t level, quern__item head)
 {
     quern__item *ignored;
     quern_result result = QUERN_OK;
     if (before > 0)
-        result = follow(relating, quern__relation_tag(relation, before), QUERN__OPERATION_REMOVE, head,
-                        &ignored);
+        result = add_follow_up(relating, quern__relation_tag(relation, before), QUERN__OPERATION_REMOVE,
+                               head, &ignored);
     if (result == QUERN_OK && level > 0)
-        result =
-            follow(relating, quern__relation_tag(relation, level), QUERN__OPERATION_ADD, head, &ignored);
+        result = add_follow_up(relating, quern__relation_tag(relation, level), QUERN__OPERATION_ADD, head,
+                               &ignored);
     return result;
 }
 
 /* Adds follow-up commands for every difference between the entity's links and its row. */
-static quern_result follow_differences(quern__relating *relating, const quern__note *entity,
-                                       quern__item head)
+static quern_result add_differences(quern__relating *relating, const quern__note *entity, quern__item head)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = entity->first_difference; i != QUERN__NOTE_NONE && result == QUERN_OK;
@@ -73,49 +72,49 @@ static quern_result follow_differences(quern__relating *relating, const quern__n
         const quern__relation *relation = relating->storage->relations->list.items[before->relation];
         const uint32_t target = quern__links_target(&relation->links, entity->slot);
         const uint32_t level = quern__links_level(&relation->links, entity->slot);
-        if (before->row_target != target) result = follow_target(relating, relation, target, head);
+        if (before->row_target != target) result = add_target(relating, relation, target, head);
         if (result == QUERN_OK && before->row_level != level)
-            result = follow_level(relating, relation, before->row_level, level, head);
+            result = add_level(relating, relation, before->row_level, level, head);
     }
     return result;
 }
 
-static quern_result follow_entity(quern__relating *relating, const quern__gathered *gathered,
+static quern_result add_of_entity(quern__relating *relating, const quern__gathered *gathered,
                                   const quern__note *entity)
 {
     quern__item *ignored;
     const quern__item head = head_of(relating, gathered, entity);
-    if (!entity->has_ended) return follow_differences(relating, entity, head);
+    if (!entity->has_ended) return add_differences(relating, entity, head);
     if (entity->is_destroyed) return QUERN_OK;
-    return quern__followers_add(&relating->followers, &quern__operation_destroy, head, &ignored);
+    return quern__follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
 }
 
 /* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only entities of
  * streams that relate have notes with a stream, and these streams leave space for the jump (leave_tail in
  * record.c). */
-static quern_result follow_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
+static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
 {
     quern_result result = QUERN_OK;
     const quern__walked_stream *walked = &relating->streams.items[stream];
     if (walked->first_note == QUERN__NOTE_NONE) return QUERN_OK;
-    quern__followers_open(&relating->followers);
+    quern__follow_ups_start(&relating->follow_ups);
     for (uint32_t i = walked->first_note; i != QUERN__NOTE_NONE && result == QUERN_OK;
          i = relating->notes.items[i].next)
-        result = follow_entity(relating, gathered, &relating->notes.items[i]);
+        result = add_of_entity(relating, gathered, &relating->notes.items[i]);
     if (result != QUERN_OK) return result;
-    return quern__followers_lengthen(&relating->followers, gathered, gathered->streams.items[stream].stream,
-                                     walked->last_batch);
+    return quern__follow_ups_append_to_stream(&relating->follow_ups, gathered,
+                                              gathered->streams.items[stream].stream, walked->last_batch);
 }
 
-quern_result quern__relating_follow(quern__relating *relating, quern__gathered *gathered)
+quern_result quern__relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < gathered->streams.count && result == QUERN_OK; i++)
-        result = follow_stream(relating, gathered, i);
+        result = add_of_stream(relating, gathered, i);
     if (result != QUERN_OK) return result;
-    quern__followers_open(&relating->followers);
+    quern__follow_ups_start(&relating->follow_ups);
     for (uint32_t i = 0; i < relating->notes.count && result == QUERN_OK; i++)
         if (relating->notes.items[i].stream == QUERN__NOTE_NONE)
-            result = follow_entity(relating, gathered, &relating->notes.items[i]);
-    return result == QUERN_OK ? quern__followers_close(&relating->followers, gathered) : result;
+            result = add_of_entity(relating, gathered, &relating->notes.items[i]);
+    return result == QUERN_OK ? quern__follow_ups_add_stream(&relating->follow_ups, gathered) : result;
 }

@@ -37,7 +37,7 @@ static void walk_stream(quern__relating *relating, const quern__gathered *gather
     quern__play_walk it = {.relating = relating,
                            .gathered = &gathered->streams.items[index],
                            .stream = index,
-                           .relates = (relating->followers.gathered_traits & QUERN__TRAIT_UNRELATED) == 0};
+                           .relates = (relating->follow_ups.recorded_traits & QUERN__TRAIT_UNRELATED) == 0};
     const quern__stream *stream = it.gathered->stream;
     quern__walked_stream *walked = &relating->streams.items[index];
     it.created = relating->created.count > 0 ? relating->created.items + walked->first_created : NULL;
@@ -129,13 +129,13 @@ static quern_result play(quern__relating *relating, quern__gathered *gathered)
         walk_stream(relating, gathered, i);
     if (relating->is_out_of_memory)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what commands do to relations");
-    return quern__relating_follow(relating, gathered);
+    return quern__relating_add_follow_ups(relating, gathered);
 }
 
 quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered)
 {
     forget(relating);
-    quern__followers_begin(&relating->followers, gathered);
+    quern__follow_ups_begin(&relating->follow_ups, gathered);
     const quern_result result = play(relating, gathered);
     if (result != QUERN_OK) quern__relating_undo(relating, gathered);
     return result;
@@ -148,18 +148,18 @@ void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
         const quern__dropped_item *dropped = &relating->dropped.items[--relating->dropped.count];
         *dropped->item = dropped->head;
     }
-    quern__followers_cut(&relating->followers, gathered);
+    quern__follow_ups_remove(&relating->follow_ups, gathered);
     quern__entities_trim(&relating->storage->entities, &relating->storage->allocator);
     forget(relating);
 }
 
-void quern__relating_keep(quern__relating *relating, quern__resolved *resolved)
+void quern__relating_finish(quern__relating *relating, quern__resolved *resolved)
 {
     resolved->refused_count += relating->refused.count;
     if (relating->refused_result != QUERN_OK) resolved->refused_result = relating->refused_result;
     quern__relating_clear_ended(relating);
     forget(relating);
-    quern__commands_reset(&relating->followers.recorder);
+    quern__commands_reset(&relating->follow_ups.recorder);
 }
 
 quern_result quern__relating_count_drops(const quern__relating *relating, const quern__merged *merged)

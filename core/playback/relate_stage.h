@@ -10,7 +10,7 @@
  * results:
  *
  *   - Links are as after the sync point, except those between entities that end.
- *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (follow.h). Merging,
+ *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (follow_up.h). Merging,
  *     resolving and applying handle them like other commands and do not know relations.
  *   - Merging skips commands that relate, and commands dropped by this stage: a destroy that a relation refuses has a
  *     null entity.
@@ -22,7 +22,7 @@
  * them. */
 
 #include "core/base/executor.h"
-#include "core/playback/follow.h"
+#include "core/playback/follow_up.h"
 #include "core/playback/merge.h"
 #include "core/playback/resolve.h"
 
@@ -63,6 +63,6 @@ quern_result quern__relating_refuse(quern__relating *relating, const quern__gath
 void quern__relating_undo(quern__relating *relating, quern__gathered *gathered);
 
 /* Ends a successful sync point. Adds the entities refused in earlier repetitions to `resolved`. */
-void quern__relating_keep(quern__relating *relating, quern__resolved *resolved);
+void quern__relating_finish(quern__relating *relating, quern__resolved *resolved);
 
 #endif

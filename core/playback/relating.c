@@ -12,7 +12,7 @@ quern__relating *quern__relating_create(quern__storage *storage)
         quern__allocate(&storage->allocator, sizeof *relating, RELATING_ALIGNMENT_BYTES);
     if (relating == NULL) return NULL;
     *relating = (quern__relating){.storage = storage};
-    quern__followers_init(&relating->followers, storage);
+    quern__follow_ups_init(&relating->follow_ups, storage);
     return relating;
 }
 
@@ -20,7 +20,7 @@ void quern__relating_destroy(quern__relating *relating)
 {
     if (relating == NULL) return;
     const quern_allocator *allocator = &relating->storage->allocator;
-    quern__followers_release(&relating->followers);
+    quern__follow_ups_release(&relating->follow_ups);
     quern__array_release(allocator, &relating->note_of_slot);
     quern__array_release(allocator, &relating->notes);
     quern__array_release(allocator, &relating->differences);

@@ -52,7 +52,7 @@ typedef struct quern__walked_stream {
 
 struct quern__relating {
     quern__storage *storage;
-    quern__followers followers;
+    quern__follow_ups follow_ups;
     /* of the current run of the stages: */
     QUERN__ARRAY(uint32_t) note_of_slot; /* index of the slot's note + 1; 0: no note */
     QUERN__ARRAY(quern__note) notes;
@@ -117,6 +117,6 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot);
 void quern__relating_clear_ended(const quern__relating *relating);
 
 /* Adds the follow-up commands to the streams. Errors: OUT_OF_MEMORY. */
-quern_result quern__relating_follow(quern__relating *relating, quern__gathered *gathered);
+quern_result quern__relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered);
 
 #endif

@@ -82,7 +82,7 @@ static bool list_toggles(const quern__effect *it, quern__sequences *sequences, q
         const bool is_in_source = source != NULL && quern__archetype_has(source, index);
         const bool clears = !quern__bitset_has(it->sets[flag], index);
         if (!quern__bitset_has(it->toggled[flag], index)) continue;
-        if (is_in_source || (!clears && quern__bitset_has(it->settled[flag], index)))
+        if (is_in_source || (!clears && quern__bitset_has(it->final[flag], index)))
             sequences->toggles.items[sequences->toggles.count++] =
                 (quern__toggle){.bit_column = i, .clears = clears};
     }
@@ -101,7 +101,7 @@ static bool has_hooks(const quern__move_plan *plan)
 
 static quern_result find_target(quern__storage *storage, const quern__effect *it, quern__sequence *sequence)
 {
-    if (it->keeps_set) {
+    if (it->equals_source_set) {
         sequence->target = sequence->source;
         return QUERN_OK;
     }
@@ -178,15 +178,15 @@ static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edi
 {
     quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, target);
     if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    uint32_t *coming = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
+    uint32_t *arriving = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
     quern__edit_group *group = &edits->scratch->groups.items[group_index];
     if (delta->led_edits != number) {
         delta->led_edits = number;
         delta->leader = group_index;
-        group->arrival = *coming;
+        group->arrival = *arriving;
     }
     group->leader = delta->leader;
-    *coming += group->count;
+    *arriving += group->count;
     return QUERN_OK;
 }
 

@@ -24,7 +24,7 @@ bool quern__delta_append(quern_delta *delta, const quern_delta_batch *batch)
 
 /* ----------------------------------------------------------------------------------------- resources */
 
-/* The value of the i-th resource in a snapshot, or NULL. */
+/* Returns the value of the i-th resource in the snapshot, or NULL. */
 static const char *resource_in(const quern__history *history, const quern__snapshot *snapshot, uint32_t i)
 {
     if (i >= snapshot->resource_count) return NULL;
@@ -56,7 +56,7 @@ static bool append_resources(quern_delta *delta)
 
 /* ----------------------------------------------------------------------------------------- life cycle */
 
-/* In the order that delta.h explains. */
+/* Appends all batches, in the order that delta.h explains. */
 static bool append_all(quern_delta *delta)
 {
     quern__delta_names names;
@@ -83,7 +83,7 @@ quern_result quern__delta_make(quern__history *history, const quern__snapshot *f
         return QUERN_OK;
     }
     quern__delta_release(delta);
-    return quern__history_fail_memory("what differs between two frames");
+    return quern__history_fail_memory("the differences between two frames");
 }
 
 void quern__delta_release(quern_delta *delta)

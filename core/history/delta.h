@@ -3,23 +3,24 @@
 #ifndef QUERN_CORE_HISTORY_DELTA_H
 #define QUERN_CORE_HISTORY_DELTA_H
 
-/* The difference between two snapshots. A delta holds both snapshots, so that its batches may point into their
- * pages. The delta itself is stored in pages too: once a history has made a delta of some size, another one of
- * that size allocates nothing.
+/* The difference between two snapshots. A delta holds both snapshots, because its batches point into
+ * their pages. The delta itself is stored in pages too: after a history has made a delta of some size,
+ * another one of that size allocates no memory.
  *
- * The order of the batches makes each batch applicable by the public calls. Names are cleared, and components and
- * entities are removed, before any are added. So the world contains a subset of `from` first and a subset of `to`
- * afterwards. A subset of a valid world is valid: names are unique among siblings, levels have no cycle, no
- * entity has too many components, and no destroyed entity is still a target.
+ * The order of the batches makes each batch applicable by the public calls. Names are cleared, and
+ * components and entities are removed, before any are added. So the world contains a subset of `from`
+ * first and a subset of `to` afterwards. A subset of a valid world is valid: names are unique among
+ * siblings, levels have no cycle, no entity has too many components, and no destroyed entity is still a
+ * target.
  *
- * Two kinds of changes keep their value of `from` until they are replaced in one step, because one batch with the
- * old and the new value says more than a removal and an addition:
+ * Two kinds of changes keep their value of `from` until they are replaced in one step, because one batch
+ * with the old and the new value says more than a removal and an addition:
  *
  *   a name that changes, if no other entity has the old name in `to` (delta_names.c)
  *   a target that changes, if the old target is alive in `to`; in a relation with levels only if the source has
- *   no children in `to`. Then the path from a new target up to its root contains no source that still has its
- *   old target, because every entity on that path has children in `to`. So the path equals the one in `to` and
- *   closes no cycle. */
+ *   no sources of its own in `to`. Then the path from a new target up to its root contains no source that still
+ *   has its old target, because every entity on that path has sources in `to`. So the path equals the one in
+ *   `to` and closes no cycle. */
 
 #include "core/base/sort.h"
 #include "core/history/history_internal.h"
@@ -45,13 +46,16 @@ void quern__delta_release(quern_delta *delta);
 /* Appends a batch. Returns false if out of memory. */
 bool quern__delta_append(quern_delta *delta, const quern_delta_batch *batch);
 
-/* Lists the rows that differ; appends the batches of what is removed, DESTROYED last; appends the batches of what
- * is added, CREATED first. Each function returns false if out of memory. */
+/* quern__delta_list_rows lists the rows that differ. quern__delta_append_removed appends the batches of
+ * removed components and destroyed entities, DESTROYED last. quern__delta_append_added appends the
+ * batches of created entities and added or changed components, CREATED first. Each function returns
+ * false if out of memory. */
 bool quern__delta_list_rows(quern_delta *delta);
 bool quern__delta_append_removed(quern_delta *delta);
 bool quern__delta_append_added(quern_delta *delta);
 
-/* The names of one snapshot, sorted by slot. Each item points to its name in the snapshot's page of names. */
+/* The names of one snapshot, sorted by slot. Each item points to its name in the snapshot's page of
+ * names. */
 typedef struct quern__delta_name_list {
     quern__page page; /* scratch memory of `items` */
     quern__sort_item *items;
@@ -59,13 +63,13 @@ typedef struct quern__delta_name_list {
 } quern__delta_name_list;
 
 typedef struct quern__delta_names {
-    quern__delta_name_list from,
-        to; /* names in `from` and in `to`; empty if both snapshots share their page of names */
-    quern_entity *next_handle; /* next free handle in the delta's handles_page */
+    quern__delta_name_list from, to; /* empty if both snapshots share their page of names */
+    quern_entity *next_handle;       /* next free handle in the delta's handles_page */
 } quern__delta_names;
 
-/* Lists the names of both snapshots; appends the batches that clear names; appends the batches that give names.
- * Each function returns false if out of memory. quern__delta_names_release must be called in any case. */
+/* quern__delta_names_list lists the names of both snapshots. The other two functions append the batches
+ * that clear names, and the batches that set names. Each function returns false if out of memory.
+ * quern__delta_names_release must be called in any case. */
 bool quern__delta_names_list(quern_delta *delta, quern__delta_names *out_names);
 bool quern__delta_names_append_cleared(quern_delta *delta, quern__delta_names *names);
 bool quern__delta_names_append_given(quern_delta *delta, quern__delta_names *names);

@@ -2,10 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 /* Names in a delta.
  *
- * A name is unique among the children of a parent, so entities that exchange names or parents collide in any
- * order of single steps. Names in the way are therefore cleared before parents change, and given afterwards. A
- * name is cleared if its entity ends, has no name in `to`, or has another parent there, or if another entity has
- * the same parent and name in `to`. The other names that change are replaced in one step. */
+ * A name is unique among the children of a parent, so entities that exchange names or parents collide in
+ * any order of single steps. Therefore colliding names are cleared before parents change, and set
+ * afterwards. A name is cleared if its entity is destroyed, has no name in `to`, or has another parent
+ * in `to`, or if another entity has the same parent and name in `to`. The other names that change are
+ * replaced in one step. */
 
 #include "core/history/delta.h"
 
@@ -13,8 +14,8 @@
 
 /* A name in one of the snapshots. */
 typedef struct owned_name {
-    quern_entity entity; /* that has the name; null: no such name */
-    quern_entity parent; /* null: none */
+    quern_entity entity; /* entity that has the name; null: there is no such name */
+    quern_entity parent; /* null: the entity has no parent */
     const char *text;
 } owned_name;
 
@@ -50,8 +51,8 @@ static owned_name name_at(const quern__history *history, const quern__snapshot *
                         .text = name.text};
 }
 
-/* The name that the entity has in the snapshot of the list. Call it with entities of ascending slots; *place is
- * 0 at first. */
+/* Returns the name that the entity has in the snapshot of the list. Call it for entities in ascending
+ * order of slots, with *cursor = 0 at first. */
 static owned_name name_of(const quern__history *history, const quern__snapshot *snapshot,
                           const quern__delta_name_list *list, uint32_t *cursor, quern_entity entity)
 {
@@ -63,10 +64,10 @@ static owned_name name_of(const quern__history *history, const quern__snapshot *
     return quern_entity_equal(found.entity, entity) ? found : none;
 }
 
-/* --------------------------------------------------------------------------------------- what is taken */
+/* ---------------------------------------------------------------------------------- names used in `to` */
 
-/* A key of the set of names that are taken. Equal names have equal keys; different names with equal keys cost a
- * batch. */
+/* Returns the key of a name in the set of used names. Equal names have equal keys. If different names
+ * have equal keys, the delta has one batch more than necessary. */
 static uint64_t key_of(const owned_name *name)
 {
     const uint64_t hash =
@@ -80,7 +81,7 @@ static bool is_same(const owned_name *from, const owned_name *to)
            strcmp(from->text, to->text) == 0;
 }
 
-/* Fills the set of the names that entities have in `to` and do not have in `from`. */
+/* Fills the set with the names that entities have in `to` but not in `from`. */
 static bool list_taken(const quern_delta *delta, const quern__delta_names *names)
 {
     quern__history *history = delta->history;
@@ -97,7 +98,8 @@ static bool list_taken(const quern_delta *delta, const quern__delta_names *names
     return true;
 }
 
-/* was is a name of `from`, and is the name of the same entity in `to`. */
+/* Whether the name is cleared before it is set again. `from` and `to` are the names of one entity in
+ * both snapshots. */
 static bool is_cleared(const quern_delta *delta, const owned_name *from, const owned_name *to)
 {
     if (to->text == NULL || !quern_entity_equal(from->parent, to->parent)) return true;
@@ -105,7 +107,7 @@ static bool is_cleared(const quern_delta *delta, const owned_name *from, const o
            quern__map_find(&delta->history->delta_scratch.taken_names, key_of(from)) != NULL;
 }
 
-/* ------------------------------------------------------------------------------------------- telling */
+/* ------------------------------------------------------------------------------------------- batches */
 
 static bool append(quern_delta *delta, quern__delta_names *names, quern_entity entity, const char *old_name,
                    const char *name)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Rows of two snapshots, side by side.
+/* Compares the rows of two snapshots.
  *
- * Archetypes are paired by their identity, which ascends in every snapshot: new ones come last, and
- * restoring brings an order back that was so. A row is *paired* if the one of the same number in the pair
- * has the same handle; the others are *loose*. So an entity that lives in both has either paired rows or
- * loose ones, and a map of the loose rows of `from` tells where those of `to` came from. Chunks with the
- * same page of handles have paired rows only, as far as both have rows, and nobody looks into them. */
+ * Archetypes are paired by their identity. Identities ascend in every snapshot, because new archetypes
+ * are last and restoring restores a saved order. A row is *paired* if the row with the same slot and
+ * index in the paired archetype has the same handle; other rows are *unpaired*. An entity that is alive
+ * in both snapshots is either paired in both or unpaired in both. So a map of the unpaired rows of
+ * `from` finds where those of `to` were. Chunks that share their page of handles have only paired rows,
+ * as far as both have rows, and are not searched. */
 
 #include "core/history/delta.h"
 
 typedef quern__saved_row saved_row;
 typedef quern__delta_row_range row_range;
 
-/* A chunk of an archetype, and the one of the same slot in its pair; that archetype is NULL where there is
- * none. */
+/* A chunk of an archetype, and the chunk of the same slot in the paired archetype. `other` is NULL if
+ * there is no paired archetype. */
 typedef struct chunk_pair {
     const quern__saved_archetype *archetype, *other;
     uint32_t slot, row_count, other_row_count;
     const quern_entity *handles, *other_handles;
-    bool is_shared; /* the handles are the same page */
+    bool is_shared; /* both chunks have the same page of handles */
 } chunk_pair;
 
 static quern__page handle_page(const quern__saved_archetype *archetype, uint32_t slot)
@@ -55,8 +56,8 @@ static bool is_paired(const chunk_pair *pair, uint32_t row)
            (pair->is_shared || pair->handles[row].bits == pair->other_handles[row].bits);
 }
 
-/* The archetype of the snapshot with this identity, or NULL. Asked for with identities that ascend; *place
- * is 0 in the beginning. */
+/* Returns the archetype of the snapshot with this identity, or NULL. Call it with ascending identities,
+ * and with *cursor = 0 at first. */
 static const quern__saved_archetype *find_pair(const quern__history *history,
                                                const quern__snapshot *snapshot, uint64_t identity,
                                                uint32_t *cursor)
@@ -68,7 +69,7 @@ static const quern__saved_archetype *find_pair(const quern__history *history,
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------ loose rows */
+/* --------------------------------------------------------------------------------------- unpaired rows */
 
 static bool list_unpaired_chunk(quern__history *history, const chunk_pair *pair)
 {
@@ -84,7 +85,7 @@ static bool list_unpaired_chunk(quern__history *history, const chunk_pair *pair)
     return true;
 }
 
-/* Those of `from`. */
+/* Lists the unpaired rows of `from` and fills the map from their handles. */
 static bool list_unpaired(const quern_delta *delta)
 {
     quern__history *history = delta->history;
@@ -108,17 +109,18 @@ static bool list_unpaired(const quern_delta *delta)
     return true;
 }
 
-/* Where a loose row of `to` was; it is not loose any more. */
+/* Returns the row of `from` that contains the entity of an unpaired row of `to`, and marks it as found.
+ * Returns a row without archetype if the entity is not in `from`. */
 static saved_row claim_unpaired(quern__delta_scratch *scratch, quern_entity handle)
 {
     const uint64_t *number = quern__map_find(&scratch->unpaired_by_handle, handle.bits);
     if (number == NULL) return (saved_row){0};
     quern__unpaired_row *row = &scratch->unpaired.items[*number];
-    row->is_in_other = true;
+    row->is_in_to = true;
     return row->at;
 }
 
-/* ---------------------------------------------------------------------------------------------- runs */
+/* ---------------------------------------------------------------------------------------- row ranges */
 
 static bool is_next(const saved_row *first, uint32_t count, const saved_row *next)
 {
@@ -127,7 +129,7 @@ static bool is_next(const saved_row *first, uint32_t count, const saved_row *nex
     return first->slot == next->slot && first->row + count == next->row;
 }
 
-/* One more row, part of the last run if it goes on there. */
+/* Adds one row: extends the last range if the row continues it, otherwise begins a new range. */
 static bool add_row(quern__history *history, saved_row from, saved_row to)
 {
     quern__delta_scratch *scratch = &history->delta_scratch;
@@ -144,7 +146,7 @@ static bool add_row(quern__history *history, saved_row from, saved_row to)
     return true;
 }
 
-/* Whether columns and bit columns of a pair are the same; otherwise some of them may be. */
+/* Whether both chunks share all columns and have equal row bits. If not, some values may still be equal. */
 static bool has_same_values(const chunk_pair *pair)
 {
     const quern__saved_archetype *a = pair->archetype, *b = pair->other;
@@ -179,14 +181,14 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
     return true;
 }
 
-/* Appends the rows of `from` whose entities do not live in `to`. */
+/* Appends the rows of `from` whose entities are not alive in `to`. */
 static bool list_destroyed(quern__history *history)
 {
     quern__delta_scratch *scratch = &history->delta_scratch;
     bool has_room = true;
     scratch->first_destroyed = scratch->ranges.count;
     for (uint32_t i = 0; i < scratch->unpaired.count && has_room; i++)
-        if (!scratch->unpaired.items[i].is_in_other)
+        if (!scratch->unpaired.items[i].is_in_to)
             has_room = add_row(history, scratch->unpaired.items[i].at, (saved_row){0});
     return has_room;
 }
@@ -210,17 +212,17 @@ bool quern__delta_list_rows(quern_delta *delta)
 
 /* --------------------------------------------------------------------------------------- components */
 
-/* The components of the rows of a run on one side, one after the other. */
+/* Iterates over the components of the rows of a range in one snapshot. */
 typedef struct component_iterator {
     saved_row at;
     uint32_t next, column;
 } component_iterator;
 
-/* One of them: absent, a tag, or with values. */
+/* A component of the rows in one snapshot: absent, a tag, or with values. */
 typedef struct component_values {
     bool exists;
     const char *values;
-    const uint64_t *disabled; /* bits of the chunk's rows; NULL: of none */
+    const uint64_t *disabled; /* bits of the chunk's rows; NULL: no row is disabled */
     uint32_t row;
 } component_values;
 
@@ -263,14 +265,14 @@ static bool is_disabled(const component_values *it, uint32_t i)
     return it->disabled != NULL && (it->disabled[row / 64] >> row % 64 & 1) != 0;
 }
 
-/* What is told of all rows of a run, or of some. */
+/* One component of a range of rows in both snapshots. */
 typedef struct component_diff {
     quern_delta *delta;
     const quern_entity *handles;
     uint32_t count;
     const quern__type *type;
     quern_component component;
-    const quern__relation *relation; /* whose component it is; NULL: of none */
+    const quern__relation *relation; /* relation that the component belongs to; NULL: none */
     component_values from, to;
 } component_diff;
 
@@ -298,10 +300,10 @@ static bool is_changed(const component_diff *it, uint32_t i)
     return !quern__type_same_value(it->type, it->from.values + offset, it->to.values + offset);
 }
 
-/* Which rows of a telling a batch tells of. */
+/* Whether a batch contains the i-th row. */
 typedef bool row_test(const component_diff *it, uint32_t i);
 
-/* One batch for each stretch of neighbouring rows that pass the test. */
+/* Appends one batch for each group of consecutive rows that pass the test. */
 static bool append_rows(const component_diff *it, quern_delta_kind kind, row_test *test)
 {
     uint32_t first = 0;
@@ -313,7 +315,8 @@ static bool append_rows(const component_diff *it, quern_delta_kind kind, row_tes
     return true;
 }
 
-/* Whether relating the source to its new target is possible while it has the old one; see delta.h. */
+/* Whether the source can be related to its new target in one step, without removing the old target
+ * first: see delta.h. */
 static bool may_be_retargeted(const component_diff *it, uint32_t i)
 {
     const quern_delta *delta = it->delta;
@@ -345,13 +348,14 @@ static bool is_disabled_now(const component_diff *it, uint32_t i)
     return is_disabled(&it->to, i) && !is_disabled(&it->from, i);
 }
 
-/* Most rows have no bits to look at. */
+/* Appends batches like append_rows, but skips rows that have no bits in either snapshot, which is the
+ * usual case. */
 static bool append_bits(const component_diff *it, quern_delta_kind kind, row_test *test)
 {
     return (it->from.disabled == NULL && it->to.disabled == NULL) || append_rows(it, kind, test);
 }
 
-/* Whether all rows have the value that they had: the component is a tag, or both frames share the page. */
+/* Whether no value of the rows differs: the component is a tag, or both snapshots share the page. */
 static bool has_same_page(const component_diff *it)
 {
     return it->to.values == it->from.values;
@@ -385,8 +389,8 @@ static bool append_added(const component_diff *it)
            append_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
 }
 
-/* Whether the component is one that the world keeps for itself, such as the tag of a level: programs can
- * neither add nor remove it. */
+/* Whether the component is managed by the world alone, such as the tag of a level: programs can neither
+ * add nor remove it. */
 static bool is_internal(const quern__component *component)
 {
     return component->is_managed && (component->managed.relation == NULL || component->managed.level > 0);
@@ -397,7 +401,8 @@ static const quern_entity *handles_of(const quern__history *history, const saved
     return handles_at(history, at->archetype, at->slot) + at->row;
 }
 
-/* Tells of each component of the rows, on either side, by index. */
+/* Calls append_one for each component that the rows have in either snapshot, in ascending order of
+ * indices. */
 static bool append_components(quern_delta *delta, const row_range *rows,
                               bool (*append_one)(const component_diff *it))
 {
@@ -420,7 +425,7 @@ static bool append_components(quern_delta *delta, const row_range *rows,
     }
 }
 
-/* ------------------------------------------------------------------------------------------ all of it */
+/* ------------------------------------------------------------------------------------------ interface */
 
 static bool append_entities(quern_delta *delta, const saved_row *at, uint32_t count, quern_delta_kind kind)
 {

@@ -8,12 +8,13 @@ enum { FRAMES_ALIGNMENT_BYTES = 64 };
 
 quern_result quern__history_fail_memory(const char *what)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %s", what);
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for %s; nothing was changed", what);
 }
 
-/* ------------------------------------------------------------------------------------------- noting */
+/* ------------------------------------------------------------------------------ tracking of changes */
 
-/* All writing notes versions from now on, and slots and links are marked. */
+/* Makes all writes of the world update versions, and all changes of slots and links set modification
+ * marks. */
 static quern_result start_tracking(quern_world *world)
 {
     quern__storage *storage = &world->storage;
@@ -40,7 +41,8 @@ static quern_result start_tracking(quern_world *world)
     }
     while (filtered_count > 0)
         quern__storage_untrack_changes(storage, --filtered_count);
-    return result != QUERN_OK ? result : quern__history_fail_memory("marks of slots and links");
+    return result != QUERN_OK ? result
+                              : quern__history_fail_memory("modification marks of slots and links");
 }
 
 static void stop_marking(quern__storage *storage)
@@ -73,7 +75,7 @@ static void clear_marks(const quern__storage *storage)
 
 /* ----------------------------------------------------------------------------------------- snapshots */
 
-/* The pages that a snapshot holds itself. */
+/* The number of pages that a snapshot refers to directly. */
 enum { SNAPSHOT_PAGES = 11 };
 
 static void list_pages(const quern__snapshot *snapshot, quern__page *pages)
@@ -133,7 +135,7 @@ void quern__snapshot_release(quern__history *history, const quern__snapshot *sna
 
 void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot)
 {
-    const quern__snapshot base = *snapshot; /* snapshot may be live itself */
+    const quern__snapshot base = *snapshot; /* `snapshot` may be &history->base */
     quern__snapshot_acquire(history, &base);
     quern__snapshot_release(history, &history->base);
     history->base = base;
@@ -166,7 +168,8 @@ quern_result quern__history_init(quern__history *history, quern_world *world,
 {
     *history = (quern__history){.world = world, .frame_capacity = frame_count};
     if (world->has_history)
-        return quern__fail(QUERN_ERROR_LIMIT, "the world has a history already: one saves all of it");
+        return quern__fail(QUERN_ERROR_LIMIT, "the world has a history already, and one history saves the "
+                                              "whole world: use that one, or destroy it first");
     const bool has_store = quern__page_store_init(&history->store, allocator);
     history->frames = quern__allocate(allocator, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     quern_result result =

@@ -3,194 +3,202 @@
 #ifndef QUERN_CORE_HISTORY_HISTORY_INTERNAL_H
 #define QUERN_CORE_HISTORY_HISTORY_INTERNAL_H
 
-/* The last frames of a world. A snapshot is a frame; all it knows lies in pages (store.h), which it shares
- * with others. The history has one more, `live`: what the world was like when it was saved or restored
- * last, `base_version` on its clock. From it, and from what has been noted since, follows what is different
- * now:
+/* The most recent frames of a world. Each frame is a snapshot, stored in pages (page_store.h) that
+ * snapshots share with each other.
  *
- *   a column of a chunk      its version, or that of the chunk's rows, is later than base_version
- *   which rows a chunk has   the version of its rows is later, or it has another number of rows: rows may
- *                            leave its end without a note
- *   versions of its rows     for a component with row_changes: as its column
- *   slots, links             they are marked as touched
- *   names                    their version is another one
- *   all else                 is small, and copied each time
+ * The history also holds the *base*: the snapshot that was saved or restored last. `base_version` is the
+ * world's clock at that time. A save or restore finds what differs from the base without comparing
+ * values:
  *
- * So where nothing is noted, a new snapshot holds the page that live holds, and a snapshot that is restored
- * and holds the same page as live is there already.
+ *   column of a chunk     its version, or the version of the chunk's rows, is later than base_version
+ *   rows of a chunk       the version of its rows is later, or the row count differs (removing the last rows
+ *                         of a chunk does not change the version)
+ *   row versions          like the column: components with row_changes only
+ *   slots and links       their modification mark is set
+ *   names                 the version of the names differs
+ *   everything else       is small and is copied each time
  *
- * Restoring puts versions back as they were, but the clock goes on: all that is written afterwards has
- * later versions than anything before, and what filters have seen is put back, too; so each comparison of
- * versions comes out as it did.
+ * Where nothing has changed, a new snapshot shares the page of the base. Where a restored snapshot
+ * shares a page with the base and nothing has changed, the world already has the values of that page.
  *
- * Failure: saving first builds the new snapshot, which may fail, and lets it go then; restoring first makes
- * room for everything (restore.c). What follows cannot fail.
+ * Restoring sets versions back to their saved values, but the clock continues. So later writes have
+ * later versions than anything before. The versions that change filters have seen are restored too, so
+ * each later comparison of versions gives the saved result.
  *
- * Archetypes are known by their identity, which restoring gives back with them. */
+ * Errors: saving builds the new snapshot first, which may fail, and releases it in that case. Restoring
+ * reserves all memory first (restore.c). The steps after that cannot fail.
+ *
+ * Archetypes are matched by their identity. Restoring restores the identity as well. */
 
 #include "core/base/executor.h"
 #include "core/history/page_store.h"
 #include "core/record/record.h"
 #include "core/world/world_internal.h"
 
-/* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in
- * version.h, bit columns with their words, and pages, for each slot one per column, that of the handles, and one
- * per lane of versions of rows (row_versions.h). */
+/* An archetype in a snapshot. One page contains this struct, then the component indices, the versions of
+ * the chunks (version.h), the row bits with their words, and the pages of the slots. Each slot has
+ * slot_page_count pages: one per column, one for the entity handles, and one per lane of row versions
+ * (row_versions.h). */
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
     uint64_t row_count;
     uint32_t layout_index, row_capacity;
     uint32_t chunk_count, column_count, component_count, bit_column_count, bit_column_words;
-    uint32_t version_count;   /* of a chunk */
-    uint32_t slot_page_count; /* pages of a slot */
+    uint32_t version_count;   /* versions of one chunk */
+    uint32_t slot_page_count; /* pages of one slot */
     uint32_t versions_offset, bit_columns_offset, words_offset, pages_offset;
     uint16_t component_indices[];
 } quern__saved_archetype;
 
-/* Bytes from there to here. */
+/* A block of bytes to be copied. */
 typedef struct quern__transfer {
     char *target;
     const char *source;
     uint32_t bytes;
 } quern__transfer;
 
-/* A column of a chunk that a snapshot puts back other than by a transfer, or its rows' handles. */
+/* A column of a chunk, or the handles of its rows, that restoring cannot copy by a transfer: values with
+ * hooks are copied by these, and handles also set the records of their entities. */
 typedef struct quern__column_restore {
-    uint32_t archetype; /* in the snapshot */
+    uint32_t archetype; /* index in the snapshot */
     uint32_t slot;
-    uint32_t column; /* or QUERN__RESTORE_HANDLES */
+    uint32_t column; /* column index, or QUERN__RESTORE_HANDLES */
 } quern__column_restore;
 
 #define QUERN__RESTORE_HANDLES UINT32_MAX
 
-/* What the records of a world come to. A group that lies in absent pages has no page. */
+/* The entity slots of a snapshot, in groups of QUERN__SLOT_GROUP. A group whose page of records is
+ * absent from the world has no page. */
 typedef struct quern__saved_slots {
     uint32_t slot_count, first_free, free_count, absent_count, retired_count;
     uint32_t page_count, group_count;
-    quern__page absent_highs; /* of the pages of records */
-    quern__page groups;       /* pages, one for each group of slots that is not absent */
+    quern__page absent_highs; /* array of uint32_t, one for each page of records */
+    quern__page groups;       /* array of quern__page, by group; 0: absent */
 } quern__saved_slots;
 
-/* The links of one relation. */
+/* The links of one relation in a snapshot. */
 typedef struct quern__saved_links {
-    uint32_t page_count; /* of links; a page of them has 64 groups */
-    quern__page groups;  /* pages, 0 where no page of links is */
+    uint32_t page_count; /* pages of links in the world; each has 64 groups */
+    quern__page groups;  /* array of quern__page, by group; 0: no links */
 } quern__saved_links;
 
-/* Pages with values that have hooks and lie in no column, in the order in which they are asked for. */
+/* Pages of values that have hooks and belong to no column, in the order in which restoring reads them. */
 typedef struct quern__value_pages {
     quern__page list;
     uint32_t count;
 } quern__value_pages;
 
-/* A page that has pages in it holds each of them once, however many snapshots hold it. */
+/* The state of a world at one frame. A page that lists other pages holds one reference to each of them,
+ * no matter how many snapshots share the list. */
 typedef struct quern__snapshot {
     uint64_t frame;
     uint32_t archetype_count;
     uint32_t relation_count, resource_count;
-    quern__page archetypes;   /* pages with quern__saved_archetype, in order */
-    quern__page relations;    /* with quern__saved_links */
-    quern__page resources;    /* pages, one for each */
-    quern__page names;        /* see attachments.c */
-    quern__page world_state;  /* see rest.c */
-    quern__page caller_state; /* what sched/history keeps */
-    quern__page commands;     /* waiting commands, 0: none; see kept.h */
+    quern__page archetypes;   /* pages of quern__saved_archetype, in the world's order */
+    quern__page relations;    /* array of quern__saved_links */
+    quern__page resources;    /* array of quern__page: one value each */
+    quern__page names;        /* see saved_names.c */
+    quern__page world_state;  /* see saved_world_state.c */
+    quern__page caller_state; /* written and read by the caller of quern__history_build */
+    quern__page commands;     /* waiting commands (saved_commands.h); 0: none */
     quern__value_pages command_values, event_values;
-    uint64_t names_version; /* of the world, when that was so */
+    uint64_t names_version; /* version of the world's names when the snapshot was built */
     quern__saved_slots slots;
 } quern__snapshot;
 
 enum { QUERN__MAX_RECORDER_LISTS = 8 };
 
-/* Rows of an archetype in a snapshot, from one on. */
+/* A row of an archetype in a snapshot, or the first of several rows. */
 typedef struct quern__saved_row {
-    const quern__saved_archetype *archetype; /* NULL: nowhere */
+    const quern__saved_archetype *archetype; /* NULL: the entity is not in the snapshot */
     uint32_t slot, row;
 } quern__saved_row;
 
-/* Neighbours in both of two snapshots, or in the one that has them. */
+/* Rows that are consecutive in both snapshots, or in the only snapshot that contains their entities. */
 typedef struct quern__delta_row_range {
     quern__saved_row from, to;
     uint32_t count;
 } quern__delta_row_range;
 
-/* A row of one snapshot that stands elsewhere in the other, or that this does not have. */
+/* A row of `from` whose entity is in another row of `to`, or not in `to` at all. */
 typedef struct quern__unpaired_row {
     quern_entity handle;
     quern__saved_row at;
-    bool is_in_other; /* the other snapshot has it */
+    bool is_in_to; /* whether `to` contains the entity */
 } quern__unpaired_row;
 
-/* Memory of delta_rows.c and delta_names.c, kept from one delta to the next. */
+/* Scratch memory of delta_rows.c and delta_names.c, reused by later deltas. */
 typedef struct quern__delta_scratch {
     QUERN__ARRAY(quern__delta_row_range)
-    ranges;                   /* by place in `to`; behind them those that end, by place in `from` */
-    uint32_t first_destroyed; /* index of the first run of entities that end */
+    ranges; /* by row in `to`; the ranges of destroyed entities follow, by row in `from` */
+    uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
-    quern__map unpaired_by_handle; /* to places in that list */
-    quern__map taken_names;        /* a set: see delta_names.c */
+    quern__map unpaired_by_handle; /* entity handle -> index in `unpaired` */
+    quern__map taken_names;        /* set of the names that entities have only in `to`: see delta_names.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {
     quern_world *world;
     quern__page_store store;
-    quern__snapshot *frames; /* ring: see quern__history_frame */
-    uint32_t first_frame;    /* index of the oldest frame in the ring */
+    quern__snapshot *frames; /* ring buffer: see quern__history_frame */
+    uint32_t first_frame;    /* index of the oldest frame in the ring buffer */
     uint32_t frame_count, frame_capacity;
-    quern__snapshot base; /* holds pages of its own; archetypes 0: there was none yet */
+    quern__snapshot base; /* has references of its own; no archetypes: no base yet */
     uint64_t base_version;
-    const quern__executor *executor; /* of the call that runs */
+    const quern__executor *executor; /* executor of the current call */
 
     QUERN__ARRAY(quern__transfer) transfers;
     QUERN__ARRAY(quern__column_restore) column_restores;
-    struct quern__event_block *event_blocks; /* for events that are put back */
-    uint64_t copied_bytes, copied_count;     /* by the last call */
-    quern__recorders
-        caller_recorders[QUERN__MAX_RECORDER_LISTS]; /* of the call that runs: lists that sched keeps, */
-    uint32_t caller_recorder_count;                  /* always in one order */
-    struct quern__rebuilt_recorder *rebuilt;         /* of a restore that runs */
+    struct quern__event_block *event_blocks; /* event blocks reserved by the current restore */
+    uint64_t copied_bytes, copied_count;     /* by the last save or restore */
+    quern__recorders caller_recorders
+        [QUERN__MAX_RECORDER_LISTS]; /* recorders outside of the world that are saved too: set for each save and restore, */
+    uint32_t caller_recorder_count; /* always in the same order */
+    struct quern__rebuilt_recorder
+        *rebuilt; /* recorders rebuilt by the current restore: see saved_commands.c */
     uint32_t rebuilt_count;
-    uint32_t delta_count; /* deltas that hold snapshots */
+    uint32_t delta_count; /* existing deltas; each holds two snapshots */
     quern__delta_scratch delta_scratch;
 } quern__history;
 
 /* ------------------------------------------------------------------------------------- life cycle */
 
-/* A history without frames, which the world has from now on. Errors: LIMIT, OUT_OF_MEMORY. */
+/* Initialises an empty history and registers it with the world. Errors: LIMIT (the world has a history
+ * already), OUT_OF_MEMORY. */
 quern_result quern__history_init(quern__history *history, quern_world *world,
                                  const quern_allocator *allocator, uint32_t frame_count);
 void quern__history_release(quern__history *history);
 
 /* ------------------------------------------------------------------------------------- saving */
 
-/* Builds a snapshot of the world as it is, with a page of so many bytes outside, which the caller fills;
- * and keeps it under its number, or lets it go. Errors of the first: INVALID_ARGUMENT, OUT_OF_MEMORY, with
- * nothing left. */
+/* quern__history_build builds a snapshot of the world, with a page of `caller_state_bytes` bytes that
+ * the caller fills. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY; then no snapshot remains.
+ * quern__history_add_frame makes the snapshot a frame of the history, drops frames with the same or a
+ * later number, and makes it the base. */
 quern_result quern__history_build(quern__history *history, uint64_t frame, size_t caller_state_bytes,
                                   quern__snapshot *out_snapshot);
 void quern__history_add_frame(quern__history *history, const quern__snapshot *snapshot);
 
-/* The i-th kept frame, from the oldest on; numbers of frames ascend. */
+/* Returns the i-th retained frame, counted from the oldest. Frame numbers ascend. */
 static inline quern__snapshot *quern__history_frame(const quern__history *history, uint32_t i)
 {
-    const uint32_t place = history->first_frame + i;
-    return &history->frames[place < history->frame_capacity ? place : place - history->frame_capacity];
+    const uint32_t index = history->first_frame + i;
+    return &history->frames[index < history->frame_capacity ? index : index - history->frame_capacity];
 }
 
-/* The kept frame of a number, or NULL. */
+/* Returns the retained frame with this number, or NULL. */
 const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame);
 
-/* Holds the pages of a snapshot once more, and lets them go, also those of one that was not built to its
- * end.
- */
+/* Add and remove a reference to each page of a snapshot. quern__snapshot_release also accepts a snapshot
+ * that was built only in part. */
 void quern__snapshot_acquire(const quern__history *history, const quern__snapshot *snapshot);
 void quern__snapshot_release(quern__history *history, const quern__snapshot *snapshot);
 
-/* Takes the world to a frame that is kept. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, with everything as it
- * was. */
+/* Restores the world to a snapshot. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY; then the world is
+ * unchanged. */
 quern_result quern__history_restore(quern__history *history, const quern__snapshot *snapshot);
 
-/* ------------------------------------------------------------------------------------- parts */
+/* ----------------------------------------------------------------------- access to snapshots */
 
 static inline quern__page *quern__pages_in(const quern__history *history, quern__page page)
 {
@@ -219,7 +227,7 @@ static inline uint64_t *quern__saved_words(const quern__saved_archetype *saved)
     return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->words_offset);
 }
 
-/* Of a slot: those of columns, behind them that of the handles, and then those of lanes. */
+/* Returns the pages of a slot: its columns, then the entity handles, then the lanes of row versions. */
 static inline quern__page *quern__saved_pages(const quern__saved_archetype *saved, uint32_t slot)
 {
     quern__page *pages = (quern__page *)(void *)((char *)(uintptr_t)saved + saved->pages_offset);
@@ -233,45 +241,48 @@ static inline uint32_t quern__saved_row_count(const quern__saved_archetype *save
     return (uint32_t)(saved->row_count - (uint64_t)slot * saved->row_capacity);
 }
 
-/* The handle of the entity that lives in a slot. */
+/* Returns the handle of the entity that occupies the slot in the snapshot. Precondition: the slot is
+ * alive. */
 quern_entity quern__saved_entity(const quern__history *history, const quern__snapshot *snapshot,
                                  uint32_t slot);
 
-/* Whether the entity lives in a snapshot. */
+/* Whether the entity is alive in the snapshot. */
 bool quern__saved_is_alive(const quern__history *history, const quern__snapshot *snapshot,
                            quern_entity entity);
 
-/* Whether the entity of a slot is a target of the relation with this index in the registry. */
+/* Whether the entity in the slot is a target of the relation. relation_index is its index in the
+ * registry. */
 bool quern__saved_has_children(const quern__history *history, const quern__snapshot *snapshot,
                                uint32_t relation_index, uint32_t slot);
 
-/* A name in the page of names, which begins with their number. */
+/* One name in a snapshot's page of names. The page begins with the number of names. */
 typedef struct quern__saved_name {
     uint32_t slot, parent;
-    uint32_t length; /* of the text, which ends with a zero */
+    uint32_t length; /* of `text`, without the terminating 0 */
     const char *text;
 } quern__saved_name;
 
 quern__saved_name quern__read_saved_name(quern__byte_reader *reader);
 
-/* The archetypes of a world beside those of live: for each of them, in their order, its place there, or
- * UINT32_MAX. Those of live that are gone are passed by. *place is 0 in the beginning. */
+/* Returns what the base contains of an archetype of the world, or NULL. Call it for the archetypes of
+ * the world in their order, with *index = 0 at first. On success *index is 1 + the index of the
+ * archetype in the base. Archetypes of the base that the world no longer has are skipped. */
 static inline quern__saved_archetype *quern__find_base_archetype(const quern__history *history,
                                                                  const quern__archetype *archetype,
-                                                                 uint32_t *place)
+                                                                 uint32_t *index)
 {
-    for (uint32_t i = *place; history->base.archetypes != 0 && i < history->base.archetype_count; i++) {
+    for (uint32_t i = *index; history->base.archetypes != 0 && i < history->base.archetype_count; i++) {
         quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->base, i);
         if (saved->identity != archetype->identity) continue;
-        *place = i + 1;
+        *index = i + 1;
         return saved;
     }
     return NULL;
 }
 
-/* Notes a transfer; true when it was. One that goes on where the last one ends, but for what fills up a
- * line on either side, becomes part of that: chunks are then copied as a whole, which is faster than by
- * columns. */
+/* Adds a transfer to the list. Returns false if out of memory. A transfer that continues the previous
+ * one, apart from padding to a cache line on both sides, is merged with it. So whole chunks are copied
+ * at once, which is faster than column by column. */
 static inline bool quern__history_add_transfer(quern__history *history, char *target, const char *source,
                                                size_t bytes)
 {
@@ -300,22 +311,25 @@ static inline bool quern__history_add_column_restore(quern__history *history, qu
     return true;
 }
 
-/* From now on the world is as in the snapshot: that is live, and nothing is touched. */
+/* Makes the snapshot the base for later comparisons and clears all modification marks. The world itself
+ * does not change. */
 void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot);
 
-/* Makes the transfers that were noted, on several threads where there is an executor. into_pages: what they
- * write is pages, which nobody reads soon. */
+/* Performs all listed transfers, in parallel if there is an executor, and clears the list. into_pages:
+ * the targets are pages, which no code reads soon, so large transfers may bypass the caches. */
 void quern__history_run_transfers(quern__history *history, bool into_pages);
 
 quern_result quern__history_fail_memory(const char *what);
 
-/* A list of so many, without pages so far. False when there is no memory. And lets go what the last holder
- * of a list lets go with it, before that goes itself. */
+/* quern__value_pages_allocate allocates a list of `count` entries, all 0; returns false if out of
+ * memory. quern__value_pages_release releases the listed pages if the caller holds the last reference to
+ * the list. The list itself is released with the snapshot. */
 bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages);
 void quern__value_pages_release(quern__history *history, const quern__value_pages *pages);
 
-/* Each part of a snapshot: builds it from the world, beside live (errors as quern__history_build; what was
- * built is in the snapshot, which the caller lets go); */
+/* Each kind of state has up to four functions. quern__build_* saves it from the world into the snapshot
+ * and shares pages with the base. Errors: as quern__history_build; what was built so far is in the
+ * snapshot, which the caller releases. */
 quern_result quern__build_archetypes(quern__history *history, quern__snapshot *snapshot);
 quern_result quern__build_slots(quern__history *history, quern__snapshot *snapshot);
 quern_result quern__build_links(quern__history *history, quern__snapshot *snapshot);
@@ -323,13 +337,15 @@ quern_result quern__build_names(quern__history *history, quern__snapshot *snapsh
 quern_result quern__build_resources(quern__history *history, quern__snapshot *snapshot);
 quern_result quern__build_world_state(quern__history *history, quern__snapshot *snapshot);
 
-/* lets the pages go that the part's page holds, before that goes itself; */
+/* quern__release_saved_* releases the pages that a page of the snapshot lists. Call it before that page
+ * itself is released, and only for the last reference. */
 void quern__release_saved_archetypes(quern__history *history, const quern__snapshot *snapshot);
 void quern__release_saved_slots(quern__history *history, const quern__snapshot *snapshot);
 void quern__release_saved_links(quern__history *history, const quern__snapshot *snapshot);
 void quern__release_saved_resources(quern__history *history, const quern__snapshot *snapshot);
 
-/* makes room to put it back; and does, with links after slots, and rest last. */
+/* quern__prepare_* reserves what restoring needs and may fail. quern__restore_* restores the state and
+ * cannot fail. Links are restored after slots, and the world state last. */
 quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot);
 void quern__restore_slots(quern__history *history, const quern__snapshot *snapshot);
 quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot);

@@ -6,11 +6,11 @@
 
 enum {
     LINE_BYTES = QUERN__CACHE_LINE_BYTES,
-    FIRST_BLOCK_BYTES = 64 * 1024,     /* for the sake of small worlds; then 512 KiB */
-    LAST_BLOCK_BYTES = 2 * 1024 * 1024 /* these lie on huge pages */
+    FIRST_BLOCK_BYTES = 64 * 1024,     /* small, for small worlds; the second block has 512 KiB */
+    LAST_BLOCK_BYTES = 2 * 1024 * 1024 /* later blocks are backed by huge pages */
 };
 
-/* Page 0 starts with many holders, so that it is never free. */
+/* Page 0 starts with many holders, so that it is never freed. */
 bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator)
 {
     *store = (quern__page_store){.allocator = *allocator};
@@ -33,12 +33,14 @@ void quern__page_store_release(quern__page_store *store)
     quern__array_release(&store->allocator, &store->holders);
 }
 
-/* ----------------------------------------------------------------------------------------- sizes */
+/* ---------------------------------------------------------------------------------- size classes */
 
-/* The number of a size, and the size: of those beyond a chunk's, three binary digits count. */
+/* Returns the size class for `bytes`, and the size of its pages. Above the size of a chunk, sizes keep
+ * three significant binary digits. */
 static uint32_t find_size_class(size_t bytes, size_t *out_bytes)
 {
-    const size_t last = bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* number of the last line */
+    const size_t last =
+        bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* index of the last cache line */
     uint32_t shift = 0;
     while (last >= QUERN__PAGE_LINES && last >> shift >= 8)
         shift++;
@@ -78,8 +80,8 @@ static char *add_block(quern__page_store *store, size_t size_bytes, size_t align
     return memory;
 }
 
-/* A block of its own for what is large; others are cut from one, which is as large as all before it, or
- * larger. */
+/* Returns memory for one page. Large pages have a block of their own. Other pages are cut from the last
+ * block; a new block is at least as large as all earlier blocks together, up to LAST_BLOCK_BYTES. */
 static char *cut_from_block(quern__page_store *store, size_t bytes)
 {
     if (bytes > LAST_BLOCK_BYTES / 8) return add_block(store, bytes, LINE_BYTES);

@@ -3,13 +3,14 @@
 #ifndef QUERN_CORE_HISTORY_PAGE_STORE_H
 #define QUERN_CORE_HISTORY_PAGE_STORE_H
 
-/* The memory of a history: pages in fixed size classes, which frames share by counting their holders. Pages are
- * cut from blocks. A page without holders is reused by the next request of its size class; blocks are released
- * with the store. So a history whose frames are alike allocates nothing once it is warm.
+/* The memory of a history: pages in fixed size classes. Frames share pages by counting references. Pages
+ * are cut from blocks. A page without references is reused for the next request of its size class;
+ * blocks are released with the store. So a history whose frames are alike allocates no memory after the
+ * first frames.
  *
- * Sizes are whole cache lines, like columns in chunks, up to the size of a chunk; above that, size classes grow by
- * at most a quarter. The page freed last is reused first. So code that frees pages in reverse order and requests
- * the same sizes again receives them in the same memory order as before. */
+ * Sizes are whole cache lines, like columns in chunks, up to the size of a chunk; above that, size
+ * classes grow by at most a quarter. The page freed last is reused first. So code that frees pages in
+ * reverse order and requests the same sizes again receives them in the same memory order as before. */
 
 #include "core/base/array.h"
 #include "core/bytes/byte_reader.h"
@@ -23,8 +24,7 @@ enum { QUERN__PAGE_LINES = 256, QUERN__PAGE_CLASSES = QUERN__PAGE_LINES + 112 };
 
 typedef struct quern__page_entry {
     char *memory;
-    const quern__type
-        *type; /* type of the values with hooks in the page; NULL: the page has no such values */
+    const quern__type *type; /* type of the values with hooks; NULL: none */
     uint32_t value_count;
     uint16_t size_class;
 } quern__page_entry;
@@ -38,26 +38,27 @@ typedef struct quern__page_store {
     quern_allocator allocator;
     QUERN__ARRAY(quern__page_entry) pages;
     QUERN__ARRAY(uint32_t)
-    holders; /* by page: count of holders; for a free page, the next free page of its size class */
+    holders; /* by page: references; if free, the next free page */
     QUERN__ARRAY(quern__page_block) blocks;
     quern__page first_free[QUERN__PAGE_CLASSES];
-    char *unused; /* unused rest of the last block */
+    char *unused; /* unused end of the last block */
     size_t unused_bytes;
     uint64_t held_bytes; /* sum of the sizes of all blocks */
-    uint64_t used_bytes; /* sum of the sizes of all pages with a holder */
+    uint64_t used_bytes; /* sum of the sizes of all pages with a reference */
     uint32_t used_count;
 } quern__page_store;
 
-/* Releases all memory. Precondition: no page has a holder, or none of the held pages has values with hooks. */
+/* Releases all memory. Precondition: no page with values that have hooks is referenced. */
 void quern__page_store_release(quern__page_store *store);
 
-/* Slow path of quern__page_allocate: reuses or adds a page when the fast path finds none or the size exceeds a chunk. */
+/* Slow path of quern__page_allocate: reuses or adds a page when the fast path finds none or the size
+ * exceeds a chunk. */
 quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes);
 
-/* Frees a page whose last holder let go: destroys its values with hooks and puts the page into the free list. */
+/* Frees a page without references: destroys its values with hooks and adds the page to the free list. */
 void quern__page_free(quern__page_store *store, quern__page page);
 
-/* Returns a page of at least `bytes` bytes with one holder, or 0 if out of memory. */
+/* Returns a page of at least `bytes` bytes with one reference, or 0 if out of memory. */
 static inline quern__page quern__page_allocate(quern__page_store *store, size_t bytes)
 {
     const size_t last =
@@ -76,11 +77,11 @@ static inline char *quern__page_memory(const quern__page_store *store, quern__pa
     return store->pages.items[page].memory;
 }
 
-/* Return a reader and a writer at the start of a page. The limit is the size of the page's size class. */
+/* Return a reader and a writer for a page, from its start to the end of its size class. */
 quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page);
 quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
 
-/* Add and remove a holder. For page 0, which stands for no page, both calls have no effect that matters. */
+/* Add and remove a reference. Page 0 stands for no page: both calls accept it and never free it. */
 static inline quern__page quern__page_acquire(const quern__page_store *store, quern__page page)
 {
     store->holders.items[page]++;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Taking a world back to a snapshot.
+/* Restores a world to a snapshot, in two steps.
  *
- *   prepare   an archetype for each of the snapshot, made if there is none with that layout; room for rows,
- *             records, links and names; a list of what is different. May fail, and is undone then
- *   put back  archetypes that the snapshot lacks lose their rows; slots; values with hooks that go are
- *             destroyed; rows are cut or appended, values copied, handles put in their places; archetypes
- *             come into their order; links, names, resources and the rest */
+ *   prepare   finds or makes an archetype of the world for each archetype of the snapshot; reserves rows,
+ *             records, links and names; lists the columns that differ. May fail, and is undone in that case.
+ *   restore   removes the rows of archetypes that the snapshot lacks; restores the slots; destroys values with
+ *             hooks that are replaced; appends or removes rows; copies values; places handles; orders the
+ *             archetypes; restores links, names, resources and the world state. Cannot fail. */
 
 #include "core/calls/calls_internal.h"
 #include "core/history/history_internal.h"
@@ -14,22 +14,22 @@
 
 /* ---------------------------------------------------------------------------------- finding archetypes */
 
-/* Of the i-th archetype of the snapshot. */
+/* An archetype of the world that will be restored to the i-th archetype of the snapshot. */
 typedef struct restore_target {
     quern__archetype *archetype;
     const quern__saved_archetype *saved;
-    const quern__saved_archetype *base; /* what live knows of the archetype; NULL: nothing */
-    bool is_made;                       /* for this call */
+    const quern__saved_archetype *base; /* the archetype in the base; NULL: the base lacks it */
+    bool is_made;                       /* whether this call made the archetype */
 } restore_target;
 
 typedef struct restore {
     quern__history *history;
     quern__storage *storage;
     const quern__snapshot *snapshot;
-    quern__page targets_page, base_page, list_page; /* scratch */
+    quern__page targets_page, base_page, list_page; /* scratch memory */
     restore_target *targets;
-    uint32_t count;      /* of targets that were found or made */
-    bool is_other_order; /* archetypes are to be made, to go, or to change places */
+    uint32_t count;     /* targets found or made so far */
+    bool order_differs; /* whether archetypes must be made, removed or reordered */
 } restore;
 
 static bool allocate_scratch(restore *it)
@@ -50,21 +50,22 @@ static void release_scratch(const restore *it)
     quern__page_release(&it->history->store, it->list_page);
 }
 
-/* What live knows, by the archetype's index now. */
+/* The archetypes in the base, by the current index of the archetype in the world. */
 static const quern__saved_archetype **base_list(const restore *it)
 {
     return (const quern__saved_archetype **)(void *)quern__page_memory(&it->history->store, it->base_page);
 }
 
-static void list_base(const restore *it)
+static void find_base_archetypes(const restore *it)
 {
-    uint32_t place = 0;
+    uint32_t index = 0;
     for (uint32_t i = 0; i < it->storage->archetypes.count; i++)
         base_list(it)[i] =
-            quern__find_base_archetype(it->history, it->storage->archetypes.items[i], &place);
+            quern__find_base_archetype(it->history, it->storage->archetypes.items[i], &index);
 }
 
-/* The archetype of the world with these components and this layout, or NULL. */
+/* Returns the archetype of the world with the saved components and the saved layout, or NULL. It usually
+ * has the same index as in the snapshot. */
 static quern__archetype *find_archetype(const restore *it, const quern__saved_archetype *saved, uint32_t i)
 {
     quern__storage *storage = it->storage;
@@ -85,7 +86,7 @@ static quern_result find_target(restore *it, uint32_t i)
             it->storage, saved->component_indices, saved->component_count, saved->layout_index, &archetype);
         if (result != QUERN_OK) return result;
     }
-    it->is_other_order |= is_made || archetype->index != i;
+    it->order_differs |= is_made || archetype->index != i;
     it->targets[it->count++] = (restore_target){.archetype = archetype,
                                                 .saved = saved,
                                                 .base = is_made ? NULL : base_list(it)[archetype->index],
@@ -97,26 +98,25 @@ static quern_result find_target(restore *it, uint32_t i)
 static quern_result find_targets(restore *it)
 {
     const uint32_t count = it->snapshot->archetype_count;
-    it->is_other_order = it->storage->archetypes.count != count;
-    list_base(it);
+    it->order_differs = it->storage->archetypes.count != count;
+    find_base_archetypes(it);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         result = find_target(it, i);
-    if (result == QUERN_OK && it->is_other_order && !quern__storage_reserve_archetypes(it->storage, count))
+    if (result == QUERN_OK && it->order_differs && !quern__storage_reserve_archetypes(it->storage, count))
         result = quern__history_fail_memory("archetypes");
     return result;
 }
 
-/* ---------------------------------------------------------------------------------- what is different */
+/* ---------------------------------------------------------------------------------------- differences */
 
 static uint32_t rows_in(const quern__archetype *archetype, uint32_t slot)
 {
     return slot < archetype->chunk_count ? archetype->slots[slot].row_count : 0;
 }
 
-/* Whether a chunk has the handles of the snapshot, in the rows that these have; where it has, its columns
- * may be the same, too. */
-static bool has_rows(const restore *it, const restore_target *target, uint32_t slot)
+/* Whether the rows of the chunk have the saved handles. Only in that case can its columns be unchanged. */
+static bool has_same_rows(const restore *it, const restore_target *target, uint32_t slot)
 {
     const quern__archetype *archetype = target->archetype;
     const uint32_t last = target->saved->column_count, rows = rows_in(archetype, slot);
@@ -127,7 +127,7 @@ static bool has_rows(const restore *it, const restore_target *target, uint32_t s
            quern__saved_pages(target->base, slot)[last] == quern__saved_pages(target->saved, slot)[last];
 }
 
-static bool has_column(const restore *it, const restore_target *target, uint32_t slot, uint32_t column)
+static bool has_same_column(const restore *it, const restore_target *target, uint32_t slot, uint32_t column)
 {
     return quern__versions_of(&target->archetype->versions, slot)[1 + column] <=
                it->history->base_version &&
@@ -135,7 +135,7 @@ static bool has_column(const restore *it, const restore_target *target, uint32_t
                quern__saved_pages(target->saved, slot)[column];
 }
 
-static bool has_lane(const restore *it, const restore_target *target, uint32_t slot, uint32_t lane)
+static bool has_same_lane(const restore *it, const restore_target *target, uint32_t slot, uint32_t lane)
 {
     const quern__archetype *archetype = target->archetype;
     const uint32_t part = target->saved->column_count + 1 + lane;
@@ -144,8 +144,8 @@ static bool has_lane(const restore *it, const restore_target *target, uint32_t s
            quern__saved_pages(target->base, slot)[part] == quern__saved_pages(target->saved, slot)[part];
 }
 
-/* The versions of rows for one component, to be put back. */
-static bool note_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lane)
+/* Lists the row versions of one component in one chunk as a transfer. */
+static bool list_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lane)
 {
     quern__history *history = it->history;
     const restore_target *target = &it->targets[i];
@@ -159,40 +159,42 @@ static bool note_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lan
         quern__page_memory(&history->store, page), bytes);
 }
 
-/* A column of a chunk to be put back, of plain bytes as a transfer. */
-static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
+/* Lists a column of a chunk: as a transfer if its values have no hooks. */
+static bool list_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
 {
     quern__history *history = it->history;
     const restore_target *target = &it->targets[i];
-    const quern__column *place = &target->archetype->columns[column];
+    const quern__column *in_world = &target->archetype->columns[column];
     const uint32_t rows = quern__saved_row_count(target->saved, slot);
-    history->copied_bytes += (uint64_t)rows * place->size_bytes;
+    history->copied_bytes += (uint64_t)rows * in_world->size_bytes;
     history->copied_count++;
-    if (quern__hooks_exist(&place->type->hooks))
+    if (quern__hooks_exist(&in_world->type->hooks))
         return quern__history_add_column_restore(history, (quern__column_restore){i, slot, column});
     const quern__page page = quern__saved_pages(target->saved, slot)[column];
     return quern__history_add_transfer(
-        history, quern__column_value(place, target->archetype->slots[slot].chunk, 0),
-        quern__page_memory(&history->store, page), (size_t)rows * place->size_bytes);
+        history, quern__column_value(in_world, target->archetype->slots[slot].chunk, 0),
+        quern__page_memory(&history->store, page), (size_t)rows * in_world->size_bytes);
 }
 
-static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
+static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
 {
     const restore_target *target = &it->targets[i];
-    const bool is_known = has_rows(it, target, slot);
-    if (!is_known && !quern__history_add_column_restore(
+    const bool has_rows = has_same_rows(it, target, slot);
+    if (!has_rows && !quern__history_add_column_restore(
                          it->history, (quern__column_restore){i, slot, QUERN__RESTORE_HANDLES}))
         return false;
     for (uint32_t column = 0; column < target->saved->column_count; column++)
-        if (!(is_known && has_column(it, target, slot, column)) && !note_column(it, i, slot, column))
+        if (!(has_rows && has_same_column(it, target, slot, column)) && !list_column(it, i, slot, column))
             return false;
     for (uint32_t lane = 0; target->saved->column_count + 1 + lane < target->saved->slot_page_count; lane++)
-        if (!(is_known && has_lane(it, target, slot, lane)) && !note_lane(it, i, slot, lane)) return false;
+        if (!(has_rows && has_same_lane(it, target, slot, lane)) && !list_lane(it, i, slot, lane))
+            return false;
     return true;
 }
 
-/* How many slots have all their rows, in the world, in live and in the snapshot. */
-static uint32_t full_count(const restore_target *target)
+/* Returns how many slots, counted from the first, are full in the world, in the base and in the
+ * snapshot. */
+static uint32_t count_full_slots(const restore_target *target)
 {
     if (target->base == NULL) return 0;
     uint32_t count = target->archetype->chunk_count;
@@ -201,33 +203,35 @@ static uint32_t full_count(const restore_target *target)
     return count > 0 ? count - 1 : 0;
 }
 
-static bool has_pages(const restore_target *target, uint32_t slot)
+static bool has_same_pages(const restore_target *target, uint32_t slot)
 {
     return target->base == target->saved ||
            memcmp(quern__saved_pages(target->base, slot), quern__saved_pages(target->saved, slot),
                   target->saved->slot_page_count * sizeof(quern__page)) == 0;
 }
 
-/* Most slots have all their rows, and all that the snapshot has of them: nothing was noted of those, and
- * live has the same pages. */
-static bool note_chunks(const restore *it, uint32_t i)
+/* Lists what differs in the chunks of an archetype. Most slots are full, have unchanged versions, and
+ * share all pages between base and snapshot: these are skipped without checking each column. */
+static bool list_chunks(const restore *it, uint32_t i)
 {
     const restore_target *target = &it->targets[i];
     const quern__versions *versions = &target->archetype->versions;
-    const uint32_t count = full_count(target);
-    size_t later = 0; /* the first version that was noted, from the slot on */
+    const uint32_t count = count_full_slots(target);
+    size_t later_version =
+        0; /* index of the first version after the base, searched from the current slot on */
     for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++) {
         const size_t first = (size_t)slot * versions->stride;
-        if (slot < count && later <= first)
-            later = quern__versions_find_later(versions->items, first, (size_t)count * versions->stride,
-                                               it->history->base_version);
-        const bool is_same = slot < count && later >= first + versions->stride && has_pages(target, slot);
-        if (!is_same && !note_chunk(it, i, slot)) return false;
+        if (slot < count && later_version <= first)
+            later_version = quern__versions_find_later(
+                versions->items, first, (size_t)count * versions->stride, it->history->base_version);
+        const bool is_same =
+            slot < count && later_version >= first + versions->stride && has_same_pages(target, slot);
+        if (!is_same && !list_chunk(it, i, slot)) return false;
     }
     return true;
 }
 
-/* Room for the rows of an archetype, and a list of what is to be put back there. */
+/* Reserves rows of an archetype and lists the differences of its chunks. */
 static quern_result prepare_target(const restore *it, uint32_t i)
 {
     const restore_target *target = &it->targets[i];
@@ -237,10 +241,10 @@ static quern_result prepare_target(const restore *it, uint32_t i)
                                                         (uint32_t)(target->saved->row_count - rows));
         if (result != QUERN_OK) return result;
     }
-    return note_chunks(it, i) ? QUERN_OK : quern__history_fail_memory("a list of columns");
+    return list_chunks(it, i) ? QUERN_OK : quern__history_fail_memory("a list of columns");
 }
 
-/* Those of the snapshot, in its order. */
+/* Returns the archetypes of the world in the order of the snapshot. */
 static quern__archetype **list_archetypes(const restore *it)
 {
     quern__archetype **list =
@@ -284,10 +288,10 @@ static void undo(const restore *it)
     quern__undo_world_state(it->history);
 }
 
-/* ----------------------------------------------------------------------------------------- putting back */
+/* -------------------------------------------------------------------------------------------- restoring */
 
-/* Those that the snapshot lacks are marked, and lose what they have. */
-static void empty_others(const restore *it)
+/* Marks the archetypes that the snapshot lacks as removed, destroys their values and removes their rows. */
+static void empty_missing_archetypes(const restore *it)
 {
     quern__storage *storage = it->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
@@ -304,17 +308,17 @@ static void empty_others(const restore *it)
     }
 }
 
-/* Values with hooks that the snapshot has not, or has others of. */
+/* Destroys values with hooks in columns that will be replaced or removed. */
 static void destroy_values(const restore *it, const restore_target *target)
 {
     const quern__archetype *archetype = target->archetype;
     if (!archetype->has_destroy) return;
     for (uint32_t slot = 0; slot < archetype->chunk_count; slot++) {
-        const bool is_known = has_rows(it, target, slot);
+        const bool has_rows = has_same_rows(it, target, slot);
         for (uint32_t i = 0; i < archetype->column_count; i++) {
             const quern__column *column = &archetype->columns[i];
             if (column->type->hooks.destroy == NULL) continue;
-            if (is_known && has_column(it, target, slot, i)) continue;
+            if (has_rows && has_same_column(it, target, slot, i)) continue;
             quern__type_destroy(column->type, quern__column_value(column, archetype->slots[slot].chunk, 0),
                                 archetype->slots[slot].row_count);
         }
@@ -332,16 +336,16 @@ static void set_row_count(const restore *it, const restore_target *target)
     quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
 }
 
-static void restore_column(const restore *it, const quern__column_restore *place)
+static void restore_column(const restore *it, const quern__column_restore *item)
 {
-    const restore_target *target = &it->targets[place->archetype];
+    const restore_target *target = &it->targets[item->archetype];
     const quern__archetype *archetype = target->archetype;
-    const bool is_rows = place->column == QUERN__RESTORE_HANDLES;
-    const uint32_t column = is_rows ? target->saved->column_count : place->column;
-    const uint32_t rows = quern__saved_row_count(target->saved, place->slot);
-    const quern__page page = quern__saved_pages(target->saved, place->slot)[column];
+    const bool is_rows = item->column == QUERN__RESTORE_HANDLES;
+    const uint32_t column = is_rows ? target->saved->column_count : item->column;
+    const uint32_t rows = quern__saved_row_count(target->saved, item->slot);
+    const quern__page page = quern__saved_pages(target->saved, item->slot)[column];
     const char *memory = quern__page_memory(&it->history->store, page);
-    quern__chunk *chunk = archetype->slots[place->slot].chunk;
+    quern__chunk *chunk = archetype->slots[item->slot].chunk;
     if (is_rows)
         quern__rows_put_back(it->storage, archetype, quern__location_make(chunk, 0),
                              (const quern_entity *)(const void *)memory, rows);
@@ -350,20 +354,20 @@ static void restore_column(const restore *it, const quern__column_restore *place
                          quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);
 }
 
-/* The bits of the i-th bit column of the archetype. */
-static void put_back_bit_column(const quern__row_bits *row_bits, uint32_t i,
-                                const quern__saved_archetype *saved)
+/* Restores the i-th list of row bits of the archetype. Bits that the snapshot lacks become 0. */
+static void restore_bit_column(const quern__row_bits *row_bits, uint32_t i,
+                               const quern__saved_archetype *saved)
 {
     const quern__bit_column *list = quern__saved_bit_columns(saved);
-    uint32_t place = 0;
-    while (place < saved->bit_column_count &&
-           (list[place].kind != row_bits->list[i].kind || list[place].id != row_bits->list[i].id))
-        place++;
+    uint32_t index = 0;
+    while (index < saved->bit_column_count &&
+           (list[index].kind != row_bits->list[i].kind || list[index].id != row_bits->list[i].id))
+        index++;
     const size_t bytes = row_bits->bit_column_words * sizeof(uint64_t);
     for (uint32_t slot = 0; slot < row_bits->slot_capacity; slot++) {
         uint64_t *words = quern__bit_column_words(row_bits, i, slot) - 1;
-        const size_t first = ((size_t)slot * saved->bit_column_count + place) * row_bits->bit_column_words;
-        if (place < saved->bit_column_count && slot < saved->chunk_count)
+        const size_t first = ((size_t)slot * saved->bit_column_count + index) * row_bits->bit_column_words;
+        if (index < saved->bit_column_count && slot < saved->chunk_count)
             memcpy(words, quern__saved_words(saved) + first, bytes);
         else
             memset(words, 0, bytes);
@@ -380,7 +384,7 @@ static void restore_versions(const restore_target *target)
         memcpy(archetype->versions.items, quern__saved_versions(saved),
                (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t));
     for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->row_bits->count; i++)
-        put_back_bit_column(archetype->row_bits, i, saved);
+        restore_bit_column(archetype->row_bits, i, saved);
 }
 
 static void restore_rows(const restore *it)
@@ -400,9 +404,9 @@ static void restore_rows(const restore *it)
 
 static void restore_all(const restore *it)
 {
-    if (it->is_other_order) empty_others(it);
+    if (it->order_differs) empty_missing_archetypes(it);
     quern__restore_slots(it->history, it->snapshot);
-    if (it->is_other_order) quern__world_set_archetypes(it->history->world, list_archetypes(it), it->count);
+    if (it->order_differs) quern__world_set_archetypes(it->history->world, list_archetypes(it), it->count);
     restore_rows(it);
     quern__restore_links(it->history, it->snapshot);
     quern__restore_names(it->history, it->snapshot);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archetypes in a snapshot: what of their chunks was written since live is copied, all else shared. */
+/* Saves the archetypes of a world: copies what was written to their chunks since the base, and shares
+ * all other pages with the base. */
 
 #include "core/history/history_internal.h"
 
 /* ----------------------------------------------------------------------------------- one archetype */
 
-/* An archetype beside what live knows of it. */
+/* An archetype that is being saved. */
 typedef struct archetype_save {
     quern__history *history;
     const quern__archetype *archetype;
-    const quern__saved_archetype *base; /* NULL: nothing */
+    const quern__saved_archetype *base; /* the archetype in the base; NULL: the base lacks it */
     quern__saved_archetype *saved;
 } archetype_save;
 
-/* Where the parts of the page are. Returns its bytes. */
+/* Sets the offsets of the arrays in the page of the archetype. Returns the size of the page in bytes. */
 static size_t set_offsets(quern__saved_archetype *saved, const quern__archetype *archetype)
 {
     size_t offset = quern__align_up(
@@ -49,8 +50,8 @@ static quern__saved_archetype describe(const quern__archetype *archetype)
     };
 }
 
-/* Whether nothing is noted of the archetype since live. Bit columns of reactions note nothing, so archetypes
- * with bit columns are never the same; their columns may be. */
+/* Whether nothing in the archetype has changed since the base. Row bits of reactions update no version,
+ * so an archetype with row bits always counts as changed. Its columns may still be shared. */
 static bool is_unchanged(const quern__history *history, const quern__archetype *archetype,
                          const quern__saved_archetype *base)
 {
@@ -62,7 +63,7 @@ static bool is_unchanged(const quern__history *history, const quern__archetype *
     return quern__versions_find_later(archetype->versions.items, 0, count, history->base_version) == count;
 }
 
-/* The bytes of the page of a column, of the handles, or of a lane. */
+/* Returns the size in bytes of the page for a column, the handles or a lane. */
 static size_t page_bytes(const quern__archetype *archetype, uint32_t page_index)
 {
     const size_t value_bytes =
@@ -70,14 +71,15 @@ static size_t page_bytes(const quern__archetype *archetype, uint32_t page_index)
     return value_bytes * archetype->row_capacity;
 }
 
-/* Of a column, or of a lane: where its version is among those of the chunk. */
+/* Returns the index, among the versions of a chunk, of the version of a column or lane. */
 static uint32_t version_of(const quern__archetype *archetype, uint32_t page_index)
 {
     if (page_index < archetype->column_count) return 1 + page_index;
     return archetype->row_versions->lanes[page_index - archetype->column_count - 1].version_index;
 }
 
-/* Where the part is, how much of it the rows take, and its type if that has hooks. */
+/* Finds the memory to save in a page of the slot: a column, the handles or a lane. Returns its address,
+ * its size in bytes for the rows in use, and the type if its values have hooks, otherwise NULL. */
 static const char *find_source(const quern__archetype *archetype, uint32_t slot, uint32_t page_index,
                                size_t *out_bytes, const quern__type **out_type)
 {
@@ -98,14 +100,14 @@ static const char *find_source(const quern__archetype *archetype, uint32_t slot,
 
 static quern_result fail_hooks(const quern__type *type)
 {
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "'%s' has a move or destroy hook and no copy hook, so that its values cannot be kept "
-        "twice: give it one, or keep such values outside of the world",
-        type->name);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "component '%s' has a move or destroy hook and no copy hook, so a snapshot cannot "
+                       "copy its values: add a copy hook, or store such values outside of the world",
+                       type->name);
 }
 
-/* Values with hooks are copied at once, on the caller. */
+/* Saves one page of a slot. Values with hooks are copied immediately by the calling thread; other values
+ * are copied by a transfer. */
 static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column, quern__page *out_page)
 {
     quern__history *history = it->history;
@@ -131,7 +133,8 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
     return QUERN_OK;
 }
 
-/* For builds with checks: finds values that nobody noted. */
+/* Checks, in builds with checks, that a shared page has the values of the world. It fails if values were
+ * written without updating a version. */
 static quern_result check_shared(const archetype_save *it, uint32_t slot, uint32_t column, quern__page page)
 {
     size_t bytes;
@@ -141,10 +144,11 @@ static quern_result check_shared(const archetype_save *it, uint32_t slot, uint32
         return QUERN_OK;
     const char *name = column < it->archetype->column_count ? it->archetype->columns[column].type->name
                                                             : "handle or version";
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "values of '%s' were written through a pointer that somebody keeps from before the "
-                       "last save or restore: get it again",
-                       name);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "values of '%s' were written through a pointer from before the last save or restore, so the change "
+        "was not recorded: get the pointer again after each save and restore",
+        name);
 }
 
 static quern_result save_slot(archetype_save *it, uint32_t slot)
@@ -154,13 +158,13 @@ static quern_result save_slot(archetype_save *it, uint32_t slot)
     const uint64_t base = it->history->base_version;
     const bool is_known = it->base != NULL && slot < it->base->chunk_count && versions[0] <= base;
     quern__page *pages = quern__saved_pages(it->saved, slot);
-    const quern__page *known = is_known ? quern__saved_pages(it->base, slot) : NULL;
+    const quern__page *base_pages = is_known ? quern__saved_pages(it->base, slot) : NULL;
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < it->saved->slot_page_count && result == QUERN_OK; i++) {
         const bool is_shared =
             is_known && (i == archetype->column_count || versions[version_of(archetype, i)] <= base);
         if (is_shared)
-            pages[i] = quern__page_acquire(&it->history->store, known[i]);
+            pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
         else
             result = save_page(it, slot, i, &pages[i]);
         if (QUERN_CHECKS && is_shared) result = check_shared(it, slot, i, pages[i]);
@@ -168,17 +172,17 @@ static quern_result save_slot(archetype_save *it, uint32_t slot)
     return result;
 }
 
-/* Nothing was noted of the slots from begin to end - 1: all their pages are live's. */
+/* Shares all pages of the slots from `begin` to `end` - 1, in which nothing has changed. */
 static void share_slots(const archetype_save *it, uint32_t begin, uint32_t end)
 {
     quern__page *pages = quern__saved_pages(it->saved, begin);
-    const quern__page *known = quern__saved_pages(it->base, begin);
+    const quern__page *base_pages = quern__saved_pages(it->base, begin);
     const size_t count = (size_t)(end - begin) * it->saved->slot_page_count;
     for (size_t i = 0; i < count; i++)
-        pages[i] = quern__page_acquire(&it->history->store, known[i]);
+        pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
 }
 
-/* The first slot from this one on, before end, of which something was noted; or end. */
+/* Returns the first slot in [slot, end) in which something has changed since the base, or `end`. */
 static uint32_t find_noted(const archetype_save *it, uint32_t slot, uint32_t end)
 {
     const quern__versions *versions = &it->archetype->versions;
@@ -188,7 +192,7 @@ static uint32_t find_noted(const archetype_save *it, uint32_t slot, uint32_t end
                       versions->stride);
 }
 
-/* Builds with checks look at each part. */
+/* Saves all slots. Builds with checks compare every shared page, so they skip no slot. */
 static quern_result save_slots(archetype_save *it)
 {
     const uint32_t count = it->archetype->chunk_count;
@@ -220,7 +224,8 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
 {
     quern__saved_archetype described = describe(archetype);
     const size_t bytes = set_offsets(&described, archetype);
-    if (bytes > UINT32_MAX) return quern__history_fail_memory("an archetype of so many chunks");
+    if (bytes > UINT32_MAX)
+        return quern__history_fail_memory("an archetype with more than 4 GiB of chunk data");
     *out_page = quern__page_allocate(&history->store, bytes);
     if (*out_page == 0) return quern__history_fail_memory("an archetype");
     archetype_save it = {history, archetype, base, (void *)quern__page_memory(&history->store, *out_page)};
@@ -237,7 +242,7 @@ static quern_result build_one(quern__history *history, const quern__archetype *a
     return save_slots(&it);
 }
 
-/* ------------------------------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------------------------- all archetypes */
 
 quern_result quern__build_archetypes(quern__history *history, quern__snapshot *snapshot)
 {
@@ -269,7 +274,7 @@ static void release_one(quern__history *history, quern__page page)
     if (history->store.holders.items[page] == 1) {
         const size_t count = (size_t)saved->chunk_count * saved->slot_page_count;
         const quern__page *pages = quern__saved_pages(saved, 0);
-        for (size_t i = count; i-- > 0;) /* from behind: see store.h */
+        for (size_t i = count; i-- > 0;) /* in reverse order: see page_store.h */
             quern__page_release(&history->store, pages[i]);
     }
     quern__page_release(&history->store, page);

@@ -6,35 +6,35 @@
 #include "core/playback/accumulate.h"
 #include "core/record/item_space.h"
 
-/* A recorder that has commands; its streams follow. */
+/* A recorder with commands, as saved in the page. Its streams follow. */
 typedef struct saved_recorder {
-    uint32_t list, index; /* whose it is */
+    uint32_t list, index; /* list of recorders, and index in that list */
     uint32_t stream_count;
     uint16_t failed;
-    uint8_t is_accumulator; /* the one beside it */
-    uint8_t is_held;        /* some code goes on recording with it */
-    uint64_t is_open;       /* and does so in the last stream */
+    uint8_t is_accumulator; /* the accumulator of that recorder */
+    uint8_t is_held;        /* some code holds the recorder and continues recording after a restore */
+    uint64_t is_open;       /* the last stream is still open for recording */
 } saved_recorder;
 
-/* Its runs follow. */
+/* A stream as saved in the page. Its command batches follow. */
 typedef struct saved_stream {
     quern__origin origin;
     uint32_t batch_count, create_count;
 } saved_stream;
 
-/* Its items follow. */
+/* The commands of one operation as saved in the page. Their items follow. */
 typedef struct saved_batch {
     const quern__operation *operation;
     uint64_t item_count;
 } saved_batch;
 
-/* Streams that a recorder is to have again. */
+/* A recorder whose streams are rebuilt by a restore. */
 struct quern__rebuilt_recorder {
-    quern_commands commands; /* has them until they change places */
+    quern_commands commands; /* owns the rebuilt streams until they are swapped with the target's */
     quern_commands *target;
 };
 
-enum { RECORDER_LISTS = 2 }; /* of the world; behind them are those from outside */
+enum { RECORDER_LISTS = 2 }; /* lists of the world; the caller's lists follow */
 
 static uint32_t list_count(const quern__history *history)
 {
@@ -49,9 +49,9 @@ static quern__recorders list_at(const quern__history *history, uint32_t i)
     return i == 0 ? quern__world_recorder_list(commands) : quern__world_worker_recorders(commands);
 }
 
-/* ------------------------------------------------------------------------------------------ looking */
+/* --------------------------------------------------------------------------------- visiting batches */
 
-/* Calls visit for each run of a stream, in order, until one fails. */
+/* Called for each command batch of a stream, in order, until a call fails. */
 typedef quern_result batch_visit(void *argument, quern__command_batch *batch);
 
 static quern_result visit_stream(const quern__stream *stream, batch_visit *visit, void *argument)
@@ -65,7 +65,7 @@ static quern_result visit_stream(const quern__stream *stream, batch_visit *visit
     return result;
 }
 
-/* The same for all streams of a recorder. */
+/* Visits the batches of all streams of a recorder. */
 static quern_result visit_batches(const quern_commands *commands, batch_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
@@ -74,7 +74,7 @@ static quern_result visit_batches(const quern_commands *commands, batch_visit *v
     return result;
 }
 
-/* The same for all recorders of the history. */
+/* Visits the batches of all recorders in all lists, and of their accumulators. */
 static quern_result visit_all_batches(const quern__history *history, batch_visit *visit, void *argument)
 {
     quern_result result = QUERN_OK;
@@ -90,7 +90,7 @@ static quern_result visit_all_batches(const quern__history *history, batch_visit
     return result;
 }
 
-/* A value that its hooks have to copy. */
+/* Whether the value is stored apart, because hooks must copy it. */
 static bool is_owned(const quern__operand *operand)
 {
     const quern_hooks *hooks = &operand->type->hooks;
@@ -98,32 +98,31 @@ static bool is_owned(const quern__operand *operand)
            (hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL);
 }
 
-/* Counts pages for values with hooks. */
+/* Checks that the batch can be saved, and counts the pages for its values with hooks. */
 static quern_result check_batch(void *argument, quern__command_batch *batch)
 {
     uint32_t *page_count = argument;
     const char *unsavable_action = quern__command_kinds[batch->operation->kind].unsavable_action;
     if (unsavable_action != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "commands that wait %s, which cannot be kept: flush them first "
-                           "(quern_world_flush), or run a frame",
+                           "waiting commands %s, which a history cannot save: apply them first "
+                           "(quern_world_flush, or run a frame)",
                            unsavable_action);
     for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
         const quern__operand *operand = &batch->operation->operands[i];
         if (!is_owned(operand)) continue;
         if (operand->type->hooks.copy == NULL)
-            return quern__fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "commands that wait have values of '%s', which has a move or destroy hook and "
-                "no copy hook, so that they cannot be kept twice: give it one, or flush the "
-                "commands first (quern_world_flush), or run a frame",
-                operand->type->name);
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "waiting commands have values of '%s', which has a move or destroy hook and "
+                               "no copy hook, so a snapshot cannot copy them: add a copy hook, or apply "
+                               "the commands first (quern_world_flush, or run a frame)",
+                               operand->type->name);
         ++*page_count;
     }
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------------ putting */
+/* ------------------------------------------------------------------------------------------- saving */
 
 static quern_result write_batch(void *argument, quern__command_batch *batch)
 {
@@ -146,7 +145,7 @@ static void write_recorder(const quern_commands *commands, saved_recorder saved,
         const quern__stream *stream = &commands->streams.items[i];
         const saved_stream head = {stream->origin, stream->batch_count, stream->create_count};
         quern__write(writer, &head, sizeof head);
-        (void)visit_stream(stream, write_batch, writer); /* cannot fail */
+        (void)visit_stream(stream, write_batch, writer); /* write_batch cannot fail */
     }
 }
 
@@ -155,7 +154,7 @@ static bool has_content(const quern_commands *commands)
     return commands->streams.count > 0 || commands->failed != QUERN_OK;
 }
 
-/* Those that have something. Returns how many. */
+/* Writes all recorders that have commands or an error. Returns their number. */
 static uint32_t write_recorders(const quern__history *history, quern__byte_writer *writer)
 {
     uint32_t count = 0;
@@ -181,7 +180,7 @@ typedef struct value_copies {
     quern__page *next;
 } value_copies;
 
-/* Copies the values with hooks of a run into pages. */
+/* Copies the values with hooks of a batch into pages, one page per operand. */
 static quern_result copy_values(void *argument, quern__command_batch *batch)
 {
     value_copies *it = argument;
@@ -191,7 +190,7 @@ static quern_result copy_values(void *argument, quern__command_batch *batch)
         const uint32_t size_bytes = operand->size_bytes;
         const quern__page page =
             quern__page_allocate(&it->history->store, (size_t)batch->item_count * size_bytes);
-        if (page == 0) return quern__history_fail_memory("values of commands that wait");
+        if (page == 0) return quern__history_fail_memory("values of waiting commands");
         *it->next++ = page;
         quern__page_entry *entry = &it->history->store.pages.items[page];
         for (uint32_t k = 0; k < batch->item_count; k++)
@@ -214,7 +213,7 @@ quern_result quern__build_commands(quern__history *history, quern__snapshot *sna
     snapshot->commands = quern__page_allocate(&history->store, sizeof(uint64_t) + measure.count);
     if (snapshot->commands == 0 ||
         !quern__value_pages_allocate(history, page_count, &snapshot->command_values))
-        return quern__history_fail_memory("commands that wait");
+        return quern__history_fail_memory("waiting commands");
     quern__byte_writer writer = quern__page_writer(&history->store, snapshot->commands);
     quern__write_u64(&writer, recorder_count);
     write_recorders(history, &writer);
@@ -223,19 +222,13 @@ quern_result quern__build_commands(quern__history *history, quern__snapshot *sna
     return visit_all_batches(history, copy_values, &copies);
 }
 
-/* ------------------------------------------------------------------------------------- building anew */
+/* ---------------------------------------------------------------------------------------- rebuilding */
 
 typedef struct commands_reader {
     const quern__history *history;
     quern__byte_reader bytes;
     const quern__page *next_values;
 } commands_reader;
-
-/* A structure of this version was never there: where entities of items are has to be found anew. */
-static void invalidate_locations(quern_commands *commands)
-{
-    commands->open->structure_version = UINT64_MAX;
-}
 
 static void fill_item(const quern__history *history, const quern__operation *operation, char *item,
                       const quern__page *values, uint32_t k)
@@ -254,16 +247,16 @@ static quern_result rebuild_batch(commands_reader *reader, quern_commands *comma
     saved_batch saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
-    assert(operation != NULL); /* the page is whole */
+    assert(operation != NULL); /* the page is written by this library, so it is complete */
     const quern_result result =
         quern__item_space_reserve(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
     if (result != QUERN_OK) return result;
     for (uint32_t k = 0; k < saved.item_count; k++) {
-        char *place = quern__item_space_find(commands, operation);
-        if (place == NULL) place = quern__item_space_open(commands, operation);
-        quern__item_append(commands, operation, place);
-        quern__read(&reader->bytes, place, operation->item_bytes);
-        fill_item(reader->history, operation, place, reader->next_values, k);
+        char *item = quern__item_space_find(commands, operation);
+        if (item == NULL) item = quern__item_space_open(commands, operation);
+        quern__item_append(commands, operation, item);
+        quern__read(&reader->bytes, item, operation->item_bytes);
+        fill_item(reader->history, operation, item, reader->next_values, k);
     }
     for (uint32_t i = 0; i < operation->operand_count; i++)
         reader->next_values += is_owned(&operation->operands[i]);
@@ -280,14 +273,15 @@ static quern_result rebuild_stream(commands_reader *reader, quern_commands *comm
         result = rebuild_batch(reader, commands);
     if (result != QUERN_OK) return result;
     commands->open->create_count = saved.create_count;
-    invalidate_locations(commands);
+    /* Playback must look up the entities again: no structural version equals UINT64_MAX. */
+    commands->open->structure_version = UINT64_MAX;
     return QUERN_OK;
 }
 
 static quern_commands *target_of(const quern__history *history, const saved_recorder *saved)
 {
     const quern__recorders list = list_at(history, saved->list);
-    assert(list.items != NULL && saved->index < list.count); /* recorders do not become fewer */
+    assert(list.items != NULL && saved->index < list.count); /* a list of recorders never shrinks */
     quern_commands *commands = list.items[saved->index];
     return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
 }
@@ -308,7 +302,7 @@ static quern_result rebuild_recorder(commands_reader *reader, struct quern__rebu
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------- putting back */
+/* ---------------------------------------------------------------------------------------- restoring */
 
 static size_t rebuilt_bytes(uint32_t count)
 {
@@ -325,7 +319,7 @@ quern_result quern__prepare_commands(quern__history *history, const quern__snaps
     const uint32_t count = (uint32_t)quern__read_u64(&reader.bytes);
     history->rebuilt =
         quern__allocate(&storage->allocator, rebuilt_bytes(count), QUERN__RECORDER_ALIGNMENT_BYTES);
-    if (history->rebuilt == NULL) return quern__history_fail_memory("commands that wait");
+    if (history->rebuilt == NULL) return quern__history_fail_memory("waiting commands");
     history->rebuilt_count = count;
     for (uint32_t i = 0; i < count; i++)
         quern__commands_init(&history->rebuilt[i].commands, storage);
@@ -346,7 +340,8 @@ void quern__undo_commands(quern__history *history)
     history->rebuilt_count = 0;
 }
 
-/* Streams and their memory change places; what a recorder knows of operations and prefabs stays with it. */
+/* Swaps the streams and their memory. The operations and prefab lists of a recorder stay with the
+ * recorder. */
 static void swap_streams(quern_commands *target, quern_commands *made)
 {
     const quern_commands old = *target;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Events that wait, and who has seen which. Runs are numbered, and cut, as they were; in which blocks their
- * values lie shows to nobody, so those of a channel are packed. */
+/* Saves and restores the waiting events of a world and the positions of their readers. Batches keep
+ * their numbers and sizes. Their values may be restored into other blocks, because no caller can see
+ * blocks; so the batches of a channel are packed. */
 
 #include "core/history/history_internal.h"
 #include "core/history/saved_pending.h"
@@ -25,7 +26,8 @@ static uint32_t waiting_count(const quern__channel *channel)
     return channel->batches.count - channel->head;
 }
 
-/* Values with hooks are copied into pages of their own; other values are written as bytes. */
+/* Whether the values of the channel are copied by hooks into pages of their own. Other values are
+ * written as bytes. */
 static bool has_hooks(const quern__channel *channel)
 {
     return quern__hooks_exist(&channel->type.hooks);
@@ -37,12 +39,12 @@ static quern_result check_hooks(const quern__channel *channel)
     if (hooks->copy != NULL || (hooks->move == NULL && hooks->destroy == NULL)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "events '%s' wait, whose type has a move or destroy hook and no copy hook, so that they "
-        "cannot be kept twice: give it one, or save when all readers have seen them",
+        "events of type '%s' are waiting, and the type has a move or destroy hook and no copy hook, so a "
+        "snapshot cannot copy them: add a copy hook, or save after all readers have seen the events",
         channel->type.name);
 }
 
-/* ------------------------------------------------------------------------------------------- putting */
+/* -------------------------------------------------------------------------------------------- saving */
 
 static void write_readers(const quern__channel *channel, quern__byte_writer *writer)
 {
@@ -83,7 +85,7 @@ static quern_result copy_channel(quern__history *history, const quern__channel *
         const quern__event_batch *batch = &channel->batches.items[i];
         const quern__page page =
             quern__page_allocate(&history->store, (size_t)batch->count * channel->stride_bytes);
-        if (page == 0) return quern__history_fail_memory("events that wait");
+        if (page == 0) return quern__history_fail_memory("waiting events");
         *(*next)++ = page;
         quern__page_entry *entry = &history->store.pages.items[page];
         quern__type_copy(&channel->type, entry->memory, batch->values, batch->count);
@@ -105,7 +107,7 @@ quern_result quern__events_save_values(quern__history *history, quern__value_pag
     }
     if (result != QUERN_OK || page_count == 0) return result;
     if (!quern__value_pages_allocate(history, page_count, out_pages))
-        return quern__history_fail_memory("events that wait");
+        return quern__history_fail_memory("waiting events");
     quern__page *next = quern__pages_in(history, out_pages->list);
     for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
         const quern__channel *channel = history->world->events->channels.items[i];
@@ -114,9 +116,10 @@ quern_result quern__events_save_values(quern__history *history, quern__value_pag
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------ making room */
+/* -------------------------------------------------------------------------------------------- reserving */
 
-/* Packs the runs of a channel into blocks of the list, or finds how many that takes. */
+/* Returns how many blocks the batches need if they are packed in order. Advances the reader past the
+ * batches. */
 static uint32_t count_blocks(const quern__channel *channel, uint32_t batch_count,
                              quern__byte_reader *reader)
 {
@@ -157,10 +160,11 @@ quern_result quern__events_prepare(quern_world *world, quern__event_block **bloc
         has_room = prepare_channel(world->events->channels.items[i], blocks, reader);
     if (has_room && world->events != NULL)
         has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
-    return has_room ? QUERN_OK : quern__history_fail_memory("events that wait");
+    return has_room ? QUERN_OK : quern__history_fail_memory("waiting events");
 }
 
-/* There may be no room in the pool for those that are new, so all go. */
+/* Frees the reserved blocks. They are not put into the pool, because its list may have no room for new
+ * blocks. */
 void quern__events_undo(quern_world *world, quern__event_block **blocks)
 {
     while (*blocks != NULL) {
@@ -170,9 +174,10 @@ void quern__events_undo(quern_world *world, quern__event_block **blocks)
     }
 }
 
-/* ------------------------------------------------------------------------------------------- taking */
+/* ---------------------------------------------------------------------------------------- restoring */
 
-/* Readers that are new have seen nothing that waits. */
+/* Restores the readers of a channel. Readers that are newer than the snapshot have seen none of the
+ * waiting events. */
 static void restore_readers(const quern__channel *channel, uint32_t count, quern__byte_reader *bytes)
 {
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
@@ -192,7 +197,7 @@ static void restore_readers(const quern__channel *channel, uint32_t count, quern
     }
 }
 
-/* Where values are taken from, and the blocks that they get. */
+/* The source of saved values and the reserved blocks for them. */
 typedef struct values_source {
     const quern__history *history;
     const quern__page *next_page;
@@ -210,7 +215,7 @@ static void restore_values(const quern__channel *channel, const quern__event_bat
                          quern__page_memory(&source->history->store, *source->next_page++), batch->count);
 }
 
-/* Puts runs into blocks as count_blocks did. */
+/* Packs the batches into the reserved blocks, as count_blocks counted them. */
 static void restore_batches(quern__channel *channel, uint32_t count, values_source *source)
 {
     quern__event_block *block = NULL;
@@ -240,7 +245,7 @@ static void drop_all(quern__channel *channel)
     channel->head = channel->batches.count = 0;
 }
 
-/* Events that were registered since have waited for nobody. */
+/* Restores all channels. Channels that are newer than the snapshot become empty. */
 void quern__events_restore(quern__history *history, const quern__value_pages *pages,
                            quern__byte_reader *reader)
 {

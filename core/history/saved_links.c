@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Links of all relations in a snapshot, in groups of slots. A relation that is newer than the snapshot has
- * no links there. */
+/* Saves and restores the links of all relations, in groups of slots. A relation that is newer than the
+ * snapshot has no links after a restore. */
 
 #include "core/history/history_internal.h"
 
@@ -15,7 +15,7 @@ static quern__saved_links *saved_links(const quern__history *history, const quer
     return (quern__saved_links *)(void *)quern__page_memory(&history->store, snapshot->relations);
 }
 
-/* What a snapshot has of the i-th relation. */
+/* Returns the saved links of the i-th relation; none if the relation is newer than the snapshot. */
 static quern__saved_links links_of(const quern__history *history, const quern__snapshot *snapshot,
                                    uint32_t i)
 {
@@ -39,7 +39,7 @@ static quern__link_node *group_at(const quern__links *links, uint32_t group)
 
 /* ------------------------------------------------------------------------------------------ saving */
 
-/* For builds with checks: whether links that nobody has touched are as they were. */
+/* Whether the page equals the links of the group in the world. For builds with checks. */
 static inline bool is_group(const quern__history *history, const quern__links *links, uint32_t group,
                             quern__page page)
 {
@@ -116,7 +116,7 @@ bool quern__saved_has_children(const quern__history *history, const quern__snaps
     return node[slot % QUERN__LINK_GROUP].count > 0;
 }
 
-/* --------------------------------------------------------------------------------------- putting back */
+/* ------------------------------------------------------------------------------------------ restoring */
 
 quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Names and resources in a snapshot. Names are copied as a whole, when some name has changed; resources
- * always, each in a page. */
+/* Saves and restores names and resources. All names are copied if any name has changed since the base.
+ * Resources are always copied, each into a page of its own. */
 
 #include "core/history/history_internal.h"
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* Writes how many names there are, and of each its slot, its parent, its length, and its text with the 0. */
+/* Writes the number of names, then for each name its slot, its parent's slot, its length and its text
+ * with the terminating 0. */
 static void write_names(const quern__names *names, quern__byte_writer *writer)
 {
     quern__write_u64(writer, names->count);
@@ -94,10 +95,11 @@ static quern_result build_resource(quern__history *history, const quern__resourc
 {
     const quern__type *type = &resource->type;
     if (type->hooks.copy == NULL && (type->hooks.move != NULL || type->hooks.destroy != NULL))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "resource '%s' has a move or destroy hook and no copy hook, so that its value "
-                           "cannot be kept twice: give it one, or keep the value outside of the world",
-                           type->name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "resource '%s' has a move or destroy hook and no copy hook, so a snapshot cannot copy its "
+            "value: add a copy hook, or store the value outside of the world",
+            type->name);
     *out_page = quern__page_allocate(&history->store, type->size_bytes);
     if (*out_page == 0) return quern__history_fail_memory("a resource");
     quern__page_entry *entry = &history->store.pages.items[*out_page];

@@ -3,10 +3,15 @@
 #ifndef QUERN_CORE_HISTORY_SAVED_PENDING_H
 #define QUERN_CORE_HISTORY_SAVED_PENDING_H
 
-/* What waits in a world to be seen, as bytes: what reactions are to be told, and events. Of each: whether
- * it can be saved (errors: INVALID_ARGUMENT, with what to do); writing it; making room for what
- * the reader has, which is moved on (errors: INVALID_ARGUMENT, OUT_OF_MEMORY); and taking it from there in
- * the place of what waits now. */
+/* Saves and restores what is pending in a world: changes that are not yet reported to reactions, and
+ * waiting events. Both kinds have the same four functions:
+ *
+ *   check    fails with INVALID_ARGUMENT, and a remedy in the message, if the state cannot be saved
+ *   write    writes the state as bytes
+ *   prepare  reserves memory for the state that the reader contains. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY
+ *   restore  replaces the state of the world by the state that the reader contains. Cannot fail
+ *
+ * Prepare and restore advance the reader past the state. */
 
 #include "core/events/event_internal.h"
 #include "core/history/history_internal.h"
@@ -14,17 +19,19 @@
 quern_result quern__reactions_check_savable(const quern__storage *storage);
 void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer);
 
-/* archetypes: of the snapshot, in its order. Room that was made is kept. */
+/* archetypes: the archetypes of the world in the order of the snapshot. Reserved memory is not released
+ * by an error. */
 quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
                                       quern__byte_reader *reader);
 void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader);
 
-/* Values with hooks are copied by these into pages. Errors: INVALID_ARGUMENT (they have no copy hook),
- * OUT_OF_MEMORY. */
+/* Copies the waiting values that have hooks into pages. Errors: INVALID_ARGUMENT (a type has no copy
+ * hook), OUT_OF_MEMORY. */
 quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages);
 void quern__events_write(const quern_world *world, quern__byte_writer *writer);
 
-/* Blocks for values come into the list, also where it fails. */
+/* quern__events_prepare adds blocks for the values to `blocks`, also if it fails later.
+ * quern__events_undo releases these blocks. */
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
                                    quern__byte_reader *reader);
 void quern__events_undo(quern_world *world, quern__event_block **blocks);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Saving and restoring what is pending for reactions: the flags of reactions and subscriptions, and copies of removed
- * rows. Bits of rows are saved with the bit columns of archetypes. */
+/* Saves and restores what is pending for reactions: the flags of reactions and subscriptions, and copies
+ * of removed rows. Row bits are saved with their archetypes. */
 
 #include "core/history/history_internal.h"
 #include "core/history/saved_pending.h"
 
-/* The saved form of a subscription. The blocks of its copies follow. */
+/* A subscription as saved in the page. The blocks of its copies follow. */
 typedef struct saved_subscription {
-    uint32_t number;    /* of the reaction */
-    uint32_t archetype; /* index */
+    uint32_t number;    /* number of the reaction */
+    uint32_t archetype; /* index of the archetype */
     uint32_t copy_count;
     uint32_t is_pending;
 } saved_subscription;
@@ -19,10 +19,9 @@ static quern_result check_subscription(const quern__subscription *subscription)
     if (subscription->taken_block_count == 0 &&
         (subscription->removed.count == 0 || !subscription->removed.calls_hooks))
         return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "removed entities are pending for reactions, and their values have hooks, so that they cannot be "
-        "copied into the history: run the reactions first (quern_world_react, or a frame)");
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "removed rows are pending for reactions, and their values have hooks, so a snapshot "
+                       "cannot copy them: run the reactions first (quern_world_react, or run a frame)");
 }
 
 quern_result quern__reactions_check_savable(const quern__storage *storage)
@@ -37,7 +36,7 @@ quern_result quern__reactions_check_savable(const quern__storage *storage)
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------- putting */
+/* -------------------------------------------------------------------------------------------- saving */
 
 static void write_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
 {
@@ -78,7 +77,7 @@ void quern__reactions_write(const quern__storage *storage, quern__byte_writer *w
             write_subscription(subscription, writer);
 }
 
-/* ----------------------------------------------------------------------------------------- making room */
+/* ------------------------------------------------------------------------------------------- reserving */
 
 static quern_result check_reactions(const quern__storage *storage, quern__byte_reader *reader)
 {
@@ -91,10 +90,9 @@ static quern_result check_reactions(const quern__storage *storage, quern__byte_r
         is_same = (state != 0) == (reactions->list.items[i] != NULL);
     }
     if (is_same) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "systems with reactions were added, or their schedules destroyed, since the frame was "
-        "saved: add all systems before the first save");
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "systems with reactions were added, or their schedules destroyed, since the frame "
+                       "was saved: add all systems before the first save, and keep their schedules");
 }
 
 static quern__subscription *subscription_of(const quern__storage *storage,
@@ -116,7 +114,7 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
         quern__removed *removed = &subscription->removed;
         if (saved.copy_count == 0) continue;
         if (!quern__removed_hold(removed, &storage->allocator, saved.copy_count))
-            return quern__history_fail_memory("copies for reactions");
+            return quern__history_fail_memory("copies of removed rows");
         quern__read_items(reader,
                           (saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows,
                           removed->block_bytes);
@@ -124,7 +122,7 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- taking */
+/* ---------------------------------------------------------------------------------------- restoring */
 
 static void restore_subscription(const quern__storage *storage, quern__byte_reader *reader)
 {
@@ -136,7 +134,7 @@ static void restore_subscription(const quern__storage *storage, quern__byte_read
     quern__removed_clear(removed);
     subscription->is_pending = saved.is_pending != 0;
     removed->count = saved.copy_count;
-    removed->change = 0; /* no change has this number */
+    removed->change = 0; /* no change has the number 0, so the next change starts a new group of copies */
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
         quern__read(reader, removed->blocks.items[i], removed->block_bytes);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Slots of entities in a snapshot: of each, the generation, and whether it is alive or which free one comes
- * after it. Where the rows of the living are follows from the chunks: see restore.c. */
+/* Saves and restores entity slots. A saved slot contains the generation, and either that the slot is
+ * alive or the next free slot. The rows of alive entities are not saved here: restore.c finds them in
+ * the chunks. */
 
 #include "core/history/history_internal.h"
 
 typedef struct saved_slot {
     uint32_t handle_high;
-    uint32_t next; /* as in the record of a free slot */
+    uint32_t next; /* next free slot, as in the record of a free slot, or ALIVE */
 } saved_slot;
 
-/* A slot is alive instead: no other next reaches so far. */
+/* Value of `next` for an alive slot. No slot has this number. */
 #define ALIVE (QUERN__SLOT_NONE - 1)
 _Static_assert(QUERN_MAX_ENTITIES < ALIVE, "no slot has this number");
 
@@ -24,7 +25,7 @@ static bool is_touched(const quern__entities *entities, uint32_t group)
     return (entities->modified.items[group / 64] >> group % 64 & 1) != 0;
 }
 
-/* The slots of a group that were ever used. */
+/* Returns how many slots of the group have ever been used. */
 static uint32_t slots_in(uint32_t slot_count, uint32_t group)
 {
     const uint32_t left = slot_count - group * QUERN__SLOT_GROUP;
@@ -42,7 +43,7 @@ static void copy_group(const quern__entities *entities, uint32_t group, saved_sl
                                 records[i].location != 0 ? ALIVE : records[i].archetype_number};
 }
 
-/* For builds with checks: whether slots that nobody has touched are as they were. */
+/* Whether the page equals the slots of the group in the world. For builds with checks. */
 static inline bool is_group(const quern__history *history, uint32_t group, quern__page page)
 {
     const quern__entities *entities = &history->world->storage.entities;
@@ -125,7 +126,7 @@ bool quern__saved_is_alive(const quern__history *history, const quern__snapshot 
     return saved->next == ALIVE && saved->handle_high == entity.bits >> 32;
 }
 
-/* --------------------------------------------------------------------------------------- putting back */
+/* ------------------------------------------------------------------------------------------ restoring */
 
 quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot)
 {
@@ -138,7 +139,8 @@ quern_result quern__prepare_slots(quern__history *history, const quern__snapshot
     return quern__history_fail_memory("the records of entities");
 }
 
-/* Records of the living get their places when rows are put back, unless they have them. */
+/* Restores the records of a group. An alive entity keeps the location in its record; restoring rows
+ * changes it if the row is different. */
 static void restore_group(quern__entities *entities, uint32_t group, uint32_t slot_count,
                           const saved_slot *slots)
 {

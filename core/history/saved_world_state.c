@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The rest of a world in a snapshot, in one page: changes not yet reported to reactions, waiting events, and some
- * numbers. Waiting commands have a page of their own: see kept.h. */
+/* Saves and restores the rest of a world, in one page: changes not yet reported to reactions, waiting
+ * events, and some numbers. Waiting commands have a page of their own: see saved_commands.h. */
 
 #include "core/history/saved_commands.h"
 #include "core/history/saved_pending.h"
@@ -23,7 +23,7 @@ static void restore_numbers(quern_world *world, quern__byte_reader *reader)
     world->visit_count = quern__read_u64(reader);
 }
 
-/* ------------------------------------------------------------------------------------------- all of it */
+/* ------------------------------------------------------------------------------------------- interface */
 
 static void write_world_state(const quern_world *world, quern__byte_writer *writer)
 {
@@ -41,7 +41,7 @@ quern_result quern__build_world_state(quern__history *history, quern__snapshot *
     quern__byte_writer measure = {.capacity = SIZE_MAX};
     write_world_state(world, &measure);
     snapshot->world_state = quern__page_allocate(&history->store, measure.count);
-    if (snapshot->world_state == 0) return quern__history_fail_memory("the state of a world");
+    if (snapshot->world_state == 0) return quern__history_fail_memory("pending reactions and events");
     quern__byte_writer writer = quern__page_writer(&history->store, snapshot->world_state);
     write_world_state(world, &writer);
     assert(!writer.has_failed);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Makes the transfers that were noted, shared out over threads in parts of about equal size.
+/* Performs the listed transfers, divided among threads in batches of similar size.
  *
- * Stores fetch a line into the cache before they change some of it. A page that is written was last
- * touched some frames ago, and will be read some frames from now, if ever: where pages are many, it comes
- * from memory only to be overwritten, and puts something out of the cache that the next frame needs. So a
- * save that copies much writes its pages past the caches, where the processor can, which takes about half
- * the time. One that copies little may find its pages in the cache, as those that were let go last are
- * taken first, and stores as usual; so does restoring, for what it writes is what the next frame reads.
- * docs/history.md has figures. */
+ * A store fetches its cache line from memory unless the line is cached. The pages of a save were last
+ * used some frames ago and are read some frames later, if ever. So with many pages, each line is fetched
+ * only to be overwritten, and evicts a line that the next frame needs. Therefore a large save stores
+ * past the caches where the processor can, which takes about half the time. A small save uses ordinary
+ * stores, because its pages may be cached: the pages freed last are reused first. A restore uses
+ * ordinary stores too, because the next frame reads what it writes. docs/history.md has figures. */
 
 #include "core/history/history_internal.h"
 
@@ -17,11 +16,12 @@
 #endif
 
 enum {
-    TRANSFER_BATCH_BYTES = 64 * 1024, /* what a thread takes at once */
-    STREAM_BYTES = 512 * 1024 /* that a save copies at least to go past the caches: as large as an L2 */
+    TRANSFER_BATCH_BYTES = 64 * 1024, /* bytes that a thread copies per batch */
+    STREAM_BYTES =
+        512 * 1024 /* a save of at least so many bytes stores past the caches; the size of an L2 cache */
 };
 
-/* The target is at the beginning of a line. */
+/* Copies past the caches. Precondition: `target` is aligned to a cache line. */
 static void stream(char *target, const char *source, size_t bytes)
 {
 #if defined(__SSE2__)
@@ -40,8 +40,8 @@ static void stream(char *target, const char *source, size_t bytes)
     memcpy(target, source, bytes);
 }
 
-/* Stores past the caches are ordered by nothing else, not even by what tells another thread that a part is
- * done. */
+/* Orders stores past the caches before later stores. No other operation orders them, not even the
+ * release store that reports a batch as done. */
 static void end_stream(void)
 {
 #if defined(__SSE2__)

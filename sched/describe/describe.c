@@ -60,7 +60,8 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
 static bool writes_for(const quern__system *writer, const quern__system *reader, uint32_t index)
 {
     return quern__bitset_has(writer->access.writes, index) &&
-           quern__access_reaches(&writer->access, &reader->access, index, true, NULL) != QUERN__NO_CONFLICT;
+           quern__access_lookup_conflict(&writer->access, &reader->access, index, true, NULL) !=
+               QUERN__NO_CONFLICT;
 }
 
 static void write_reach(quern__printer *printer, const quern__system *earlier, const quern__system *later,
@@ -69,7 +70,7 @@ static void write_reach(quern__printer *printer, const quern__system *earlier, c
     const bool earlier_writes = writes_for(earlier, later, index);
     if (earlier_writes || writes_for(later, earlier, index)) {
         const quern__lookups *lookups = earlier_writes ? &later->access.lookups : &earlier->access.lookups;
-        const bool is_lookup = quern__lookups_reach(lookups, index, NULL);
+        const bool is_lookup = quern__lookups_include(lookups, index, NULL);
         quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", component);
         quern__write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
         return;

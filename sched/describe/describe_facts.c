@@ -53,7 +53,7 @@ static void gather_rules(quern__facts *facts)
 bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *earlier,
                                 const quern__system *later)
 {
-    if (earlier->phase != later->phase || !quern__system_meets(earlier, later)) return false;
+    if (earlier->phase != later->phase || !quern__system_may_overlap(earlier, later)) return false;
     bool must_keep_order = is_exclusive(earlier) || is_exclusive(later) ||
                            conflict_of(earlier, later).kind != QUERN__NO_CONFLICT;
     return must_keep_order &&
@@ -78,7 +78,7 @@ static void meet(shared *found, const quern__access *a, const quern__access *b, 
         uint16_t index = archetype->component_indices[i];
         bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
         bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
-        const quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first, archetype);
+        const quern__conflict_kind kind = quern__access_lookup_conflict(a, b, index, a_is_first, archetype);
         if (kind == QUERN__CONFLICT_LOOKUP) quern__bitset_add(found->lookups, index);
         if (kind == QUERN__CONFLICT_LEVEL) quern__bitset_add(found->levels, index);
         if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
@@ -129,9 +129,9 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
     shared found = {0};
     meet_on_matches(&found, earlier, later);
     meet_on_matches(&found, later, earlier);
-    uint32_t index = quern__access_meet_elsewhere(&earlier->access, &later->access, 0);
+    uint32_t index = quern__access_find_common_lookup(&earlier->access, &later->access, 0);
     for (; index < QUERN_MAX_COMPONENTS;
-         index = quern__access_meet_elsewhere(&earlier->access, &later->access, index + 1))
+         index = quern__access_find_common_lookup(&earlier->access, &later->access, index + 1))
         quern__bitset_add(found.lookups, index);
     add_components(out_causes, QUERN__CONFLICT_LOOKUP, found.lookups);
     add_components(out_causes, QUERN__CONFLICT_LEVEL, found.levels);
@@ -243,7 +243,7 @@ static quern__apart find_apart(const quern__segment *segment, const quern__syste
         else if (!quern__conflict_is_local(conflict.kind))
             return (quern__apart){QUERN__APART_CONFLICT, other, conflict};
     }
-    if (apart.kind == QUERN__APART_CHOICE && !quern__fuse_agrees(pass, system))
+    if (apart.kind == QUERN__APART_CHOICE && !quern__fuse_levels_agree(pass, system))
         apart.kind = QUERN__APART_LEVELS;
     return apart;
 }

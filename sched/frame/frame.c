@@ -67,15 +67,15 @@ static bool has_items(const quern__segment *segment)
 
 /* Returns whether the depths of entities on the last level of relations are unchanged since the segment was
  * prepared. Relating other entities can change depths without moving rows. */
-static bool are_depths_known(const quern__segment *segment)
+static bool depths_are_current(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count && segment->has_depths; i++)
-        if (!quern__levels_are_known(segment->passes.items[i])) return false;
+        if (!quern__levels_depths_are_current(segment->passes.items[i])) return false;
     return true;
 }
 
 /* Returns whether the rows of systems with a target term are unchanged since the segment was prepared. */
-static bool are_targets_known(const quern__segment *segment)
+static bool targets_are_current(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count && segment->has_targets; i++) {
         const quern__system *system = segment->passes.items[i]->systems.items[0];
@@ -103,7 +103,7 @@ static quern_result prepare_items(const quern_schedule *schedule, quern__segment
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
         quern__pass *pass = segment->passes.items[i];
-        if (!quern__event_use_is_new(&pass->systems.items[0]->events)) continue;
+        if (!quern__event_use_has_new_items(&pass->systems.items[0]->events)) continue;
         is_new = true;
         result = quern__pass_prepare(pass, segment->prepared_threads);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
@@ -124,18 +124,18 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
     if (segment->prepared_version == version && segment->prepared_threads == thread_count &&
-        !segment->reacts && are_depths_known(segment) && are_targets_known(segment))
+        !segment->runs_reactions && depths_are_current(segment) && targets_are_current(segment))
         return QUERN__LIKELY(!segment->has_items) ? QUERN_OK : prepare_items(schedule, segment);
     segment->prepared_version = 0;
     segment->has_targets = false;
     segment->has_depths = false;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
-        quern_result result =
-            segment->reacts ? quern__reacting_prepare(pass) : quern__pass_prepare(pass, thread_count);
+        quern_result result = segment->runs_reactions ? quern__reacting_prepare(pass)
+                                                      : quern__pass_prepare(pass, thread_count);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
         if (result != QUERN_OK) return result;
-        segment->has_depths |= !segment->reacts && quern__levels_has_depths(pass);
+        segment->has_depths |= !segment->runs_reactions && quern__levels_has_depths(pass);
         segment->has_targets |= pass->systems.items[0]->query.target != NULL;
     }
     if (segment->graph != NULL) {
@@ -144,7 +144,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     }
     number_streams(schedule, segment);
     note_readers(schedule, segment);
-    segment->is_idle = segment->reacts ? !has_items(segment) : is_idle(segment);
+    segment->is_idle = segment->runs_reactions ? !has_items(segment) : is_idle(segment);
     segment->prepared_version = version;
     segment->prepared_threads = thread_count;
     return QUERN_OK;
@@ -192,7 +192,7 @@ static void count_views(const quern_schedule *schedule, const quern__segment *se
 
 static void finish_segment(quern_schedule *schedule, const quern__segment *segment)
 {
-    if (segment->reacts || schedule->plan.phases[segment->phase].step_seconds > 0)
+    if (segment->runs_reactions || schedule->plan.phases[segment->phase].step_seconds > 0)
         count_views(schedule, segment);
     for (uint32_t i = 0; i < segment->passes.count; i++)
         quern__pass_finish(segment->passes.items[i], schedule->version_base);

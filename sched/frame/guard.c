@@ -78,8 +78,9 @@ static void note_reached(quern_schedule *schedule)
     for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
         const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-            guards->reached[word] |= access->reads[word] | access->upward[word] | access->above[word] |
-                                     access->lookups.unlimited[word] | access->lookups.limited[word];
+            guards->reached[word] |= access->reads[word] | access->upward_by_others[word] |
+                                     access->upward_by_levels[word] | access->lookups.unlimited[word] |
+                                     access->lookups.limited[word];
         guards->are_whole = false;
     }
 }

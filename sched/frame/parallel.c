@@ -34,7 +34,7 @@ static void end_view(quern__plain_context *context)
 }
 
 /* Calls the function on the selected rows, as several views of one chunk. */
-static void call_picked(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
+static void call_selected_rows(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
 {
     const quern__ups *ups = run->query->ups;
     const void **addresses = NULL;
@@ -61,7 +61,7 @@ static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t 
         if (!quern__query_passes(run->query, view.columns, view.versions, run->seen_version)) continue;
         view.ordinal = context->ordinal = i;
         if (run->query->selects_rows)
-            call_picked(run, &view, context->worker_index);
+            call_selected_rows(run, &view, context->worker_index);
         else
             run->callback(view.context, &view);
         end_view(context);
@@ -85,7 +85,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         view.columns = entry->columns;
         view.entities = entry->entities;
         if (QUERN__UNLIKELY(run->query->selects_rows))
-            call_picked(run, &view, context->worker_index);
+            call_selected_rows(run, &view, context->worker_index);
         else
             run->callback(view.context, &view);
         end_view(context);

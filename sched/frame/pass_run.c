@@ -68,8 +68,8 @@ static void enter_call(quern_context *context, const quern__system *system, uint
 
 /* ------------------------------------------------------------------------------------------ observer */
 
-static quern__observed_job job_of(const quern_context *context, const quern__stage *stage, uint32_t begin,
-                                  uint32_t end)
+static quern__observed_job job_of(const quern_context *context, const quern__pass_stage *stage,
+                                  uint32_t begin, uint32_t end)
 {
     return (quern__observed_job){.pass = stage->pass,
                                  .stage = stage,
@@ -237,7 +237,7 @@ static void call_checked(quern_context *context, quern_view_callback *run, const
 
 /* Calls the system's function on the selected rows of the chunk. In builds with checks, all these calls
  * count as one, which is compared over the whole chunk. */
-static void call_picked(quern_context *context, const quern_view *chunk_view)
+static void call_selected_rows(quern_context *context, const quern_view *chunk_view)
 {
     quern__rows_call(chunk_view, context->system->query.seen_version, context->addresses,
                      context->system->run);
@@ -345,19 +345,19 @@ IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *ta
  * chunks has the same first chunk as the next table, so it is never the last. */
 static const quern__pass_table *find_table(const quern__pass *pass, uint32_t chunk)
 {
-    uint32_t low = 0, high = pass->walk_count - 1;
+    uint32_t low = 0, high = pass->ordered_table_count - 1;
     while (low < high) {
         uint32_t middle = low + (high - low + 1) / 2;
-        if (pass->walk[middle].first_chunk <= chunk)
+        if (pass->ordered_tables[middle].first_chunk <= chunk)
             low = middle;
         else
             high = middle - 1;
     }
-    return &pass->walk[low];
+    return &pass->ordered_tables[low];
 }
 
-IN_TWO_KINDS void walk_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
-                              quern_context *context, const bool is_told, const bool prefetches)
+IN_TWO_KINDS void run_chunk_range(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
+                                  quern_context *context, const bool is_told, const bool prefetches)
 {
     quern_view view = {.context = context};
     const quern__pass_table *table = find_table(pass, begin);
@@ -371,15 +371,15 @@ static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, ui
                        quern_context *context)
 {
     if (pass->prefetches)
-        walk_chunks(pass, begin, end, lane, context, false, true);
+        run_chunk_range(pass, begin, end, lane, context, false, true);
     else
-        walk_chunks(pass, begin, end, lane, context, false, false);
+        run_chunk_range(pass, begin, end, lane, context, false, false);
 }
 
 static void run_told_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                             quern_context *context)
 {
-    walk_chunks(pass, begin, end, lane, context, true, pass->prefetches);
+    run_chunk_range(pass, begin, end, lane, context, true, pass->prefetches);
 }
 
 /* --------------------------------------------------------------------------------------- the last level */
@@ -395,16 +395,16 @@ static const quern__pass_call *find_call(const quern__pass_table *table, const q
 
 /* Calls a level-ordered system on its views of the last level. Its own writes do not change what its
  * filters select: it is called on all views of a chunk, or on none. */
-IN_TWO_KINDS void walk_deep_runs(const quern__pass *pass, const quern__system *system,
-                                 quern_context *context, quern_view *view, const bool is_told)
+IN_TWO_KINDS void run_deep_ranges(const quern__pass *pass, const quern__system *system,
+                                  quern_context *context, quern_view *view, const bool is_told)
 {
     const quern__pass_table *table = NULL;
     const quern__pass_call *call = NULL;
     uint32_t ordinal = system->first_deep_ordinal;
-    for (uint32_t i = 0; i < pass->deep_runs.count; i++) {
-        const quern__deep_run *run = &pass->deep_runs.items[i];
-        if (table != &pass->walk[run->table]) {
-            table = &pass->walk[run->table];
+    for (uint32_t i = 0; i < pass->deep_ranges.count; i++) {
+        const quern__deep_range *run = &pass->deep_ranges.items[i];
+        if (table != &pass->ordered_tables[run->table]) {
+            table = &pass->ordered_tables[run->table];
             call = find_call(table, system);
         }
         if (call == NULL) continue;
@@ -419,11 +419,11 @@ IN_TWO_KINDS void walk_deep_runs(const quern__pass *pass, const quern__system *s
 }
 
 /* Calls a system that is not level-ordered on its chunks of the last level. */
-IN_TWO_KINDS void walk_deep_chunks(const quern__pass *pass, const quern__system *system,
-                                   quern_context *context, quern_view *view, const bool is_told)
+IN_TWO_KINDS void run_deep_chunks(const quern__pass *pass, const quern__system *system,
+                                  quern_context *context, quern_view *view, const bool is_told)
 {
-    for (uint32_t i = pass->walk_count; i < pass->by_level.count; i++) {
-        const quern__pass_table *table = &pass->walk[i];
+    for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
+        const quern__pass_table *table = &pass->ordered_tables[i];
         const quern__pass_call *call = find_call(table, system);
         for (uint32_t chunk = 0; call != NULL && chunk < table->chunk_count; chunk++) {
             show_chunk(table, chunk, view);
@@ -441,9 +441,9 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
         const quern__system *system = pass->systems.items[i];
         if (!system->is_active) continue;
         if (system->levels != NULL)
-            walk_deep_runs(pass, system, context, &view, is_told);
+            run_deep_ranges(pass, system, context, &view, is_told);
         else
-            walk_deep_chunks(pass, system, context, &view, is_told);
+            run_deep_chunks(pass, system, context, &view, is_told);
     }
 }
 
@@ -486,7 +486,7 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
 
 /* Calls a system with items, which is alone in its pass, on batches of events. Ordinals count from the
  * first batch that the system has not read. */
-IN_TWO_KINDS void run_events(const quern__stage *stage, uint32_t begin, uint32_t end,
+IN_TWO_KINDS void run_events(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
                              quern_context *context, const bool is_told)
 {
     const quern__system *system = stage->pass->systems.items[0];
@@ -515,7 +515,7 @@ IN_TWO_KINDS void run_events(const quern__stage *stage, uint32_t begin, uint32_t
 typedef void chunks_run(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                         quern_context *context);
 
-static void run_lanes(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
+static void run_lanes(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                       chunks_run *run)
 {
     for (uint32_t item = begin; item < end; item++) {
@@ -525,15 +525,15 @@ static void run_lanes(const quern__stage *stage, uint32_t begin, uint32_t end, q
 }
 
 /* For tests: runs items that may run in any order in another order. */
-static void run_shuffled(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
-                         chunks_run *run)
+static void run_shuffled(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                         quern_context *context, chunks_run *run)
 {
     const quern__pass *pass = stage->pass;
     uint32_t turn = (uint32_t)(pass->plan->shuffle_seed % stage->chunk_count);
     for (uint32_t item = begin; item < end; item++) {
         uint32_t chunk = stage->first_chunk + (stage->item_count - 1 - item + turn) % stage->chunk_count;
         for (uint32_t lane = pass->lane_count; lane-- > 0;)
-            if (!pass->is_split || lane == item / stage->chunk_count)
+            if (!pass->splits_lanes || lane == item / stage->chunk_count)
                 run(pass, chunk, chunk + 1, lane, context);
     }
 }
@@ -550,12 +550,12 @@ IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, cons
 }
 
 /* Runs items of a stage. In a serial pass, the range counts chunks. */
-IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
-                            const bool is_told)
+IN_TWO_KINDS void run_items(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                            quern_context *context, const bool is_told)
 {
     const quern__pass *pass = stage->pass;
     chunks_run *const run = is_told ? run_told_chunks : run_chunks;
-    if (pass->reacts)
+    if (pass->runs_reactions)
         quern__pass_react(stage, begin, end, context, is_told);
     else if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context, is_told);
@@ -567,14 +567,14 @@ IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t 
         run_target(pass, begin, end, context, is_told);
     else if (pass->kind == QUERN__PASS_CHUNKS && pass->plan->shuffle_seed != 0)
         run_shuffled(stage, begin, end, context, run);
-    else if (pass->is_split)
+    else if (pass->splits_lanes)
         run_lanes(stage, begin, end, context, run);
     else
         run(pass, stage->first_chunk + begin, stage->first_chunk + end, ALL_LANES, context);
 }
 
 /* Replaces the single item of a serial pass by all of its chunks. */
-static void spread_item(const quern__stage *stage, uint32_t *begin, uint32_t *end)
+static void spread_item(const quern__pass_stage *stage, uint32_t *begin, uint32_t *end)
 {
     if (stage->pass->kind != QUERN__PASS_SERIAL || stage->is_deep) return;
     *begin = 0;
@@ -582,7 +582,7 @@ static void spread_item(const quern__stage *stage, uint32_t *begin, uint32_t *en
 }
 
 /* Runs the job in the stretches into which the observer divides it. */
-static __attribute__((noinline)) void run_observed_job(const quern__stage *stage, uint32_t begin,
+static __attribute__((noinline)) void run_observed_job(const quern__pass_stage *stage, uint32_t begin,
                                                        uint32_t end, quern_context *context)
 {
     quern__frame_observer *observer = context->schedule->observer;
@@ -600,7 +600,7 @@ static __attribute__((noinline)) void run_observed_job(const quern__stage *stage
     observer->calls->end_job(observer, &job);
 }
 
-static void run_job(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context)
+static void run_job(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context)
 {
     spread_item(stage, &begin, &end);
     run_items(stage, begin, end, context, false);
@@ -608,7 +608,7 @@ static void run_job(const quern__stage *stage, uint32_t begin, uint32_t end, que
 
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    const quern__stage *stage = argument;
+    const quern__pass_stage *stage = argument;
     if (begin == end) return;
     quern_context *context = enter_pass(stage->pass, QUERN__CALLBACK_RUN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
@@ -618,5 +618,7 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
     leave_pass(context);
 }
 
-const quern__pass_functions quern__frame_pass_functions = {
-    .begin = quern__pass_begin, .run = quern__pass_run, .end = quern__pass_end, .call_picked = call_picked};
+const quern__pass_functions quern__frame_pass_functions = {.begin = quern__pass_begin,
+                                                           .run = quern__pass_run,
+                                                           .end = quern__pass_end,
+                                                           .call_selected_rows = call_selected_rows};

@@ -33,7 +33,7 @@ void quern__pass_call_rows(quern_context *context, const quern__archetype *arche
 void quern__pass_begin_calls(const quern_context *context);
 
 /* Runs items of a stage of reactions. In a serial pass, the range counts blocks of copies, or chunks. */
-void quern__pass_react(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
+void quern__pass_react(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                        bool is_told);
 
 #endif

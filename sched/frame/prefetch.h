@@ -14,9 +14,9 @@ typedef struct quern__prefetch {
     const quern__pass_column *column, *end_column;
     const quern__chunk *chunk;
     uint32_t row_count;
-    uint32_t offset_bytes; /* position in the current column */
-    uint32_t reach_bytes;  /* limit per column */
-    uint32_t share_bytes;  /* bytes per call */
+    uint32_t offset_bytes;      /* position in the current column */
+    uint32_t fetch_limit_bytes; /* limit per column */
+    uint32_t fetch_share_bytes; /* bytes per call */
 } quern__prefetch;
 
 /* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
@@ -24,23 +24,23 @@ static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, con
                                                     uint32_t chunk_index)
 {
     const quern__pass_column *columns = pass->columns.items;
-    if (table->share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
+    if (table->fetch_share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
         return (quern__prefetch){.column = columns, .end_column = columns};
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
     return (quern__prefetch){.column = columns + table->first_column,
                              .end_column = columns + table->end_column,
                              .chunk = slot->chunk,
                              .row_count = slot->row_count,
-                             .reach_bytes = table->reach_bytes,
-                             .share_bytes = table->share_bytes};
+                             .fetch_limit_bytes = table->fetch_limit_bytes,
+                             .fetch_share_bytes = table->fetch_share_bytes};
 }
 
 static inline void quern__prefetch_share(quern__prefetch *next)
 {
-    uint32_t left_bytes = next->share_bytes;
+    uint32_t left_bytes = next->fetch_share_bytes;
     while (next->column < next->end_column && left_bytes > 0) {
         uint32_t column_bytes = next->column->size_bytes * next->row_count;
-        if (column_bytes > next->reach_bytes) column_bytes = next->reach_bytes;
+        if (column_bytes > next->fetch_limit_bytes) column_bytes = next->fetch_limit_bytes;
         uint32_t end =
             column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
         quern__chunk_prefetch(next->chunk, next->column->offset_bytes + next->offset_bytes,

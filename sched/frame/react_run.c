@@ -90,28 +90,28 @@ static void call_exclusive(const quern__pass *pass, quern_context *context, bool
     }
 }
 
-static void call_item(const quern__stage *stage, uint32_t item, quern_context *context, bool is_told)
+static void call_item(const quern__pass_stage *stage, uint32_t item, quern_context *context, bool is_told)
 {
-    if (stage->is_gone)
+    if (stage->shows_removed)
         call_gone(&stage->pass->reacting_gone.items[item], context, is_told);
     else
         call_chunk(stage->pass, item, context, is_told);
 }
 
 /* For tests: permutes items that may run in any order. */
-static uint32_t shuffled(const quern__stage *stage, uint32_t item)
+static uint32_t shuffled(const quern__pass_stage *stage, uint32_t item)
 {
     const uint64_t seed = stage->pass->plan->shuffle_seed;
     if (seed == 0 || stage->pass->kind != QUERN__PASS_CHUNKS) return item;
     return (stage->chunk_count - 1 - item + (uint32_t)(seed % stage->chunk_count)) % stage->chunk_count;
 }
 
-void quern__pass_react(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
+void quern__pass_react(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                        bool is_told)
 {
     const quern__pass *pass = stage->pass;
     if (is_told) quern__pass_begin_calls(context);
-    if (!stage->is_gone && quern__system_is(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
+    if (!stage->shows_removed && quern__system_is(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
         call_exclusive(pass, context, is_told);
     else
         for (uint32_t item = begin; item < end; item++)

@@ -83,7 +83,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
                                           .world = world,
                                           .phases = (void *)(schedule + 1),
                                           .phase_count = phase_count,
-                                          .fuse = !def->disable_fusing,
+                                          .fuses_systems = !def->disable_fusing,
                                           .shuffle_seed = def->shuffle_seed,
                                           .prefetch = def->prefetch,
                                           .max_reaction_rounds = def->max_reaction_rounds > 0
@@ -221,7 +221,7 @@ quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_s
     result = quern__schedule_check_idle(schedule, "quern_schedule_set_system_enabled");
     if (result != QUERN_OK) return result;
     system->enabled = enabled;
-    quern__plan_unprepare(&schedule->plan);
+    quern__plan_invalidate_segments(&schedule->plan);
     return QUERN_OK;
 }
 

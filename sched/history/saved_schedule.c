@@ -105,5 +105,5 @@ void quern__schedule_take(quern_schedule *schedule, quern__byte_reader *reader)
         is_other |= system->enabled != (saved.enabled != 0);
         take_system(system, &saved);
     }
-    if (is_other || schedule->plan.world->events != NULL) quern__plan_unprepare(&schedule->plan);
+    if (is_other || schedule->plan.world->events != NULL) quern__plan_invalidate_segments(&schedule->plan);
 }

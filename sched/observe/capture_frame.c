@@ -6,9 +6,10 @@
 /* Stores the tasks and durations of a running frame in a capture. */
 
 /* Returns the stage's share of the bytes that the pass touches, by its number of chunks. */
-static uint64_t streamed_bytes(const quern__pass *pass, const quern__stage *stage)
+static uint64_t streamed_bytes(const quern__pass *pass, const quern__pass_stage *stage)
 {
-    if (!pass->is_streamed || pass->stage_count == 1) return pass->is_streamed ? pass->touched_bytes : 0;
+    if (!pass->exceeds_own_caches || pass->stage_count == 1)
+        return pass->exceeds_own_caches ? pass->touched_bytes : 0;
     return (uint64_t)((double)pass->touched_bytes * stage->chunk_count / (pass->chunk_count + 1.0));
 }
 
@@ -20,7 +21,7 @@ static void capture_pass(const quern__profiler *profiler, const quern__segment *
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
     for (uint32_t i = 0; i < pass->stage_count; i++) {
-        const quern__stage *stage = &pass->stages[i];
+        const quern__pass_stage *stage = &pass->stages[i];
         const uint32_t number = quern__capture_add_task(capture, name, stage->item_count);
         if (number == UINT32_MAX) return;
         if (i == 0) quern__profile_of_pass(profiler, pass)->first_task = number;
@@ -44,7 +45,7 @@ void quern__capture_begin_segment(const quern__profiler *profiler, const quern__
         capture_pass(profiler, segment, segment->passes.items[i]);
 }
 
-void quern__capture_end_item(const quern__profiler *profiler, const quern__stage *stage, uint32_t item,
+void quern__capture_end_item(const quern__profiler *profiler, const quern__pass_stage *stage, uint32_t item,
                              uint64_t took_ns)
 {
     const quern_frame_capture *capture = profiler->capture;

@@ -173,14 +173,15 @@ static inline quern__system_profile quern__profile_copy_of(const quern__profiler
 }
 
 /* Returns the index of a stage's task in the capture. */
-static inline uint32_t quern__profile_task_of(const quern__profiler *profiler, const quern__stage *stage)
+static inline uint32_t quern__profile_task_of(const quern__profiler *profiler,
+                                              const quern__pass_stage *stage)
 {
     return quern__profile_of_pass(profiler, stage->pass)->first_task +
            (uint32_t)(stage - stage->pass->stages);
 }
 
 /* Whether one thread runs the whole stage because of its kind. */
-static inline bool quern__stage_is_serial(const quern__stage *stage)
+static inline bool quern__stage_is_serial(const quern__pass_stage *stage)
 {
     const quern__pass_kind kind = stage->pass->kind;
     return (kind != QUERN__PASS_CHUNKS && kind != QUERN__PASS_EVENTS) || stage->is_deep;
@@ -239,7 +240,7 @@ void quern__capture_end_frame(quern_frame_capture *capture, uint64_t frame_ns);
 
 /* Store the duration of an item, of the part before or after the items, or of a part of a sync point's
  * loop. Any worker. */
-void quern__capture_end_item(const quern__profiler *profiler, const quern__stage *stage, uint32_t item,
+void quern__capture_end_item(const quern__profiler *profiler, const quern__pass_stage *stage, uint32_t item,
                              uint64_t took_ns);
 void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
                               uint64_t took_ns);

@@ -88,7 +88,7 @@ static quern__stretch next_sample(const quern__profiler *profiler, quern__observ
 
 /* Stores the duration of an item in the capture of this frame. */
 static void end_item(const quern__profiler *profiler, quern__observed_worker *worker,
-                     const quern__stage *stage, uint32_t item)
+                     const quern__pass_stage *stage, uint32_t item)
 {
     const uint64_t now_ns = quern__clock_ns();
     quern__capture_end_item(profiler, stage, item, now_ns - worker->item_start_ns);

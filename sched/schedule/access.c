@@ -14,7 +14,7 @@ static void add_terms(quern__access *access, const quern_world *world, const que
     for (uint32_t i = 0; i < term_count; i++) {
         if (def->terms[i].reach != QUERN_PATH_ROW) {
             const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
-            quern__bitset_add(is_level ? access->above : access->upward,
+            quern__bitset_add(is_level ? access->upward_by_levels : access->upward_by_others,
                               quern__component_index(def->terms[i].component));
             quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
             continue;
@@ -154,7 +154,7 @@ void quern__access_list_resources(const quern__access *access, const quern_world
 
 /* Returns whether the limit excludes all rows that the terms match: the terms exclude its `with` component,
  * or require its `without` component. */
-static bool is_beyond(quern__archetype_filter limit, const quern_term *terms, uint32_t term_count)
+static bool excludes_all(quern__archetype_filter limit, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++) {
         if (terms[i].reach != QUERN_PATH_ROW) continue;
@@ -171,7 +171,7 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
     for (uint32_t i = 0; i < access->lookups.count; i++) {
         const quern__lookup *lookup = &access->lookups.list[i];
         if (quern__bitset_has(access->writes, lookup->index) &&
-            !is_beyond(lookup->limit, terms, term_count))
+            !excludes_all(lookup->limit, terms, term_count))
             return lookup->index;
     }
     return QUERN_MAX_COMPONENTS;
@@ -179,27 +179,29 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
 
 /* Returns the first component from index `first` on that `a` writes by a lookup and `b` reads by an
  * up-term. Returns QUERN_MAX_COMPONENTS if there is none. */
-static uint32_t meet_upward(const quern__access *a, const quern__access *b, uint32_t first)
+static uint32_t find_upward_conflict(const quern__access *a, const quern__access *b, uint32_t first)
 {
     uint32_t found = QUERN_MAX_COMPONENTS;
     for (uint32_t i = 0; i < a->lookups.count; i++) {
         const quern__lookup *lookup = &a->lookups.list[i];
         if (!lookup->writes || lookup->index < first || lookup->index >= found) continue;
-        if (quern__bitset_has(b->upward, lookup->index) || quern__bitset_has(b->above, lookup->index))
+        if (quern__bitset_has(b->upward_by_others, lookup->index) ||
+            quern__bitset_has(b->upward_by_levels, lookup->index))
             found = lookup->index;
     }
     return found;
 }
 
-uint32_t quern__access_meet_elsewhere(const quern__access *a, const quern__access *b, uint32_t first)
+uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__access *b, uint32_t first)
 {
-    const uint32_t in_lookups = quern__lookups_meet(&a->lookups, &b->lookups, first);
-    const uint32_t above_b = meet_upward(a, b, first), above_a = meet_upward(b, a, first);
-    const uint32_t above = above_a < above_b ? above_a : above_b;
-    return in_lookups < above ? in_lookups : above;
+    const uint32_t in_lookups = quern__lookups_find_common(&a->lookups, &b->lookups, first);
+    const uint32_t up_from_b = find_upward_conflict(a, b, first),
+                   up_from_a = find_upward_conflict(b, a, first);
+    const uint32_t in_up_terms = up_from_a < up_from_b ? up_from_a : up_from_b;
+    return in_lookups < in_up_terms ? in_lookups : in_up_terms;
 }
 
-quern__conflict quern__access_meet(const quern__access *a, const quern__access *b)
+quern__conflict quern__access_find_fixed_conflict(const quern__access *a, const quern__access *b)
 {
     for (uint32_t i = 0; i < a->resource_count; i++) {
         quern_access other = quern__access_to_resource(b, a->resources[i].index);
@@ -208,13 +210,13 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
             continue;
         return (quern__conflict){.kind = QUERN__CONFLICT_RESOURCE, .index = a->resources[i].index};
     }
-    const uint32_t elsewhere = quern__access_meet_elsewhere(a, b, 0);
+    const uint32_t elsewhere = quern__access_find_common_lookup(a, b, 0);
     if (elsewhere < QUERN_MAX_COMPONENTS)
         return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = (uint16_t)elsewhere};
     return (quern__conflict){.kind = QUERN__NO_CONFLICT};
 }
 
-bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b)
+bool quern__access_terms_may_conflict(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
@@ -224,54 +226,56 @@ bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b
 
 /* Returns whether `b` may read a component of other entities that `a` writes through its terms, or write
  * one that `a` reads. */
-static bool may_reach(const quern__access *a, const quern__access *b)
+static bool may_conflict_elsewhere(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] & (b->upward[word] | b->above[word] | b->lookups.unlimited[word] |
-                                    b->lookups.limited[word])) |
+        both |= (a->writes[word] & (b->upward_by_others[word] | b->upward_by_levels[word] |
+                                    b->lookups.unlimited[word] | b->lookups.limited[word])) |
                 (a->reads[word] & b->lookups.written[word]);
     return both != 0;
 }
 
-bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
+bool quern__access_may_conflict_by_lookup(const quern__access *a, const quern__access *b)
 {
-    return may_reach(a, b) || may_reach(b, a);
+    return may_conflict_elsewhere(a, b) || may_conflict_elsewhere(b, a);
 }
 
-bool quern__access_may_meet(const quern__access *a, const quern__access *b)
+bool quern__access_may_conflict(const quern__access *a, const quern__access *b)
 {
-    return quern__access_terms_may_meet(a, b) || quern__access_may_look_up(a, b);
+    return quern__access_terms_may_conflict(a, b) || quern__access_may_conflict_by_lookup(a, b);
 }
 
-quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
-                                           bool a_is_first, const quern__archetype *archetype)
+quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const quern__access *b,
+                                                   uint32_t index, bool a_is_first,
+                                                   const quern__archetype *archetype)
 {
     const bool is_written = quern__bitset_has(a->writes, index);
     const bool is_met =
         is_written || (quern__bitset_has(a->reads, index) && quern__bitset_has(b->lookups.written, index));
-    if (is_met && quern__lookups_reach(&b->lookups, index, archetype)) return QUERN__CONFLICT_LOOKUP;
+    if (is_met && quern__lookups_include(&b->lookups, index, archetype)) return QUERN__CONFLICT_LOOKUP;
     if (!is_written) return QUERN__NO_CONFLICT;
-    if (quern__bitset_has(b->upward, index)) return QUERN__CONFLICT_LOOKUP;
-    if (!quern__bitset_has(b->above, index)) return QUERN__NO_CONFLICT;
+    if (quern__bitset_has(b->upward_by_others, index)) return QUERN__CONFLICT_LOOKUP;
+    if (!quern__bitset_has(b->upward_by_levels, index)) return QUERN__NO_CONFLICT;
     return a_is_first && quern_relation_equal(a->levels, b->levels) ? QUERN__CONFLICT_LEVEL
                                                                     : QUERN__CONFLICT_LOOKUP;
 }
 
-static bool meet_in_rows(const quern__access *a, const quern__access *b, uint32_t index)
+static bool terms_conflict_in(const quern__access *a, const quern__access *b, uint32_t index)
 {
     return (quern__bitset_has(a->writes, index) && quern__bitset_has(b->reads, index)) ||
            (quern__bitset_has(b->writes, index) && quern__bitset_has(a->reads, index));
 }
 
-quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b, bool a_is_first,
-                                      const quern__archetype *archetype, bool b_matches)
+quern__conflict quern__access_find_conflict_in(const quern__access *a, const quern__access *b,
+                                               bool a_is_first, const quern__archetype *archetype,
+                                               bool b_matches)
 {
     quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const uint16_t index = archetype->component_indices[i];
-        quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first, archetype);
-        if (kind == QUERN__NO_CONFLICT && b_matches && meet_in_rows(a, b, index))
+        quern__conflict_kind kind = quern__access_lookup_conflict(a, b, index, a_is_first, archetype);
+        if (kind == QUERN__NO_CONFLICT && b_matches && terms_conflict_in(a, b, index))
             kind = QUERN__CONFLICT_COMPONENT;
         if (kind > strongest.kind) strongest = (quern__conflict){.kind = (uint8_t)kind, .index = index};
     }

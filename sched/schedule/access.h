@@ -29,8 +29,9 @@ typedef struct quern__access {
     uint64_t writes[QUERN__COMPONENT_WORDS];    /* components written by terms */
     uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared relations, as component indices */
     /* Components read by up-terms over relations other than `levels`. */
-    uint64_t upward[QUERN__COMPONENT_WORDS];
-    uint64_t above[QUERN__COMPONENT_WORDS]; /* components read by up-terms over the relation `levels` */
+    uint64_t upward_by_others[QUERN__COMPONENT_WORDS];
+    /* Components read by up-terms over the relation `levels`. */
+    uint64_t upward_by_levels[QUERN__COMPONENT_WORDS];
     quern_relation levels; /* relation whose levels order the system's views, or the null relation */
     quern__lookups lookups;
     quern__resource_use resources[QUERN_MAX_ACCESS];
@@ -59,8 +60,9 @@ static inline bool quern__conflict_is_local(quern__conflict_kind kind)
 /* The strongest reason found so far why two systems must keep their order. */
 typedef struct quern__conflict {
     uint8_t kind;
-    bool may_look_up; /* a new archetype could turn the pair's conflict into a LOOKUP or LEVEL conflict */
-    uint16_t index;   /* index of the resource or component */
+    /* A new archetype could turn the pair's conflict into a LOOKUP or LEVEL conflict. */
+    bool may_become_lookup;
+    uint16_t index; /* index of the resource or component */
 } quern__conflict;
 
 /* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors:
@@ -86,32 +88,34 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
 
 /* Returns the conflict that does not depend on archetypes: over a resource, or between lookups (or a lookup and an
  * up-term) of both systems. */
-quern__conflict quern__access_meet(const quern__access *a, const quern__access *b);
+quern__conflict quern__access_find_fixed_conflict(const quern__access *a, const quern__access *b);
 
 /* Returns whether some archetype could make the systems conflict: through the terms of both, or through terms on one
  * side and lookups or up-terms on the other. */
-bool quern__access_may_meet(const quern__access *a, const quern__access *b);
+bool quern__access_may_conflict(const quern__access *a, const quern__access *b);
 
 /* Returns whether the terms of one system write a component that the terms of the other read or write. */
-bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b);
+bool quern__access_terms_may_conflict(const quern__access *a, const quern__access *b);
 
 /* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
  * and the other through a lookup or an up-term. */
-bool quern__access_may_look_up(const quern__access *a, const quern__access *b);
+bool quern__access_may_conflict_by_lookup(const quern__access *a, const quern__access *b);
 
 /* Returns the conflict over component `index` if `a` accesses it through its terms in `archetype`, and `b` accesses it
  * on other entities by lookups or up-terms: LOOKUP, LEVEL, or no conflict. `a_is_first`: `a` precedes `b` in the order
  * of execution. `archetype` is NULL to test for any archetype. */
-quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
-                                           bool a_is_first, const quern__archetype *archetype);
+quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const quern__access *b,
+                                                   uint32_t index, bool a_is_first,
+                                                   const quern__archetype *archetype);
 
 /* Returns the first component from index `first` on that one system writes by a lookup, and that the other system looks
  * up or reads by an up-term, possibly on the same entity. Returns QUERN_MAX_COMPONENTS if there is none. */
-uint32_t quern__access_meet_elsewhere(const quern__access *a, const quern__access *b, uint32_t first);
+uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__access *b, uint32_t first);
 
 /* Returns the strongest conflict that results from `a` matching `archetype`: between the terms of `a` and the lookups
  * and up-terms of `b`, and, if `b_matches`, between the terms of both systems. */
-quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b, bool a_is_first,
-                                      const quern__archetype *archetype, bool b_matches);
+quern__conflict quern__access_find_conflict_in(const quern__access *a, const quern__access *b,
+                                               bool a_is_first, const quern__archetype *archetype,
+                                               bool b_matches);
 
 #endif

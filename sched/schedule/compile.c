@@ -23,27 +23,30 @@ static void release_segments(quern__plan *plan)
 /* Passed instead of a phase to mark the segments of a round of reactions. */
 enum { REACTIONS = QUERN_MAX_PHASES };
 
-static void segment_add(quern__plan *plan, quern__segment_kind kind, uint32_t phase, uint32_t first,
+static void add_segment(quern__plan *plan, quern__segment_kind kind, uint32_t phase, uint32_t first,
                         uint32_t end)
 {
-    const bool reacts = phase == REACTIONS;
-    plan->segments.items[plan->segments.count++] = (quern__segment){
-        .kind = kind, .phase = reacts ? 0 : phase, .reacts = reacts, .first = first, .end = end};
+    const bool runs_reactions = phase == REACTIONS;
+    plan->segments.items[plan->segments.count++] = (quern__segment){.kind = kind,
+                                                                    .phase = runs_reactions ? 0 : phase,
+                                                                    .runs_reactions = runs_reactions,
+                                                                    .first = first,
+                                                                    .end = end};
 }
 
 /* Adds the segments of a phase, whose systems are [first, end) in execution order. Splits them at exclusive
  * systems. */
-static void cut_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_t end)
+static void split_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         if (!quern__system_is(plan->order.items[i], QUERN_SYSTEM_EXCLUSIVE)) continue;
-        if (first < i) segment_add(plan, QUERN__SEGMENT_RUN, phase, first, i);
-        segment_add(plan, QUERN__SEGMENT_SYNC, phase, i, i);
-        segment_add(plan, QUERN__SEGMENT_EXCLUSIVE, phase, i, i + 1);
+        if (first < i) add_segment(plan, QUERN__SEGMENT_RUN, phase, first, i);
+        add_segment(plan, QUERN__SEGMENT_SYNC, phase, i, i);
+        add_segment(plan, QUERN__SEGMENT_EXCLUSIVE, phase, i, i + 1);
         first = i + 1;
     }
-    if (first < end) segment_add(plan, QUERN__SEGMENT_RUN, phase, first, end);
-    segment_add(plan, QUERN__SEGMENT_SYNC, phase, end, end);
+    if (first < end) add_segment(plan, QUERN__SEGMENT_RUN, phase, first, end);
+    add_segment(plan, QUERN__SEGMENT_SYNC, phase, end, end);
 }
 
 static quern_result create_graphs(quern__plan *plan)
@@ -68,12 +71,12 @@ static quern_result compile_segments(quern__plan *plan)
                plan->order.items[end]->reaction == NULL)
             end++;
         phase->first_segment = plan->segments.count;
-        cut_phase(plan, i, first, end);
+        split_phase(plan, i, first, end);
         phase->end_segment = plan->segments.count;
         first = end;
     }
     plan->first_reaction_segment = plan->segments.count;
-    if (first < plan->order.count) cut_phase(plan, REACTIONS, first, plan->order.count);
+    if (first < plan->order.count) split_phase(plan, REACTIONS, first, plan->order.count);
     return create_graphs(plan);
 }
 
@@ -262,7 +265,7 @@ quern_result quern__compile(quern__plan *plan)
     bool was_compiled = plan->is_compiled;
     if (was_compiled && version == plan->compiled_version) return QUERN_OK;
     plan->is_compiled = false; /* until everything below has succeeded */
-    quern__plan_unprepare(plan);
+    quern__plan_invalidate_segments(plan);
     quern_result result = was_compiled ? QUERN_OK : compile_systems(plan);
     if (result == QUERN_OK) result = refresh_queries(plan);
     if (result != QUERN_OK) return result;

@@ -4,14 +4,15 @@
 
 /* Returns the entry of a pair whose conflict may still be found or become stronger. Returns NULL if it
  * cannot. */
-static quern__conflict *open_pair(const quern__plan *plan, const quern__system *a, const quern__system *b)
+static quern__conflict *find_open_pair(const quern__plan *plan, const quern__system *a,
+                                       const quern__system *b)
 {
-    if (a == b || !quern__system_meets(a, b)) return NULL;
+    if (a == b || !quern__system_may_overlap(a, b)) return NULL;
     bool in_order = a->position < b->position;
     quern__conflict *conflict = quern__plan_conflict(plan, in_order ? a->position : b->position,
                                                      in_order ? b->position : a->position);
     bool is_open = conflict->kind < QUERN__CONFLICT_COMPONENT ||
-                   (conflict->kind < QUERN__CONFLICT_LOOKUP && conflict->may_look_up);
+                   (conflict->kind < QUERN__CONFLICT_LOOKUP && conflict->may_become_lookup);
     return is_open ? conflict : NULL;
 }
 
@@ -34,14 +35,14 @@ static quern_result add_partner(quern__plan *plan, quern__system *system, const 
 
 /* Detects the conflicts of a pair that do not depend on archetypes. Makes the systems partners if an
  * archetype could cause or strengthen a conflict. */
-static quern_result judge_pair(quern__plan *plan, quern__system *a, quern__system *b)
+static quern_result detect_pair_conflict(quern__plan *plan, quern__system *a, quern__system *b)
 {
-    quern__conflict *conflict = open_pair(plan, a, b);
+    quern__conflict *conflict = find_open_pair(plan, a, b);
     if (conflict == NULL) return QUERN_OK;
-    strengthen(conflict, quern__access_meet(&a->access, &b->access));
-    if (conflict->kind > QUERN__CONFLICT_COMPONENT || !quern__access_may_meet(&a->access, &b->access))
+    strengthen(conflict, quern__access_find_fixed_conflict(&a->access, &b->access));
+    if (conflict->kind > QUERN__CONFLICT_COMPONENT || !quern__access_may_conflict(&a->access, &b->access))
         return QUERN_OK;
-    conflict->may_look_up = quern__access_may_look_up(&a->access, &b->access);
+    conflict->may_become_lookup = quern__access_may_conflict_by_lookup(&a->access, &b->access);
     quern_result result = add_partner(plan, a, b);
     return result != QUERN_OK ? result : add_partner(plan, b, a);
 }
@@ -49,13 +50,13 @@ static quern_result judge_pair(quern__plan *plan, quern__system *a, quern__syste
 quern_result quern__conflicts_start(quern__plan *plan)
 {
     for (uint32_t i = 0; i < plan->order.count; i++) {
-        plan->order.items[i]->judged_count = 0;
+        plan->order.items[i]->checked_match_count = 0;
         plan->order.items[i]->partners.count = 0;
     }
     quern_result result = QUERN_OK;
     for (uint32_t later = 1; later < plan->order.count && result == QUERN_OK; later++)
         for (uint32_t earlier = 0; earlier < later && result == QUERN_OK; earlier++)
-            result = judge_pair(plan, plan->order.items[earlier], plan->order.items[later]);
+            result = detect_pair_conflict(plan, plan->order.items[earlier], plan->order.items[later]);
     return result;
 }
 
@@ -75,16 +76,18 @@ static bool is_match(const quern__query *query, const quern__archetype *archetyp
 
 /* Detects the conflicts that result from the system matching the archetype. Returns true if a conflict is
  * new or has become stronger. */
-static bool judge_match(quern__plan *plan, quern__system *system, const quern__archetype *archetype)
+static bool detect_match_conflicts(quern__plan *plan, quern__system *system,
+                                   const quern__archetype *archetype)
 {
     bool found = false;
     for (uint32_t i = 0; i < system->partners.count; i++) {
         quern__system *other = plan->order.items[system->partners.items[i]];
-        quern__conflict *conflict = open_pair(plan, system, other);
+        quern__conflict *conflict = find_open_pair(plan, system, other);
         if (conflict == NULL) continue;
-        found |= strengthen(conflict, quern__access_meet_on(&system->access, &other->access,
-                                                            system->position < other->position, archetype,
-                                                            is_match(&other->query, archetype)));
+        found |= strengthen(conflict,
+                            quern__access_find_conflict_in(&system->access, &other->access,
+                                                           system->position < other->position, archetype,
+                                                           is_match(&other->query, archetype)));
     }
     return found;
 }
@@ -94,10 +97,11 @@ bool quern__conflicts_extend(quern__plan *plan)
     bool found = false;
     for (uint32_t i = 0; i < plan->order.count; i++) {
         quern__system *system = plan->order.items[i];
-        if (system->judged_removed_count != system->query.removed_count) system->judged_count = 0;
-        system->judged_removed_count = system->query.removed_count;
-        for (; system->judged_count < system->query.matches.count; system->judged_count++)
-            found |= judge_match(plan, system, system->query.matches.items[system->judged_count].archetype);
+        if (system->checked_removed_count != system->query.removed_count) system->checked_match_count = 0;
+        system->checked_removed_count = system->query.removed_count;
+        for (; system->checked_match_count < system->query.matches.count; system->checked_match_count++)
+            found |= detect_match_conflicts(
+                plan, system, system->query.matches.items[system->checked_match_count].archetype);
     }
     return found;
 }

@@ -42,7 +42,7 @@ static inline quern_event_reader *quern__event_use_reader(const quern__event_use
 }
 
 /* Returns whether the waiting batches of `items` differ from those that were counted as views. */
-static inline bool quern__event_use_is_new(const quern__event_use *use)
+static inline bool quern__event_use_has_new_items(const quern__event_use *use)
 {
     return use->items != NULL && (use->prepared_begin != use->items->cursor ||
                                   use->prepared_end != quern__channel_end(use->items->channel));

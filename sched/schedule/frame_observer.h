@@ -42,7 +42,7 @@ typedef enum quern__callback_kind {
 
 typedef struct quern__observed_job {
     quern__pass *pass;
-    const quern__stage *stage; /* used if callback is RUN */
+    const quern__pass_stage *stage; /* used if callback is RUN */
     quern__callback_kind callback;
     uint32_t worker_index;
     uint32_t begin, end; /* items of the stage; used if callback is RUN */

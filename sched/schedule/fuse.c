@@ -7,7 +7,7 @@ bool quern__fuse_allows(const quern__system *system)
     return system->query.term_count > 0 && !quern__system_is(system, QUERN_SYSTEM_SERIAL);
 }
 
-bool quern__fuse_agrees(const quern__pass *pass, const quern__system *system)
+bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system)
 {
     return pass->levels == NULL || system->levels == NULL || pass->levels == system->levels;
 }
@@ -20,7 +20,7 @@ static quern__conflict_kind kind_between(const quern__system *earlier, const que
 
 /* ------------------------------------------------------------------------------------------- passes */
 
-static quern__pass *pass_create(quern__plan *plan, const quern__system *first)
+static quern__pass *create_pass(quern__plan *plan, const quern__system *first)
 {
     quern__pass *pass = quern__allocate(quern__plan_allocator(plan), sizeof *pass, _Alignof(quern__pass));
     if (pass == NULL) return NULL;
@@ -31,7 +31,7 @@ static quern__pass *pass_create(quern__plan *plan, const quern__system *first)
     return pass;
 }
 
-static bool pass_add(quern__pass *pass, quern__system *system)
+static bool add_to_pass(quern__pass *pass, quern__system *system)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     if (!quern__array_reserve(allocator, &pass->systems, pass->systems.count + 1)) return false;
@@ -40,18 +40,18 @@ static bool pass_add(quern__pass *pass, quern__system *system)
     pass->has_end |= system->end != NULL;
     pass->has_partials |= system->partial_bytes > 0;
     pass->has_filters |= system->query.filter_count > 0;
-    pass->reacts |= system->reaction != NULL;
+    pass->runs_reactions |= system->reaction != NULL;
     if (system->levels != NULL) pass->levels = system->levels;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
         pass->touched[word] |= system->access.reads[word];
     system->pass = pass;
-    system->merged_count = 0;
-    system->merged_removed_count = system->query.removed_count;
+    system->table_match_count = 0;
+    system->table_removed_count = system->query.removed_count;
     return true;
 }
 
 /* Returns the index of the first pass that the system may join without violating the order. */
-static uint32_t first_legal(const quern__segment *segment, const quern__system *system)
+static uint32_t first_allowed_pass(const quern__segment *segment, const quern__system *system)
 {
     const quern__plan *plan = system->plan;
     uint32_t first = 0;
@@ -86,12 +86,12 @@ static uint64_t next_random(uint64_t *state)
  * eligible pass, for tests. */
 static quern__pass *choose(const quern__segment *segment, const quern__system *system, uint64_t *random)
 {
-    if (!system->plan->fuse || !quern__fuse_allows(system)) return NULL;
+    if (!system->plan->fuses_systems || !quern__fuse_allows(system)) return NULL;
     quern__pass *best = NULL;
     uint32_t best_count = 0;
-    for (uint32_t i = first_legal(segment, system); i < segment->passes.count; i++) {
+    for (uint32_t i = first_allowed_pass(segment, system); i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
-        if (pass->kind != QUERN__PASS_CHUNKS || !quern__fuse_agrees(pass, system)) continue;
+        if (pass->kind != QUERN__PASS_CHUNKS || !quern__fuse_levels_agree(pass, system)) continue;
         uint32_t count =
             random != NULL ? (uint32_t)(next_random(random) >> 40) : shared_count(pass, system);
         if (best != NULL && count < best_count) continue;
@@ -101,17 +101,17 @@ static quern__pass *choose(const quern__segment *segment, const quern__system *s
     return best;
 }
 
-static quern_result place(quern__plan *plan, quern__segment *segment, quern__system *system,
-                          uint64_t *random)
+static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, quern__system *system,
+                                   uint64_t *random)
 {
     quern__pass *pass = choose(segment, system, random);
     if (pass == NULL) {
-        pass = pass_create(plan, system);
+        pass = create_pass(plan, system);
         if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");
         pass->index = segment->passes.count;
         segment->passes.items[segment->passes.count++] = pass;
     }
-    if (pass_add(pass, system)) return QUERN_OK;
+    if (add_to_pass(pass, system)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass of %u systems",
                        pass->systems.count + 1);
 }
@@ -215,7 +215,7 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
     uint64_t seed = plan->shuffle_seed;
     uint64_t *random = seed != 0 ? &seed : NULL;
     for (uint32_t i = segment->first; i < segment->end; i++) {
-        quern_result result = place(plan, segment, plan->order.items[i], random);
+        quern_result result = assign_to_pass(plan, segment, plan->order.items[i], random);
         if (result != QUERN_OK) return result;
     }
     for (uint32_t i = 0; i < segment->passes.count; i++)

@@ -26,7 +26,7 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
 quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later);
 
 /* Returns whether the pass and the system run by the levels of the same relation, or at least one of them by none. */
-bool quern__fuse_agrees(const quern__pass *pass, const quern__system *system);
+bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system);
 
 /* Returns whether a system may share a pass: it has terms and is not serial. */
 bool quern__fuse_allows(const quern__system *system);

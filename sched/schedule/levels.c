@@ -12,7 +12,7 @@ static quern_result fail_memory(const quern__pass *pass)
 
 /* --------------------------------------------------------------------------------------------- the walk */
 
-static bool goes_by_levels(const quern__pass_call *call)
+static bool is_level_ordered(const quern__pass_call *call)
 {
     return call->system->levels != NULL && call->system->enabled;
 }
@@ -21,12 +21,12 @@ static bool goes_by_levels(const quern__pass_call *call)
 static uint32_t level_of(const quern__pass_table *table)
 {
     for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
-        if (goes_by_levels(call)) return table->level;
+        if (is_level_ordered(call)) return table->level;
     return 0;
 }
 
-/* Copies the tables that have chunks into by_level, sorted by level. ends[level]: index after the level's
- * last table. */
+/* Copies the tables that have chunks into tables_by_level, sorted by level. ends[level]: index after the
+ * last table of the level. */
 static void sort_tables(quern__pass *pass, uint32_t *ends)
 {
     uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
@@ -36,17 +36,17 @@ static void sort_tables(quern__pass *pass, uint32_t *ends)
         ends[level] = places[level + 1] += places[level];
     for (uint32_t i = 0; i < pass->tables.count; i++) {
         const quern__pass_table *table = &pass->tables.items[i];
-        if (table->chunk_count > 0) pass->by_level.items[places[level_of(table)]++] = *table;
+        if (table->chunk_count > 0) pass->tables_by_level.items[places[level_of(table)]++] = *table;
     }
-    pass->by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
+    pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
 }
 
 static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
 {
-    pass->stages[pass->stage_count++] = (quern__stage){.pass = pass,
-                                                       .first_chunk = first_chunk,
-                                                       .chunk_count = pass->chunk_count - first_chunk,
-                                                       .is_deep = is_deep};
+    pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
+                                                            .first_chunk = first_chunk,
+                                                            .chunk_count = pass->chunk_count - first_chunk,
+                                                            .is_deep = is_deep};
 }
 
 /* Numbers the chunks in iteration order, and adds one stage per level. In a serial pass, one job runs all
@@ -59,15 +59,15 @@ static void make_stages(quern__pass *pass, const uint32_t *ends)
     for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
         const uint32_t first_chunk = pass->chunk_count;
         for (; table < ends[level]; table++) {
-            pass->by_level.items[table].first_chunk = pass->chunk_count;
-            pass->chunk_count += pass->by_level.items[table].chunk_count;
+            pass->tables_by_level.items[table].first_chunk = pass->chunk_count;
+            pass->chunk_count += pass->tables_by_level.items[table].chunk_count;
         }
         if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
             add_stage(pass, first_chunk, false);
     }
     if (pass->stage_count == 0) add_stage(pass, 0, false);
-    pass->walk = pass->by_level.items;
-    pass->walk_count = table;
+    pass->ordered_tables = pass->tables_by_level.items;
+    pass->ordered_table_count = table;
 }
 
 /* --------------------------------------------------------------------------------------- the last level */
@@ -87,11 +87,11 @@ static bool reserve_deep(quern__pass *pass, uint32_t count)
     return quern__array_reserve(allocator, &pass->deep_slots, count) &&
            quern__array_reserve(allocator, &pass->deep_rows, count) &&
            quern__array_reserve(allocator, &pass->sort_scratch, count) &&
-           quern__array_reserve(allocator, &pass->deep_runs, count);
+           quern__array_reserve(allocator, &pass->deep_ranges, count);
 }
 
 /* Lists the slots of the entities on the last level whose target is on another level. */
-static void list_highest(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
+static void list_top_slots(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
 {
     const quern__links *links = &pass->levels->links;
     for (uint32_t i = 0; i < tag->archetypes.count; i++) {
@@ -108,19 +108,20 @@ static void list_highest(quern__pass *pass, const quern__storage *storage, const
     }
 }
 
-/* Returns the index in by_level of the archetype's table on the last level, or UINT32_MAX. Binary search:
- * the tables of a level are sorted by archetype. */
+/* Returns the index in tables_by_level of the archetype's table on the last level, or UINT32_MAX. Binary
+ * search: the tables of a level are sorted by archetype. */
 static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype *archetype)
 {
-    uint32_t low = pass->walk_count, high = pass->by_level.count;
+    uint32_t low = pass->ordered_table_count, high = pass->tables_by_level.count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (pass->by_level.items[middle].archetype->index < archetype->index)
+        if (pass->tables_by_level.items[middle].archetype->index < archetype->index)
             low = middle + 1;
         else
             high = middle;
     }
-    const bool is_there = low < pass->by_level.count && pass->by_level.items[low].archetype == archetype;
+    const bool is_there =
+        low < pass->tables_by_level.count && pass->tables_by_level.items[low].archetype == archetype;
     return is_there ? low : UINT32_MAX;
 }
 
@@ -139,28 +140,28 @@ static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t 
 
 static void add_row(quern__pass *pass, uint64_t key)
 {
-    const quern__deep_run run = {.table = (uint32_t)(key >> 48),
-                                 .chunk_index = (uint32_t)(key >> 16),
-                                 .first_row = (uint16_t)key,
-                                 .count = 1};
-    pass->deep_runs.items[pass->deep_runs.count++] = run;
-    pass->by_level.items[run.table].deep_run_count++;
+    const quern__deep_range run = {.table = (uint32_t)(key >> 48),
+                                   .chunk_index = (uint32_t)(key >> 16),
+                                   .first_row = (uint16_t)key,
+                                   .count = 1};
+    pass->deep_ranges.items[pass->deep_ranges.count++] = run;
+    pass->tables_by_level.items[run.table].deep_range_count++;
 }
 
 /* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
-static void add_runs(quern__pass *pass)
+static void add_ranges(quern__pass *pass)
 {
     const quern__sort_item *rows = pass->deep_rows.items;
     quern__sort(pass->deep_rows.items, pass->sort_scratch.items, pass->deep_rows.count);
     for (uint32_t i = 0; i < pass->deep_rows.count; i++)
         if (i > 0 && rows[i].key == rows[i - 1].key + 1)
-            pass->deep_runs.items[pass->deep_runs.count - 1].count++;
+            pass->deep_ranges.items[pass->deep_ranges.count - 1].count++;
         else
             add_row(pass, rows[i].key);
     pass->deep_rows.count = 0;
 }
 
-/* Builds deep_runs depth by depth: the sources of the entities at one depth are the entities at the next
+/* Builds deep_ranges depth by depth: the sources of the entities at one depth are the entities at the next
  * depth. */
 static void order_deep(quern__pass *pass, const quern__storage *storage)
 {
@@ -174,7 +175,7 @@ static void order_deep(quern__pass *pass, const quern__storage *storage)
                  child = quern__links_at(links, child)->next)
                 pass->deep_slots.items[pass->deep_slots.count++] = child;
         }
-        add_runs(pass);
+        add_ranges(pass);
     }
 }
 
@@ -183,10 +184,10 @@ static void number_deep(quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++)
         pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
-    for (uint32_t i = pass->walk_count; i < pass->by_level.count; i++) {
-        const quern__pass_table *table = &pass->by_level.items[i];
+    for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
+        const quern__pass_table *table = &pass->tables_by_level.items[i];
         for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
-            if (goes_by_levels(call)) call->system->view_count += table->deep_run_count;
+            if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
     }
 }
 
@@ -196,8 +197,8 @@ static quern_result arrange_deep(quern__pass *pass)
     const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
     const quern__component *tag = storage->components.list.items[tag_index];
     if (!reserve_deep(pass, count_deep(storage, tag))) return fail_memory(pass);
-    pass->deep_slots.count = pass->deep_rows.count = pass->deep_runs.count = 0;
-    list_highest(pass, storage, tag);
+    pass->deep_slots.count = pass->deep_rows.count = pass->deep_ranges.count = 0;
+    list_top_slots(pass, storage, tag);
     order_deep(pass, storage);
     number_deep(pass);
     add_stage(pass, pass->chunk_count, true);
@@ -208,9 +209,10 @@ static quern_result arrange_deep(quern__pass *pass)
 quern_result quern__levels_arrange(quern__pass *pass)
 {
     uint32_t ends[QUERN__LEVEL_COUNT];
-    if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->by_level, pass->tables.count))
+    if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->tables_by_level,
+                              pass->tables.count))
         return fail_memory(pass);
     sort_tables(pass, ends);
     make_stages(pass, ends);
-    return pass->by_level.count > pass->walk_count ? arrange_deep(pass) : QUERN_OK;
+    return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
 }

@@ -37,7 +37,7 @@ static inline bool quern__levels_has_depths(const quern__pass *pass)
 }
 
 /* Returns whether the depths of the last level, if the pass has one, are unchanged since the pass was arranged. */
-static inline bool quern__levels_are_known(const quern__pass *pass)
+static inline bool quern__levels_depths_are_current(const quern__pass *pass)
 {
     return !quern__levels_has_depths(pass) || pass->links_version == pass->levels->links.version;
 }

@@ -99,20 +99,21 @@ const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t
 }
 
 /* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
-static bool are_apart(quern__archetype_filter a, quern__archetype_filter b)
+static bool exclude_each_other(quern__archetype_filter a, quern__archetype_filter b)
 {
     return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
            (b.with != QUERN__FILTER_NONE && b.with == a.without);
 }
 
-uint32_t quern__lookups_meet(const quern__lookups *a, const quern__lookups *b, uint32_t first)
+uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first)
 {
     uint32_t found = QUERN_MAX_COMPONENTS;
     for (uint32_t i = 0; i < a->count; i++) {
         const quern__lookup *mine = &a->list[i];
         if (mine->index < first || mine->index >= found) continue;
         const quern__lookup *other = quern__lookups_find(b, mine->index);
-        if (other != NULL && (mine->writes || other->writes) && !are_apart(mine->limit, other->limit))
+        if (other != NULL && (mine->writes || other->writes) &&
+            !exclude_each_other(mine->limit, other->limit))
             found = mine->index;
     }
     return found;

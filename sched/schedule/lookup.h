@@ -38,8 +38,8 @@ const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t
 
 /* Returns whether the component may be looked up on entities of `archetype`. Precondition: the archetype has the
  * component. `archetype` is NULL to test for any archetype. */
-static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t component_index,
-                                        const quern__archetype *archetype)
+static inline bool quern__lookups_include(const quern__lookups *lookups, uint32_t component_index,
+                                          const quern__archetype *archetype)
 {
     if (quern__bitset_has(lookups->unlimited, component_index)) return true;
     if (!quern__bitset_has(lookups->limited, component_index)) return false;
@@ -49,7 +49,7 @@ static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t 
 
 /* Returns the first component from index `first` on that both systems look up and at least one of them writes, unless
  * the limits of the two lookups exclude a common entity. Returns QUERN_MAX_COMPONENTS if there is none. */
-uint32_t quern__lookups_meet(const quern__lookups *a, const quern__lookups *b, uint32_t first);
+uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first);
 
 /* Writes the declared lookups into `text`, for messages: "'position', 'velocity'", or "none". `written`:
  * only lookups that write. */

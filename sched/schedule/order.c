@@ -41,7 +41,7 @@ static quern_result add_rule(quern__plan *plan, order_graph *graph, const quern_
             "systems of one phase",
             system->name, plan->phases[system->phase].name, word, other->name,
             plan->phases[other->phase].name);
-    if (!quern__system_meets(system, other))
+    if (!quern__system_may_overlap(system, other))
         return quern__fail(
             QUERN_ERROR_SCHEDULE_CONFLICT,
             "system '%s' is to run %s '%s', and only one of them is a reaction: reactions run at sync "
@@ -129,8 +129,8 @@ static quern_result order_systems(quern__plan *plan, order_graph *graph)
  * condition: these callbacks must run after, or before, all chunks of the other system. */
 static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
 {
-    bool is_order = quern__access_terms_may_meet(&first->access, &second->access) && first->end == NULL &&
-                    second->begin == NULL && second->condition == NULL;
+    bool is_order = quern__access_terms_may_conflict(&first->access, &second->access) &&
+                    first->end == NULL && second->begin == NULL && second->condition == NULL;
     return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
 }
 

@@ -11,8 +11,8 @@ void quern__pass_destroy(quern__pass *pass)
     quern__array_release(allocator, &pass->tables);
     quern__array_release(allocator, &pass->calls);
     quern__array_release(allocator, &pass->columns);
-    quern__array_release(allocator, &pass->by_level);
-    quern__array_release(allocator, &pass->deep_runs);
+    quern__array_release(allocator, &pass->tables_by_level);
+    quern__array_release(allocator, &pass->deep_ranges);
     quern__array_release(allocator, &pass->deep_slots);
     quern__array_release(allocator, &pass->deep_rows);
     quern__array_release(allocator, &pass->sort_scratch);
@@ -30,8 +30,8 @@ void quern__pass_destroy(quern__pass *pass)
 static quern__archetype *next_match(const quern__system *system)
 {
     const quern__query *query = &system->query;
-    return system->merged_count < query->matches.count
-               ? query->matches.items[system->merged_count].archetype
+    return system->table_match_count < query->matches.count
+               ? query->matches.items[system->table_match_count].archetype
                : NULL;
 }
 
@@ -58,14 +58,14 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         if (next_match(system) != archetype) continue;
-        const quern__query_match *match = &system->query.matches.items[system->merged_count++];
+        const quern__query_match *match = &system->query.matches.items[system->table_match_count++];
         const bool selects_rows = system->query.selects_rows;
-        pass->calls.items[pass->calls.count++] =
-            (quern__pass_call){.system = system,
-                               .run = selects_rows ? pass->plan->functions->call_picked : system->run,
-                               .columns = match->columns,
-                               .query = &system->query,
-                               .term_count = system->query.term_count};
+        pass->calls.items[pass->calls.count++] = (quern__pass_call){
+            .system = system,
+            .run = selects_rows ? pass->plan->functions->call_selected_rows : system->run,
+            .columns = match->columns,
+            .query = &system->query,
+            .term_count = system->query.term_count};
     }
 }
 
@@ -85,7 +85,7 @@ static void add_columns(quern__pass *pass, const quern__pass_table *table)
 static bool any_removed(const quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        if (pass->systems.items[i]->merged_removed_count != pass->systems.items[i]->query.removed_count)
+        if (pass->systems.items[i]->table_removed_count != pass->systems.items[i]->query.removed_count)
             return true;
     return false;
 }
@@ -95,8 +95,8 @@ static void clear_tables(quern__pass *pass)
     pass->tables.count = pass->calls.count = pass->columns.count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        system->merged_count = 0;
-        system->merged_removed_count = system->query.removed_count;
+        system->table_match_count = 0;
+        system->table_removed_count = system->query.removed_count;
     }
 }
 
@@ -106,7 +106,7 @@ static bool reserve_calls(quern__pass *pass)
 {
     uint32_t count = pass->calls.count;
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->merged_count;
+        count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->table_match_count;
     return quern__array_reserve(quern__plan_allocator(pass->plan), &pass->calls, count);
 }
 
@@ -164,8 +164,8 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
     table->chunk_count = 0;
     table->calls = pass->calls.items + table->first_call;
     table->calls_end = pass->calls.items + table->end_call;
-    table->share_bytes = 0;
-    table->deep_run_count = 0;
+    table->fetch_share_bytes = 0;
+    table->deep_range_count = 0;
     for (uint32_t i = table->first_call; i < table->end_call; i++) {
         quern__pass_call *call = &pass->calls.items[i];
         quern__system *system = call->system;
@@ -183,17 +183,17 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
     pass->touched_bytes += row_count * touched_bytes(pass, table);
 }
 
-static uint32_t count_stage(const quern__pass *pass, const quern__stage *stage)
+static uint32_t count_stage(const quern__pass *pass, const quern__pass_stage *stage)
 {
     const quern__system *first = pass->systems.items[0];
     if (pass->kind == QUERN__PASS_ONCE) return first->enabled && first->run != NULL;
     if (pass->kind == QUERN__PASS_SERIAL || stage->is_deep) return stage->is_deep || stage->chunk_count > 0;
-    return pass->is_split ? stage->chunk_count * pass->lane_count : stage->chunk_count;
+    return pass->splits_lanes ? stage->chunk_count * pass->lane_count : stage->chunk_count;
 }
 
 static void count_items(quern__pass *pass, uint32_t thread_count)
 {
-    pass->is_split = pass->chunk_count < thread_count && pass->lane_count > 1;
+    pass->splits_lanes = pass->chunk_count < thread_count && pass->lane_count > 1;
     pass->item_count = 0;
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         pass->stages[i].item_count = count_stage(pass, &pass->stages[i]);
@@ -203,7 +203,7 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
 
 /* Counts the views of a system with a target term. They are row ranges of the pass's tables, which are the
  * matches of the query. */
-static quern_result count_target_runs(quern__pass *pass)
+static quern_result count_target_views(quern__pass *pass)
 {
     quern__system *system = pass->systems.items[0];
     if (!system->enabled) return QUERN_OK;
@@ -216,7 +216,7 @@ static quern_result count_target_runs(quern__pass *pass)
 }
 
 /* Counts the views of a system with items. They are the batches that the system has not read. */
-static void count_items_runs(quern__pass *pass)
+static void count_event_views(quern__pass *pass)
 {
     quern__system *system = pass->systems.items[0];
     quern__event_use *use = &system->events;
@@ -232,9 +232,9 @@ static void count_items_runs(quern__pass *pass)
 /* Makes the pass iterate its tables in their own order, as one stage. */
 static void make_one_stage(quern__pass *pass)
 {
-    pass->walk = pass->tables.items;
-    pass->walk_count = pass->tables.count;
-    pass->stages[0] = (quern__stage){.pass = pass, .chunk_count = pass->chunk_count};
+    pass->ordered_tables = pass->tables.items;
+    pass->ordered_table_count = pass->tables.count;
+    pass->stages[0] = (quern__pass_stage){.pass = pass, .chunk_count = pass->chunk_count};
     pass->stage_count = 1;
 }
 
@@ -249,13 +249,13 @@ static void make_one_stage(quern__pass *pass)
  * docs/benchmarks/grid.md has the measurements behind the constants. */
 enum { FUSED_HEAD_BYTES = 1024, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
 
-static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
+static uint32_t choose_fetch_limit(const quern__pass *pass, uint32_t thread_count)
 {
     const quern__plan *plan = pass->plan;
     if (plan->prefetch == QUERN_PREFETCH_NOTHING) return 0;
     if (plan->prefetch == QUERN_PREFETCH_HEADS) return FUSED_HEAD_BYTES;
     if (plan->prefetch == QUERN_PREFETCH_CHUNKS) return UINT32_MAX;
-    if (pass->is_streamed && pass->touched_bytes > plan->shared_cache_bytes / SHARED_CACHE_PARTS)
+    if (pass->exceeds_own_caches && pass->touched_bytes > plan->shared_cache_bytes / SHARED_CACHE_PARTS)
         return UINT32_MAX;
     return pass->touched_bytes > plan->own_cache_bytes * OWN_CACHES * thread_count ? FUSED_HEAD_BYTES : 0;
 }
@@ -263,37 +263,38 @@ static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
 /* Prefetching for a table on which one system is called. Its single call processes the whole chunk, and
  * fetching a whole chunk before that call would stall it. So only short heads of the columns are fetched,
  * if the data exceeds the cores' own caches. */
-static uint32_t find_lone_reach(const quern__pass *pass)
+static uint32_t choose_lone_fetch_limit(const quern__pass *pass)
 {
     const quern_prefetch prefetch = pass->plan->prefetch;
     if (prefetch == QUERN_PREFETCH_NOTHING) return 0;
-    return pass->is_streamed || prefetch != QUERN_PREFETCH_AUTOMATIC ? QUERN__HEAD_BYTES : 0;
+    return pass->exceeds_own_caches || prefetch != QUERN_PREFETCH_AUTOMATIC ? QUERN__HEAD_BYTES : 0;
 }
 
 /* Divides the bytes to prefetch equally among the table's calls, in whole cache lines. */
-static void share_out(const quern__pass *pass, quern__pass_table *table, uint32_t call_count)
+static void divide_fetch(const quern__pass *pass, quern__pass_table *table, uint32_t call_count)
 {
     const uint32_t line_bytes = QUERN__CACHE_LINE_BYTES;
     uint32_t bytes = 0;
     for (uint32_t i = table->first_column; i < table->end_column; i++) {
         uint32_t column_bytes = pass->columns.items[i].size_bytes * table->archetype->row_capacity;
-        bytes += column_bytes < table->reach_bytes ? column_bytes : table->reach_bytes;
+        bytes += column_bytes < table->fetch_limit_bytes ? column_bytes : table->fetch_limit_bytes;
     }
-    table->share_bytes = (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes;
+    table->fetch_share_bytes = (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-static void share_out_all(quern__pass *pass, uint32_t thread_count)
+static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
 {
-    const uint32_t reach_bytes = find_reach(pass, thread_count), lone_bytes = find_lone_reach(pass);
+    const uint32_t fetch_limit_bytes = choose_fetch_limit(pass, thread_count),
+                   lone_bytes = choose_lone_fetch_limit(pass);
     pass->prefetches = false;
-    for (uint32_t i = 0; i < pass->tables.count && (reach_bytes | lone_bytes) > 0; i++) {
+    for (uint32_t i = 0; i < pass->tables.count && (fetch_limit_bytes | lone_bytes) > 0; i++) {
         quern__pass_table *table = &pass->tables.items[i];
         uint32_t call_count = 0;
         for (uint32_t k = table->first_call; k < table->end_call; k++)
             call_count += pass->calls.items[k].system->enabled;
-        table->reach_bytes = call_count == 1 ? lone_bytes : reach_bytes;
-        if (call_count > 0) share_out(pass, table, call_count);
-        pass->prefetches |= table->share_bytes > 0;
+        table->fetch_limit_bytes = call_count == 1 ? lone_bytes : fetch_limit_bytes;
+        if (call_count > 0) divide_fetch(pass, table, call_count);
+        pass->prefetches |= table->fetch_share_bytes > 0;
     }
 }
 
@@ -310,12 +311,12 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     for (uint32_t i = 0; i < pass->tables.count; i++)
         count_table(pass, &pass->tables.items[i]);
     if (pass->systems.items[0]->query.target != NULL) {
-        const quern_result result = count_target_runs(pass);
+        const quern_result result = count_target_views(pass);
         if (result != QUERN_OK) return result;
     }
-    if (pass->systems.items[0]->events.items != NULL) count_items_runs(pass);
-    pass->is_streamed = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
-    share_out_all(pass, thread_count);
+    if (pass->systems.items[0]->events.items != NULL) count_event_views(pass);
+    pass->exceeds_own_caches = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
+    plan_prefetch(pass, thread_count);
     make_one_stage(pass);
     if (pass->levels != NULL) {
         quern_result result = quern__levels_arrange(pass);

@@ -33,7 +33,7 @@ typedef enum quern__pass_kind {
  * into one place: a frame of many small systems reads little else. */
 typedef struct quern__pass_call {
     quern__system *system;
-    quern_view_callback *run; /* the system's function, or quern__pass_functions.call_picked */
+    quern_view_callback *run; /* the system's function, or quern__pass_functions.call_selected_rows */
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
@@ -58,27 +58,27 @@ typedef struct quern__pass_table {
     /* set by quern__pass_prepare */
     uint32_t first_chunk, chunk_count;         /* in iteration order; no chunks if no call is enabled */
     const quern__pass_call *calls, *calls_end; /* addresses of first_call and end_call */
-    uint32_t deep_run_count;                   /* views on the last level */
-    uint32_t reach_bytes;                      /* limit per column for prefetching the next chunk */
-    uint32_t share_bytes;                      /* bytes to prefetch before each call; 0: none */
+    uint32_t deep_range_count;                 /* views on the last level */
+    uint32_t fetch_limit_bytes;                /* limit per column for prefetching the next chunk */
+    uint32_t fetch_share_bytes;                /* bytes to prefetch before each call; 0: none */
 } quern__pass_table;
 
 /* A part of a pass that finishes before the next part begins. Each stage is a node of the segment's
  * graph. */
-typedef struct quern__stage {
+typedef struct quern__pass_stage {
     struct quern__pass *pass;
     uint32_t first_chunk, chunk_count; /* in iteration order */
     uint32_t item_count;
-    bool is_deep; /* the last level, which is a single item (levels.h) */
-    bool is_gone; /* of reactions: copies of removed rows (reacting.h) */
-} quern__stage;
+    bool is_deep;       /* the last level, which is a single item (levels.h) */
+    bool shows_removed; /* of reactions: copies of removed rows (reacting.h) */
+} quern__pass_stage;
 
 /* A view of the last level: adjacent rows of one chunk that have the same depth. */
-typedef struct quern__deep_run {
-    uint32_t table; /* index in quern__pass.walk */
+typedef struct quern__deep_range {
+    uint32_t table; /* index in quern__pass.ordered_tables */
     uint32_t chunk_index;
     uint16_t first_row, count;
-} quern__deep_run;
+} quern__deep_range;
 
 /* A chunk with rows to which systems of the pass react, and the calls on it (reacting.h). */
 typedef struct quern__reacting_chunk {
@@ -112,7 +112,7 @@ typedef struct quern__pass {
     /* Some system needs a call before the first item, or after the last. */
     bool has_begin, has_end;
     bool has_partials, has_filters; /* some system has partial results, or change filters */
-    bool reacts;                    /* the systems are reactions (reacting.h) */
+    bool runs_reactions;            /* the systems are reactions (reacting.h) */
     quern__relation *levels;        /* relation whose levels order the pass, or NULL */
     /* Nodes in the segment's graph. Without begin callbacks, begin_node is run_node; without end callbacks,
      * end_node is the last run node. */
@@ -127,28 +127,28 @@ typedef struct quern__pass {
     QUERN__ARRAY(quern__pass_column) columns;
 
     /* set by quern__pass_prepare */
-    /* Tables in iteration order: `tables`, or the first walk_count entries of `by_level`. The tables of the
-     * last level follow after walk_count. */
-    const quern__pass_table *walk;
-    uint32_t walk_count;
-    quern__stage stages[QUERN__LEVEL_COUNT];
+    /* Tables in iteration order: `tables`, or the first ordered_table_count entries of `tables_by_level`.
+     * The tables of the last level follow after them. */
+    const quern__pass_table *ordered_tables;
+    uint32_t ordered_table_count;
+    quern__pass_stage stages[QUERN__LEVEL_COUNT];
     uint32_t stage_count;
     /* Chunks in iteration order; of a target term its row ranges, of events their batches, of reactions
      * their blocks of copies and chunks. */
     uint32_t chunk_count;
-    /* Sum over all stages: chunks, multiplied by the number of lanes if is_split. The last level counts as
+    /* Sum over all stages: chunks, multiplied by the number of lanes if splits_lanes. The last level counts as
      * one item. */
     uint32_t item_count;
-    bool is_split;
-    uint64_t touched_bytes; /* bytes that the calls read or write, each counted once */
-    bool is_streamed;       /* touched_bytes exceeds the sum of the threads' own caches */
-    bool prefetches;        /* some table is prefetched */
+    bool splits_lanes;
+    uint64_t touched_bytes;  /* bytes that the calls read or write, each counted once */
+    bool exceeds_own_caches; /* touched_bytes exceeds the sum of the threads' own caches */
+    bool prefetches;         /* some table is prefetched */
 
     /* set by quern__levels_arrange */
-    QUERN__ARRAY(quern__pass_table) by_level; /* tables with chunks, in order of level */
-    QUERN__ARRAY(quern__deep_run) deep_runs;  /* views of the last level, in order of depth */
-    uint64_t links_version;                   /* version of the relation's links in deep_runs */
-    QUERN__ARRAY(uint32_t) deep_slots;        /* scratch memory, like the next two arrays */
+    QUERN__ARRAY(quern__pass_table) tables_by_level; /* tables with chunks, in order of level */
+    QUERN__ARRAY(quern__deep_range) deep_ranges;     /* views of the last level, in order of depth */
+    uint64_t links_version;                          /* version of the relation's links in deep_ranges */
+    QUERN__ARRAY(uint32_t) deep_slots;               /* scratch memory, like the next two arrays */
     QUERN__ARRAY(quern__sort_item) deep_rows;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
 
@@ -165,12 +165,12 @@ typedef struct quern__pass {
 typedef struct quern__pass_functions {
     /* Node functions of a segment's graph. The argument of `begin` (intervals, conditions and begin
      * callbacks) and of `end` (end callbacks) is the quern__pass; both ignore the range. The argument of
-     * `run` is a quern__stage; the range counts the stage's items. */
+     * `run` is a quern__pass_stage; the range counts the stage's items. */
     quern_range_function *begin, *run, *end;
     /* Replaces the function of a system whose query selects rows. Calls that function on each contiguous
      * range of selected rows of the chunk. All these views have the same ordinal, command stream and
      * partial result. If no row is selected, the function is not called. */
-    quern_view_callback *call_picked;
+    quern_view_callback *call_selected_rows;
 } quern__pass_functions;
 
 void quern__pass_destroy(quern__pass *pass);

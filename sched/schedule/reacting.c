@@ -23,7 +23,7 @@ static quern_result take(const quern__pass *pass)
         quern__system *system = pass->systems.items[i];
         quern__storage *storage = system->query.storage;
         system->is_active = false;
-        system->view_count = system->next_rows = 0;
+        system->view_count = system->next_taken_rows = 0;
         system->entity_count = 0;
         if (!system->enabled) quern__reaction_drop(storage, system->reaction);
         const quern_result result = quern__reaction_take(storage, system->reaction);
@@ -70,10 +70,10 @@ static void add_gone(quern__pass *pass, quern__system *system)
 }
 
 /* Returns the system's first rows that have no call yet, or NULL. */
-static const quern__taken_rows *next_rows(const quern__system *system)
+static const quern__taken_rows *next_taken_rows(const quern__system *system)
 {
     const quern__taken *taken = &system->reaction->taken;
-    return system->next_rows < taken->rows.count ? &taken->rows.items[system->next_rows] : NULL;
+    return system->next_taken_rows < taken->rows.count ? &taken->rows.items[system->next_taken_rows] : NULL;
 }
 
 static bool is_before(const quern__taken_rows *a, const quern__taken_rows *b)
@@ -88,7 +88,7 @@ static const quern__taken_rows *first_rows(const quern__pass *pass)
 {
     const quern__taken_rows *first = NULL;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
-        const quern__taken_rows *rows = next_rows(pass->systems.items[i]);
+        const quern__taken_rows *rows = next_taken_rows(pass->systems.items[i]);
         if (rows != NULL && (first == NULL || is_before(rows, first))) first = rows;
     }
     return first;
@@ -119,7 +119,7 @@ static void copy_handles(quern__pass *pass, const quern__taken *taken, const que
 static void add_call(quern__pass *pass, const quern__pass_table *table, quern__system *system)
 {
     const quern__taken *taken = &system->reaction->taken;
-    const quern__taken_rows *rows = &taken->rows.items[system->next_rows++];
+    const quern__taken_rows *rows = &taken->rows.items[system->next_taken_rows++];
     pass->reacting_calls.items[pass->reacting_calls.count++] = (quern__reacting_call){
         .call = find_call(pass, table, system), .rows = rows, .ordinal = system->view_count++};
     system->entity_count += rows->count;
@@ -130,7 +130,7 @@ static void add_call(quern__pass *pass, const quern__pass_table *table, quern__s
 static void add_calls(quern__pass *pass, const quern__reacting_chunk *chunk, quern__system *system)
 {
     const quern__pass_table *table = &pass->tables.items[chunk->table];
-    for (const quern__taken_rows *rows; (rows = next_rows(system)) != NULL;) {
+    for (const quern__taken_rows *rows; (rows = next_taken_rows(system)) != NULL;) {
         if (rows->archetype != table->archetype || rows->slot != chunk->chunk_index) return;
         add_call(pass, table, system);
     }
@@ -155,13 +155,13 @@ static void add_chunks(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------- prepare */
 
-static void add_stage(quern__pass *pass, uint32_t count, bool is_gone)
+static void add_stage(quern__pass *pass, uint32_t count, bool shows_removed)
 {
     const bool is_serial = pass->kind == QUERN__PASS_SERIAL;
-    pass->stages[pass->stage_count++] = (quern__stage){.pass = pass,
-                                                       .chunk_count = count,
-                                                       .item_count = is_serial ? count > 0 : count,
-                                                       .is_gone = is_gone};
+    pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
+                                                            .chunk_count = count,
+                                                            .item_count = is_serial ? count > 0 : count,
+                                                            .shows_removed = shows_removed};
     pass->chunk_count += count;
     pass->item_count += pass->stages[pass->stage_count - 1].item_count;
 }

@@ -23,7 +23,7 @@ typedef enum quern__segment_kind {
 typedef struct quern__segment {
     quern__segment_kind kind;
     uint32_t phase;
-    bool reacts;         /* belongs to a round of reactions; `phase` is not used */
+    bool runs_reactions; /* belongs to a round of reactions; `phase` is not used */
     uint32_t first, end; /* systems, by position in execution order */
 
     /* of RUN and EXCLUSIVE segments */
@@ -56,7 +56,7 @@ typedef struct quern__plan {
     quern_world *world;
     quern__phase *phases;
     uint32_t phase_count;
-    bool fuse;
+    bool fuses_systems;
     uint64_t shuffle_seed; /* for tests: seed of a random order of passes and items; 0: none */
     quern_prefetch prefetch;
     size_t own_cache_bytes;                /* size of the cache that each core has to itself */
@@ -84,7 +84,7 @@ static inline const quern_allocator *quern__plan_allocator(const quern__plan *pl
 }
 
 /* Makes the next run of each segment prepare its passes again. Must not be called while a segment runs. */
-static inline void quern__plan_unprepare(quern__plan *plan)
+static inline void quern__plan_invalidate_segments(quern__plan *plan)
 {
     for (uint32_t i = 0; i < plan->segments.count; i++)
         plan->segments.items[i].prepared_version = 0;

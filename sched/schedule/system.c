@@ -142,8 +142,9 @@ static quern_result check_up_conflict(const quern__system *system, const quern_w
     const quern__components *components = &world->storage.components;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
-        "system '%s' reads '%s' upward by '%s', and its own views write it at the same time: set .levels "
-        "to the relation, which calls it for targets before their sources, or make it QUERN_SYSTEM_SERIAL",
+        "system '%s' reads '%s' upward by '%s', and its own views write it at the same time: set "
+        ".levels to the relation, which calls it for targets before their sources, or make it "
+        "QUERN_SYSTEM_SERIAL",
         system->name, quern__components_type(components, quern__component_index(up->component))->name,
         quern__components_type(components, quern__term_index(up))->name);
 }

@@ -44,22 +44,22 @@ typedef struct quern__system {
     /* in execution order */
     uint32_t position; /* in the order of execution */
     QUERN__ARRAY(uint32_t) partners;
-    uint32_t judged_count; /* matches of the query that were checked for conflicts */
-    /* query.removed_count at that time; if it has changed, judged_count is invalid. */
-    uint32_t judged_removed_count;
+    uint32_t checked_match_count; /* matches of the query that were checked for conflicts */
+    /* query.removed_count at that time; if it has changed, checked_match_count is invalid. */
+    uint32_t checked_removed_count;
     struct quern__pass *pass;
-    uint32_t lane;         /* lane in its pass */
-    uint32_t merged_count; /* matches of the query that the pass's tables contain */
-    /* query.removed_count at that time; if it has changed, merged_count is invalid. */
-    uint32_t merged_removed_count;
+    uint32_t lane;              /* lane in its pass */
+    uint32_t table_match_count; /* matches of the query that the pass's tables contain */
+    /* query.removed_count at that time; if it has changed, table_match_count is invalid. */
+    uint32_t table_removed_count;
 
     /* set by quern__pass_prepare or quern__reacting_prepare */
     uint32_t view_count;
     uint32_t first_deep_ordinal; /* ordinal of the first view on the last level */
     uint64_t entity_count;
-    uint32_t next_rows;     /* of a reaction: first entry of taken.rows without a call */
-    uint32_t serial_offset; /* first serial of its command streams, relative to the segment's */
-    size_t partial_bytes;   /* size of one partial result, as declared */
+    uint32_t next_taken_rows; /* of a reaction: first entry of taken.rows without a call */
+    uint32_t serial_offset;   /* first serial of its command streams, relative to the segment's */
+    size_t partial_bytes;     /* size of one partial result, as declared */
     size_t partial_stride_bytes;
     char *partials; /* view_count results, at a distance of partial_stride_bytes */
     size_t partials_capacity_bytes;
@@ -85,7 +85,7 @@ void quern__system_destroy(quern__system *system);
 
 /* Returns whether the systems may run without a sync point between them, so that their conflicts matter.
  * Reactions to the same sync point run together, whatever their phases. */
-static inline bool quern__system_meets(const quern__system *system, const quern__system *other)
+static inline bool quern__system_may_overlap(const quern__system *system, const quern__system *other)
 {
     if (system->reaction != NULL || other->reaction != NULL)
         return system->reaction != NULL && other->reaction != NULL;

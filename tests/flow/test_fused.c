@@ -135,13 +135,13 @@ static reach reach_of(quern_prefetch prefetch, size_t own_cache_bytes, size_t sh
     cr_assert_eq(pass->touched_bytes, CROWD * 16u);
     const quern__pass_table *table = &pass->tables.items[2]; /* has no other component */
     const uint32_t column_bytes = 8 * table->archetype->row_capacity;
-    const uint32_t fetched_bytes = table->share_bytes * 3; /* calls */
+    const uint32_t fetched_bytes = table->fetch_share_bytes * 3; /* calls */
     cr_assert_eq(pass->prefetches, fetched_bytes > 0);
-    const uint32_t reach_bytes = table->reach_bytes;
+    const uint32_t fetch_limit_bytes = table->fetch_limit_bytes;
     close_crowd();
     if (fetched_bytes == 0) return NOTHING;
-    cr_assert_geq(fetched_bytes, 2 * (reach_bytes < column_bytes ? reach_bytes : column_bytes));
-    return reach_bytes < column_bytes ? HEADS : CHUNKS;
+    cr_assert_geq(fetched_bytes, 2 * (fetch_limit_bytes < column_bytes ? fetch_limit_bytes : column_bytes));
+    return fetch_limit_bytes < column_bytes ? HEADS : CHUNKS;
 }
 
 Test(fused, passes_fetch_ahead_when_they_touch_more_than_the_caches_hold)
@@ -176,12 +176,12 @@ Test(fused, a_system_alone_with_a_table_fetches_heads_only)
     cr_assert(quern_schedule_are_fused(schedule, all, few));
     const quern__pass *pass = quern__schedule_system(schedule, all)->pass;
     const quern__pass_table *shared = &pass->tables.items[0], *alone = &pass->tables.items[2];
-    cr_assert_gt(shared->reach_bytes, 8 * shared->archetype->row_capacity);
-    cr_assert_lt(alone->reach_bytes, 8 * alone->archetype->row_capacity);
-    cr_assert_eq(alone->share_bytes, alone->reach_bytes);
+    cr_assert_gt(shared->fetch_limit_bytes, 8 * shared->archetype->row_capacity);
+    cr_assert_lt(alone->fetch_limit_bytes, 8 * alone->archetype->row_capacity);
+    cr_assert_eq(alone->fetch_share_bytes, alone->fetch_limit_bytes);
     must(quern_schedule_set_system_enabled(schedule, few, false));
     run_frames(1);
-    cr_assert_lt(shared->reach_bytes, 8 * shared->archetype->row_capacity, "the other is disabled");
+    cr_assert_lt(shared->fetch_limit_bytes, 8 * shared->archetype->row_capacity, "the other is disabled");
     close_crowd();
 }
 

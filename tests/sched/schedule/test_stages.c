@@ -112,15 +112,15 @@ Test(stages, adjacent_rows_of_same_depth_are_one_view)
     const quern__pass *pass = run_pass();
     cr_assert_eq(pass->stage_count, QUERN_MAX_RELATION_LEVEL + 1u);
     cr_assert(pass->stages[QUERN_MAX_RELATION_LEVEL].is_deep);
-    cr_assert_eq(pass->deep_runs.count, 2u);
-    cr_assert(pass->deep_runs.items[1].first_row == 0 && pass->deep_runs.items[1].count == 4);
+    cr_assert_eq(pass->deep_ranges.count, 2u);
+    cr_assert(pass->deep_ranges.items[1].first_row == 0 && pass->deep_ranges.items[1].count == 4);
     cr_assert_eq(view_count_of(climber), QUERN_MAX_RELATION_LEVEL + 2u);
     cr_assert_eq(view_count_of(other), 1u);
-    cr_assert(quern__levels_are_known(pass), "nothing is sorted again without a change");
+    cr_assert(quern__levels_depths_are_current(pass), "nothing is sorted again without a change");
     must(quern_entity_relate(world, leaves[1], parent, leaves[0]));
-    cr_assert_not(quern__levels_are_known(pass));
+    cr_assert_not(quern__levels_depths_are_current(pass));
     pass = run_pass();
-    cr_assert_eq(pass->deep_runs.count, 4u);
+    cr_assert_eq(pass->deep_ranges.count, 4u);
     cr_assert_eq(view_count_of(climber), QUERN_MAX_RELATION_LEVEL + 4u);
     cr_assert_eq(view_count_of(other), 1u);
 }

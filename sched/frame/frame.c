@@ -7,7 +7,7 @@
 #include "core/query/target.h"
 #include "sched/frame/context_internal.h"
 #include "sched/frame/pass_run.h"
-#include "sched/frame/react.h"
+#include "sched/frame/reaction_rounds.h"
 #include "sched/frame/sync.h"
 #include "sched/frame/workers.h"
 #include "sched/jobs/graph_internal.h"
@@ -15,7 +15,7 @@
 #include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
 #include "sched/schedule/levels.h"
-#include "sched/schedule/reacting.h"
+#include "sched/schedule/reaction_pass.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
  *     each phase, once, or as often as its fixed step fits; each segment of the phase:
  *         RUN           runs passes as a graph, on all threads
  *         EXCLUSIVE     runs one system, alone, on the caller
- *         SYNC          applies commands, and then runs reactions in rounds (react.h), as segments, too
+ *         SYNC          applies commands, and then runs reactions as segments, too (reaction_rounds.h)
  *     finish            reports failures that did not end the frame */
 
 /* ----------------------------------------------------------------------------------------- segments */
@@ -131,7 +131,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     segment->has_depths = false;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
-        quern_result result = segment->runs_reactions ? quern__reacting_prepare(pass)
+        quern_result result = segment->runs_reactions ? quern__reaction_pass_prepare(pass)
                                                       : quern__pass_prepare(pass, thread_count);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
         if (result != QUERN_OK) return result;
@@ -271,10 +271,10 @@ static quern_result run_sync(quern_schedule *schedule, quern__flush_report *repo
  * lost. */
 static quern_result run_reactions(quern_schedule *schedule, quern__segment *segment)
 {
-    if (!quern__reacting_is_due(&schedule->plan, segment)) return QUERN_OK;
+    if (!quern__reaction_pass_is_due(&schedule->plan, segment)) return QUERN_OK;
     const quern_result result = segment->kind == QUERN__SEGMENT_RUN ? run_graph(schedule, segment)
                                                                     : run_exclusive(schedule, segment);
-    quern__reacting_finish(&schedule->plan, segment, result == QUERN_OK);
+    quern__reaction_pass_finish(&schedule->plan, segment, result == QUERN_OK);
     return result;
 }
 
@@ -303,7 +303,7 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
         break;
     }
     const quern_result result = run_sync(schedule, report);
-    return result == QUERN_OK ? quern__react(schedule, report) : result;
+    return result == QUERN_OK ? quern__run_pending_reactions(schedule, report) : result;
 }
 
 /* ------------------------------------------------------------------------------------------- phases */
@@ -354,17 +354,17 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
 }
 
 /* Applies the commands that an earlier frame could not apply, and then runs reactions. */
-static quern_result catch_up(quern_schedule *schedule, quern__flush_report *report)
+static quern_result apply_kept_and_react(quern_schedule *schedule, quern__flush_report *report)
 {
     const quern_result result = quern__sync(schedule, report);
-    return result == QUERN_OK ? quern__react(schedule, report) : result;
+    return result == QUERN_OK ? quern__run_pending_reactions(schedule, report) : result;
 }
 
 /* Runs all phases. An error ends the frame; `report` collects failures that do not. */
 static quern_result run_phases(quern_schedule *schedule, quern__flush_report *report)
 {
     quern_result result = quern__sync_world(schedule, report);
-    if (result == QUERN_OK) result = catch_up(schedule, report);
+    if (result == QUERN_OK) result = apply_kept_and_react(schedule, report);
     for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++) {
         quern__phase *phase = &schedule->plan.phases[i];
         result = phase->step_seconds > 0 ? run_steps(schedule, phase, report)
@@ -384,7 +384,7 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->is_observed = false;
     schedule->emit_result = QUERN_OK;
     schedule->event_loss.channel = NULL;
-    quern__react_start(schedule);
+    quern__reaction_rounds_clear_limit(schedule);
 }
 
 /* Begins a frame. Visits the systems only if the last frame had commands, or if the observer measures
@@ -398,7 +398,7 @@ static void start_frame(quern_schedule *schedule, const quern__observed_frame *f
     for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
         schedule->plan.systems.items[i]->command_count = 0;
     schedule->has_command_counts = false;
-    quern__react_start_frame(schedule);
+    quern__reaction_rounds_start_frame(schedule);
 }
 
 /* Returns how often the system was refused an access in this frame. Relaxed: pairs with the increments in
@@ -478,7 +478,7 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
             report->refused_result == QUERN_ERROR_LIMIT
                 ? "more archetypes than the world can have (QUERN_MAX_ARCHETYPES)"
                 : "more components or bytes than one entity can have");
-    if (schedule->is_reaction_cut)
+    if (schedule->has_reached_round_limit)
         return quern__fail(
             QUERN_ERROR_LIMIT,
             "frame %llu: reactions caused each other for %u rounds, and the pending changes were dropped: "
@@ -593,7 +593,7 @@ quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, cons
     if (result == QUERN_OK && is_outside) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     start_run(schedule, jobs, 0);
-    result = run_locked(schedule, catch_up);
+    result = run_locked(schedule, apply_kept_and_react);
     if (is_outside) quern__jobs_leave(jobs);
     return result;
 }

@@ -257,7 +257,7 @@ IN_TWO_KINDS bool call_run(quern_context *context, quern_view_callback *run, con
     return true;
 }
 
-/* For react_run.c, which makes its own views (pass_run.h). */
+/* For reaction_calls.c, which makes its own views (pass_run.h). */
 
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part)
 {
@@ -556,7 +556,7 @@ IN_TWO_KINDS void run_items(const quern__pass_stage *stage, uint32_t begin, uint
     const quern__pass *pass = stage->pass;
     chunks_run *const run = is_told ? run_told_chunks : run_chunks;
     if (pass->runs_reactions)
-        quern__pass_react(stage, begin, end, context, is_told);
+        quern__pass_run_reactions(stage, begin, end, context, is_told);
     else if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context, is_told);
     else if (QUERN__UNLIKELY(pass->systems.items[0]->events.items != NULL))

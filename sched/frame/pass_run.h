@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_FRAME_PASS_RUN_H
 #define QUERN_SCHED_FRAME_PASS_RUN_H
 
-/* Functions that pass_run.c and react_run.c share. pass_run.c runs the jobs of passes; react_run.c runs the
- * items of reactions. */
+/* Functions that pass_run.c, which runs the jobs of passes, and reaction_calls.c, which runs the items of
+ * reactions, share. */
 
 #include "sched/frame/schedule_internal.h"
 #include "sched/schedule/pass.h"
@@ -33,7 +33,7 @@ void quern__pass_call_rows(quern_context *context, const quern__archetype *arche
 void quern__pass_begin_calls(const quern_context *context);
 
 /* Runs items of a stage of reactions. In a serial pass, the range counts blocks of copies, or chunks. */
-void quern__pass_react(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
-                       bool is_told);
+void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                               quern_context *context, bool is_told);
 
 #endif

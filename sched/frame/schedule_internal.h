@@ -52,10 +52,10 @@ struct quern_schedule {
     quern__guards guards; /* empty in builds without QUERN_CHECKS */
     quern_frame_stats stats;
 
-    /* rounds of reactions (react.h) */
-    bool has_reacted;         /* in the current frame, or in the last one */
-    bool is_reaction_cut;     /* the limit of rounds was reached in the current frame */
-    char reaction_trail[512]; /* reactions of the last rounds, for messages: "'a' -> 'b' -> 'a'" */
+    /* rounds of reactions (reaction_rounds.h) */
+    bool has_reacted;             /* in the current frame, or in the last one */
+    bool has_reached_round_limit; /* the limit of rounds was reached in the current frame */
+    char reaction_trail[512];     /* reactions of the last rounds, for messages: "'a' -> 'b' -> 'a'" */
 
     quern_schedule *next_schedule; /* in the world's list of schedules */
 };

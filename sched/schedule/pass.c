@@ -16,10 +16,10 @@ void quern__pass_destroy(quern__pass *pass)
     quern__array_release(allocator, &pass->deep_slots);
     quern__array_release(allocator, &pass->deep_rows);
     quern__array_release(allocator, &pass->sort_scratch);
-    quern__array_release(allocator, &pass->reacting_gone);
-    quern__array_release(allocator, &pass->reacting_chunks);
-    quern__array_release(allocator, &pass->reacting_calls);
-    quern__array_release(allocator, &pass->reacting_handles);
+    quern__array_release(allocator, &pass->reaction_copies);
+    quern__array_release(allocator, &pass->reaction_chunks);
+    quern__array_release(allocator, &pass->reaction_calls);
+    quern__array_release(allocator, &pass->reaction_handles);
     quern__array_release(allocator, &pass->waits_for);
     quern__release(allocator, pass, sizeof *pass, _Alignof(quern__pass));
 }

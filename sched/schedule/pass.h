@@ -15,8 +15,8 @@
  * on the same chunk.
  *
  * Stages: a pass with level-ordered systems (quern_system_def.levels) finishes all items of one level
- * before it begins the next level; see levels.h. A pass of reactions has up to two stages; see reacting.h.
- * Every other pass has one stage. */
+ * before it begins the next level; see levels.h. A pass of reactions has up to two stages; see
+ * reaction_pass.h. Every other pass has one stage. */
 
 #include "core/base/sort.h"
 #include "sched/jobs/atomic.h"
@@ -70,7 +70,7 @@ typedef struct quern__pass_stage {
     uint32_t first_chunk, chunk_count; /* in iteration order */
     uint32_t item_count;
     bool is_deep;       /* the last level, which is a single item (levels.h) */
-    bool shows_removed; /* of reactions: copies of removed rows (reacting.h) */
+    bool shows_removed; /* of reactions: copies of removed rows (reaction_pass.h) */
 } quern__pass_stage;
 
 /* A view of the last level: adjacent rows of one chunk that have the same depth. */
@@ -80,26 +80,26 @@ typedef struct quern__deep_range {
     uint16_t first_row, count;
 } quern__deep_range;
 
-/* A chunk with rows to which systems of the pass react, and the calls on it (reacting.h). */
-typedef struct quern__reacting_chunk {
+/* A chunk with rows to which systems of the pass react, and the calls on it (reaction_pass.h). */
+typedef struct quern__reaction_chunk {
     uint32_t table, chunk_index;
-    uint32_t first_call, end_call; /* range in quern__pass.reacting_calls */
-} quern__reacting_chunk;
+    uint32_t first_call, end_call; /* range in quern__pass.reaction_calls */
+} quern__reaction_chunk;
 
 /* The rows of one chunk that one system is shown for one kind of change. Each contiguous range of these
  * rows is a view; all these views have the same ordinal. */
-typedef struct quern__reacting_call {
+typedef struct quern__reaction_call {
     const quern__pass_call *call;
     const quern__taken_rows *rows;
     uint32_t ordinal;
-} quern__reacting_call;
+} quern__reaction_call;
 
 /* A view of copies of removed rows, for one system. */
-typedef struct quern__reacting_gone {
+typedef struct quern__reaction_copies {
     const quern__system *system;
     const quern__taken_block *block;
     uint32_t ordinal;
-} quern__reacting_gone;
+} quern__reaction_copies;
 
 typedef struct quern__pass {
     struct quern__plan *plan;
@@ -112,7 +112,7 @@ typedef struct quern__pass {
     /* Some system needs a call before the first item, or after the last. */
     bool has_begin, has_end;
     bool has_partials, has_filters; /* some system has partial results, or change filters */
-    bool runs_reactions;            /* the systems are reactions (reacting.h) */
+    bool runs_reactions;            /* the systems are reactions (reaction_pass.h) */
     quern__relation *levels;        /* relation whose levels order the pass, or NULL */
     /* Nodes in the segment's graph. Without begin callbacks, begin_node is run_node; without end callbacks,
      * end_node is the last run node. */
@@ -136,8 +136,8 @@ typedef struct quern__pass {
     /* Chunks in iteration order; of a target term its row ranges, of events their batches, of reactions
      * their blocks of copies and chunks. */
     uint32_t chunk_count;
-    /* Sum over all stages: chunks, multiplied by the number of lanes if splits_lanes. The last level counts as
-     * one item. */
+    /* Sum over all stages: chunks, multiplied by the number of lanes if splits_lanes. The last level counts
+     * as one item. */
     uint32_t item_count;
     bool splits_lanes;
     uint64_t touched_bytes;  /* bytes that the calls read or write, each counted once */
@@ -152,12 +152,12 @@ typedef struct quern__pass {
     QUERN__ARRAY(quern__sort_item) deep_rows;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
 
-    /* set by quern__reacting_prepare */
-    QUERN__ARRAY(quern__reacting_gone) reacting_gone;
-    QUERN__ARRAY(quern__reacting_chunk) reacting_chunks;
+    /* set by quern__reaction_pass_prepare */
+    QUERN__ARRAY(quern__reaction_copies) reaction_copies;
+    QUERN__ARRAY(quern__reaction_chunk) reaction_chunks;
     /* Copied handles of the rows of an exclusive reaction, in order. */
-    QUERN__ARRAY(quern__reacting_call) reacting_calls;
-    QUERN__ARRAY(quern_entity) reacting_handles;
+    QUERN__ARRAY(quern__reaction_call) reaction_calls;
+    QUERN__ARRAY(quern_entity) reaction_handles;
 } quern__pass;
 
 /* Functions with which a frame runs a pass. The plan gets them as pointers, so that this room does not

@@ -53,7 +53,7 @@ typedef struct quern__system {
     /* query.removed_count at that time; if it has changed, table_match_count is invalid. */
     uint32_t table_removed_count;
 
-    /* set by quern__pass_prepare or quern__reacting_prepare */
+    /* set by quern__pass_prepare or quern__reaction_pass_prepare */
     uint32_t view_count;
     uint32_t first_deep_ordinal; /* ordinal of the first view on the last level */
     uint64_t entity_count;

@@ -510,7 +510,7 @@ static void make_company(void)
                                     setup_system(schedule, &second), setup_system(schedule, &copy)};
     must(quern_schedule_compile(schedule));
     for (uint32_t i = 1; i < COUNT_OF(systems); i++)
-        cr_assert_eq(quern_schedule_are_fused(schedule, systems[0], systems[i]), schedule->plan.fuse);
+        cr_assert_eq(quern_schedule_are_fused(schedule, systems[0], systems[i]), schedule->plan.fuses_systems);
 }
 
 Test(levels, they_share_passes_with_each_other_and_with_systems_that_have_none, .timeout = 120)
@@ -612,7 +612,7 @@ static void make_summers(void)
     const quern_system_def write = summer("sum"), read = comparer("compare");
     const quern_system first = setup_system(schedule, &write), second = setup_system(schedule, &read);
     must(quern_schedule_compile(schedule));
-    cr_assert_eq(quern_schedule_are_fused(schedule, first, second), schedule->plan.fuse);
+    cr_assert_eq(quern_schedule_are_fused(schedule, first, second), schedule->plan.fuses_systems);
 }
 
 Test(levels, a_system_reads_of_targets_what_it_and_those_before_it_have_written, .timeout = 120)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/reacting.h"
+#include "sched/schedule/reaction_pass.h"
 
-bool quern__reacting_is_due(const quern__plan *plan, const quern__segment *segment)
+bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *segment)
 {
     for (uint32_t i = segment->first; i < segment->end; i++)
         if (plan->order.items[i]->reaction->is_pending) return true;
@@ -43,27 +43,27 @@ static uint32_t count_handles(const quern__taken *taken)
 static bool reserve(quern__pass *pass)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
-    uint32_t gone_count = 0, rows_count = 0, handle_count = 0;
+    uint32_t block_count = 0, rows_count = 0, handle_count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
         const quern__taken *taken = &system->reaction->taken;
-        gone_count += taken->removed.count;
+        block_count += taken->removed.count;
         rows_count += taken->rows.count;
         if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) handle_count += count_handles(taken);
     }
-    return quern__array_reserve(allocator, &pass->reacting_gone, gone_count) &&
-           quern__array_reserve(allocator, &pass->reacting_chunks, rows_count) &&
-           quern__array_reserve(allocator, &pass->reacting_calls, rows_count) &&
-           quern__array_reserve(allocator, &pass->reacting_handles, handle_count);
+    return quern__array_reserve(allocator, &pass->reaction_copies, block_count) &&
+           quern__array_reserve(allocator, &pass->reaction_chunks, rows_count) &&
+           quern__array_reserve(allocator, &pass->reaction_calls, rows_count) &&
+           quern__array_reserve(allocator, &pass->reaction_handles, handle_count);
 }
 
 /* ------------------------------------------------------------------------------------------- arrange */
 
-static void add_gone(quern__pass *pass, quern__system *system)
+static void add_copies(quern__pass *pass, quern__system *system)
 {
     const quern__taken *taken = &system->reaction->taken;
     for (uint32_t i = 0; i < taken->removed.count; i++) {
-        pass->reacting_gone.items[pass->reacting_gone.count++] = (quern__reacting_gone){
+        pass->reaction_copies.items[pass->reaction_copies.count++] = (quern__reaction_copies){
             .system = system, .block = &taken->removed.items[i], .ordinal = system->view_count++};
         system->entity_count += taken->removed.items[i].count;
     }
@@ -110,9 +110,9 @@ static void copy_handles(quern__pass *pass, const quern__taken *taken, const que
     quern__bit_range run = {0};
     while (quern__bitset_next_range(taken->words.items + rows->first_word,
                                     QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
-        memcpy(&pass->reacting_handles.items[pass->reacting_handles.count], handles + run.first,
+        memcpy(&pass->reaction_handles.items[pass->reaction_handles.count], handles + run.first,
                run.count * sizeof *handles);
-        pass->reacting_handles.count += run.count;
+        pass->reaction_handles.count += run.count;
     }
 }
 
@@ -120,14 +120,14 @@ static void add_call(quern__pass *pass, const quern__pass_table *table, quern__s
 {
     const quern__taken *taken = &system->reaction->taken;
     const quern__taken_rows *rows = &taken->rows.items[system->next_taken_rows++];
-    pass->reacting_calls.items[pass->reacting_calls.count++] = (quern__reacting_call){
+    pass->reaction_calls.items[pass->reaction_calls.count++] = (quern__reaction_call){
         .call = find_call(pass, table, system), .rows = rows, .ordinal = system->view_count++};
     system->entity_count += rows->count;
     if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) copy_handles(pass, taken, rows);
 }
 
 /* Adds the system's calls on the chunk: one for its added rows, and one for its set rows. */
-static void add_calls(quern__pass *pass, const quern__reacting_chunk *chunk, quern__system *system)
+static void add_calls(quern__pass *pass, const quern__reaction_chunk *chunk, quern__system *system)
 {
     const quern__pass_table *table = &pass->tables.items[chunk->table];
     for (const quern__taken_rows *rows; (rows = next_taken_rows(system)) != NULL;) {
@@ -144,12 +144,12 @@ static void add_chunks(quern__pass *pass)
     for (const quern__taken_rows *first; (first = first_rows(pass)) != NULL;) {
         while (pass->tables.items[table].archetype != first->archetype)
             table++;
-        quern__reacting_chunk *chunk = &pass->reacting_chunks.items[pass->reacting_chunks.count++];
-        *chunk = (quern__reacting_chunk){
-            .table = table, .chunk_index = first->slot, .first_call = pass->reacting_calls.count};
+        quern__reaction_chunk *chunk = &pass->reaction_chunks.items[pass->reaction_chunks.count++];
+        *chunk = (quern__reaction_chunk){
+            .table = table, .chunk_index = first->slot, .first_call = pass->reaction_calls.count};
         for (uint32_t i = 0; i < pass->systems.count; i++)
             add_calls(pass, chunk, pass->systems.items[i]);
-        chunk->end_call = pass->reacting_calls.count;
+        chunk->end_call = pass->reaction_calls.count;
     }
 }
 
@@ -166,19 +166,19 @@ static void add_stage(quern__pass *pass, uint32_t count, bool shows_removed)
     pass->item_count += pass->stages[pass->stage_count - 1].item_count;
 }
 
-quern_result quern__reacting_prepare(quern__pass *pass)
+quern_result quern__reaction_pass_prepare(quern__pass *pass)
 {
     const quern_result result = take(pass);
     if (result != QUERN_OK) return result;
-    pass->reacting_gone.count = pass->reacting_chunks.count = 0;
-    pass->reacting_calls.count = pass->reacting_handles.count = 0;
+    pass->reaction_copies.count = pass->reaction_chunks.count = 0;
+    pass->reaction_calls.count = pass->reaction_handles.count = 0;
     if (!reserve(pass)) return fail_memory(pass);
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        add_gone(pass, pass->systems.items[i]);
+        add_copies(pass, pass->systems.items[i]);
     add_chunks(pass);
     pass->stage_count = pass->chunk_count = pass->item_count = 0;
-    if (pass->reacting_gone.count > 0) add_stage(pass, pass->reacting_gone.count, true);
-    add_stage(pass, pass->reacting_chunks.count, false);
+    if (pass->reaction_copies.count > 0) add_stage(pass, pass->reaction_copies.count, true);
+    add_stage(pass, pass->reaction_chunks.count, false);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         system->is_active = system->view_count > 0;
@@ -188,7 +188,7 @@ quern_result quern__reacting_prepare(quern__pass *pass)
     return QUERN_OK;
 }
 
-void quern__reacting_finish(const quern__plan *plan, const quern__segment *segment, bool has_run)
+void quern__reaction_pass_finish(const quern__plan *plan, const quern__segment *segment, bool has_run)
 {
     for (uint32_t i = segment->first; i < segment->end; i++) {
         const quern__system *system = plan->order.items[i];
@@ -199,7 +199,7 @@ void quern__reacting_finish(const quern__plan *plan, const quern__segment *segme
     }
 }
 
-void quern__reacting_drop(const quern__plan *plan)
+void quern__reaction_pass_drop_changes(const quern__plan *plan)
 {
     for (uint32_t i = 0; i < plan->systems.count; i++) {
         const quern__system *system = plan->systems.items[i];

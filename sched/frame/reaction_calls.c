@@ -4,17 +4,17 @@
 #include "sched/frame/frame.h"
 #include "sched/frame/pass_run.h"
 
-/* Runs the items of a pass of reactions (sched/schedule/reacting.h). */
+/* Runs the items of a pass of reactions (sched/schedule/reaction_pass.h). */
 
 /* Calls a system on copies of removed rows. The memory of the view is a block of the reaction instead of a
  * chunk. */
-static void call_gone(const quern__reacting_gone *gone, quern_context *context, bool is_told)
+static void call_copies(const quern__reaction_copies *copies, quern_context *context, bool is_told)
 {
-    const quern__taken_block *block = gone->block;
-    const quern__system *system = gone->system;
+    const quern__taken_block *block = copies->block;
+    const quern__system *system = copies->system;
     if (!system->is_active) return;
     const quern_view view = {.count = block->count,
-                             .ordinal = gone->ordinal,
+                             .ordinal = copies->ordinal,
                              .entities = block->entities,
                              .term_count = system->query.term_count,
                              .chunk = block->memory,
@@ -22,37 +22,37 @@ static void call_gone(const quern__reacting_gone *gone, quern_context *context, 
                              .query = &system->query,
                              .context = context};
     context->reaction = QUERN_REACT_REMOVED;
-    quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + gone->ordinal);
+    quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + copies->ordinal);
     quern__pass_call_view(context, system->run, &view, is_told);
 }
 
-static const uint64_t *words_of(const quern__reacting_call *reacting)
+static const uint64_t *words_of(const quern__reaction_call *reaction_call)
 {
-    return reacting->call->system->reaction->taken.words.items + reacting->rows->first_word;
+    return reaction_call->call->system->reaction->taken.words.items + reaction_call->rows->first_word;
 }
 
 /* Calls one system on its rows of one chunk. Each contiguous range of rows is a view. */
-static void call_rows(const quern__pass_table *table, const quern__reacting_call *reacting,
+static void call_rows(const quern__pass_table *table, const quern__reaction_call *reaction_call,
                       quern_context *context, bool is_told)
 {
-    const quern__pass_call *call = reacting->call;
+    const quern__pass_call *call = reaction_call->call;
     const quern__archetype *archetype = table->archetype;
-    const quern__chunk_slot *slot = &archetype->slots[reacting->rows->slot];
+    const quern__chunk_slot *slot = &archetype->slots[reaction_call->rows->slot];
     if (!call->system->is_active) return;
     const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
-    quern_view view = {.ordinal = reacting->ordinal,
+    quern_view view = {.ordinal = reaction_call->ordinal,
                        .term_count = call->term_count,
                        .chunk = (char *)slot->chunk,
                        .columns = call->columns,
                        .query = call->query,
                        .context = context,
                        .version = context->schedule->version_base + call->system->position};
-    quern__view_set_change_data(&view, archetype, reacting->rows->slot);
-    context->reaction = reacting->rows->kind;
-    quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
+    quern__view_set_change_data(&view, archetype, reaction_call->rows->slot);
+    context->reaction = reaction_call->rows->kind;
+    quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reaction_call->ordinal);
     quern__bit_range run = {0};
-    while (
-        quern__bitset_next_range(words_of(reacting), QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
+    while (quern__bitset_next_range(words_of(reaction_call), QUERN__BITSET_WORDS(archetype->row_capacity),
+                                    &run)) {
         view.count = run.count;
         view.first_row = run.first;
         view.entities = entities + run.first;
@@ -62,9 +62,9 @@ static void call_rows(const quern__pass_table *table, const quern__reacting_call
 
 static void call_chunk(const quern__pass *pass, uint32_t item, quern_context *context, bool is_told)
 {
-    const quern__reacting_chunk *chunk = &pass->reacting_chunks.items[item];
+    const quern__reaction_chunk *chunk = &pass->reaction_chunks.items[item];
     for (uint32_t i = chunk->first_call; i < chunk->end_call; i++)
-        call_rows(&pass->tables.items[chunk->table], &pass->reacting_calls.items[i], context, is_told);
+        call_rows(&pass->tables.items[chunk->table], &pass->reaction_calls.items[i], context, is_told);
 }
 
 /* Makes all calls of an exclusive reaction in a round, on copied handles: earlier calls may have moved the
@@ -73,18 +73,18 @@ static void call_exclusive(const quern__pass *pass, quern_context *context, bool
 {
     static const quern_view_column no_columns[QUERN_MAX_TERMS];
     const quern__system *system = pass->systems.items[0];
-    const quern_entity *handles = pass->reacting_handles.items;
-    for (uint32_t i = 0; i < pass->reacting_calls.count && system->is_active; i++) {
-        const quern__reacting_call *reacting = &pass->reacting_calls.items[i];
-        const quern_view view = {.count = reacting->rows->count,
-                                 .ordinal = reacting->ordinal,
+    const quern_entity *handles = pass->reaction_handles.items;
+    for (uint32_t i = 0; i < pass->reaction_calls.count && system->is_active; i++) {
+        const quern__reaction_call *reaction_call = &pass->reaction_calls.items[i];
+        const quern_view view = {.count = reaction_call->rows->count,
+                                 .ordinal = reaction_call->ordinal,
                                  .entities = handles,
                                  .term_count = system->query.term_count,
                                  .columns = no_columns,
                                  .query = &system->query,
                                  .context = context};
-        context->reaction = reacting->rows->kind;
-        quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
+        context->reaction = reaction_call->rows->kind;
+        quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + reaction_call->ordinal);
         quern__pass_call_view(context, system->run, &view, is_told);
         handles += view.count;
     }
@@ -93,7 +93,7 @@ static void call_exclusive(const quern__pass *pass, quern_context *context, bool
 static void call_item(const quern__pass_stage *stage, uint32_t item, quern_context *context, bool is_told)
 {
     if (stage->shows_removed)
-        call_gone(&stage->pass->reacting_gone.items[item], context, is_told);
+        call_copies(&stage->pass->reaction_copies.items[item], context, is_told);
     else
         call_chunk(stage->pass, item, context, is_told);
 }
@@ -106,8 +106,8 @@ static uint32_t shuffled(const quern__pass_stage *stage, uint32_t item)
     return (stage->chunk_count - 1 - item + (uint32_t)(seed % stage->chunk_count)) % stage->chunk_count;
 }
 
-void quern__pass_react(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
-                       bool is_told)
+void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                               quern_context *context, bool is_told)
 {
     const quern__pass *pass = stage->pass;
     if (is_told) quern__pass_begin_calls(context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_SCHED_SCHEDULE_REACTING_H
-#define QUERN_SCHED_SCHEDULE_REACTING_H
+#ifndef QUERN_SCHED_SCHEDULE_REACTION_PASS_H
+#define QUERN_SCHED_SCHEDULE_REACTION_PASS_H
 
 /* A pass of reactions. It does not iterate the chunks of its tables, but the rows that were added, set or
  * removed (core/reactions/reaction.h). These rows are listed again for each round.
@@ -23,17 +23,17 @@
 #include "sched/schedule/schedule_plan.h"
 
 /* Returns whether changes may be pending for a system of the segment. */
-bool quern__reacting_is_due(const quern__plan *plan, const quern__segment *segment);
+bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *segment);
 
 /* Takes the pending changes of the pass's systems and arranges them as items. Discards the changes of
  * disabled systems. Errors: OUT_OF_MEMORY. */
-quern_result quern__reacting_prepare(quern__pass *pass);
+quern_result quern__reaction_pass_prepare(quern__pass *pass);
 
 /* Ends the segment in this round. If has_run, discards the taken changes and copies; otherwise they are
  * pending again. */
-void quern__reacting_finish(const quern__plan *plan, const quern__segment *segment, bool has_run);
+void quern__reaction_pass_finish(const quern__plan *plan, const quern__segment *segment, bool has_run);
 
 /* Discards all pending changes of the plan's reactions. */
-void quern__reacting_drop(const quern__plan *plan);
+void quern__reaction_pass_drop_changes(const quern__plan *plan);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_SCHED_FRAME_REACT_H
-#define QUERN_SCHED_FRAME_REACT_H
+#ifndef QUERN_SCHED_FRAME_REACTION_ROUNDS_H
+#define QUERN_SCHED_FRAME_REACTION_ROUNDS_H
 
 /* Rounds of reactions. They run after each sync point of a frame, and before its first system.
  *
@@ -18,34 +18,35 @@
 
 /* Runs rounds until no change is pending. Errors end the frame; changes that were not shown to reactions
  * remain pending for the next frame. */
-quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report);
+quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_report *report);
 
 /* Runs reactions at the end of a sync point. Costs one branch if no reaction of the world has pending
  * changes. */
-static inline quern_result quern__react(quern_schedule *schedule, quern__flush_report *report)
+static inline quern_result quern__run_pending_reactions(quern_schedule *schedule,
+                                                        quern__flush_report *report)
 {
     if (QUERN__LIKELY(!quern__reactions_are_pending(schedule->plan.world->storage.reactions)))
         return QUERN_OK;
-    return quern__react_in_rounds(schedule, report);
+    return quern__reaction_rounds_run(schedule, report);
 }
 
 /* Clears the mark of a reached limit. Called before a frame, and before reactions that run between
  * frames. */
-static inline void quern__react_start(quern_schedule *schedule)
+static inline void quern__reaction_rounds_clear_limit(quern_schedule *schedule)
 {
-    schedule->is_reaction_cut = false;
+    schedule->has_reached_round_limit = false;
 }
 
 /* Clears the statistics and marks of reactions that ran in an earlier frame. */
-void quern__react_forget_frame(quern_schedule *schedule);
+void quern__reaction_rounds_clear_frame(quern_schedule *schedule);
 
 /* Prepares the reactions for a new frame, in which none has run yet. */
-static inline void quern__react_start_frame(quern_schedule *schedule)
+static inline void quern__reaction_rounds_start_frame(quern_schedule *schedule)
 {
-    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__react_forget_frame(schedule);
+    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__reaction_rounds_clear_frame(schedule);
 }
 
 /* Returns whether changes may be pending for a reaction of the schedule. */
-bool quern__react_is_due(const quern_schedule *schedule);
+bool quern__reaction_rounds_are_due(const quern_schedule *schedule);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/react.h"
+#include "sched/frame/reaction_rounds.h"
 
 #include "sched/frame/frame.h"
-#include "sched/schedule/reacting.h"
+#include "sched/schedule/reaction_pass.h"
 
-enum { TOLD_ROUNDS = 4 }; /* rounds of a cycle that the message names */
+enum { NAMED_ROUNDS = 4 }; /* rounds of a cycle that the message names */
 
-void quern__react_forget_frame(quern_schedule *schedule)
+void quern__reaction_rounds_clear_frame(quern_schedule *schedule)
 {
     schedule->has_reacted = false;
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
@@ -18,7 +18,7 @@ void quern__react_forget_frame(quern_schedule *schedule)
     }
 }
 
-bool quern__react_is_due(const quern_schedule *schedule)
+bool quern__reaction_rounds_are_due(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
         const quern__system *system = schedule->plan.systems.items[i];
@@ -42,7 +42,7 @@ static bool is_due(const quern__system *system)
 }
 
 /* Appends the selected reactions of a round to the trail: "'a', 'b' -> 'c'". */
-static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
+static void append_round(quern_schedule *schedule, reaction_choice *is_selected)
 {
     const quern__plan *plan = &schedule->plan;
     char *trail = schedule->reaction_trail;
@@ -50,7 +50,7 @@ static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
     const uint32_t first = plan->order.count - plan->reaction_count;
     for (uint32_t i = first; i < plan->order.count; i++) {
         const quern__system *system = plan->order.items[i];
-        if (!is_meant(system)) continue;
+        if (!is_selected(system)) continue;
         quern__append(trail, sizeof schedule->reaction_trail, "%s'%s'", separator, system->name);
         separator = ", ";
     }
@@ -68,21 +68,22 @@ static void start_round(quern_schedule *schedule)
             schedule->plan.systems.items[i]->is_active = false;
 }
 
-quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report)
+quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_report *report)
 {
-    const uint32_t most = schedule->plan.max_reaction_rounds;
-    if (!schedule->is_reaction_cut) schedule->reaction_trail[0] = '\0';
-    for (uint32_t round = 0; quern__react_is_due(schedule); round++) {
-        if (round == most) {
-            if (!schedule->is_reaction_cut) tell_round(schedule, is_due);
-            schedule->is_reaction_cut = true;
-            quern__reacting_drop(&schedule->plan);
+    const uint32_t round_limit = schedule->plan.max_reaction_rounds;
+    if (!schedule->has_reached_round_limit) schedule->reaction_trail[0] = '\0';
+    for (uint32_t round = 0; quern__reaction_rounds_are_due(schedule); round++) {
+        if (round == round_limit) {
+            if (!schedule->has_reached_round_limit) append_round(schedule, is_due);
+            schedule->has_reached_round_limit = true;
+            quern__reaction_pass_drop_changes(&schedule->plan);
             return QUERN_OK;
         }
         start_round(schedule);
         const quern_result result = quern__frame_run_round(schedule, report);
         if (result != QUERN_OK) return result;
-        if (round + TOLD_ROUNDS >= most && !schedule->is_reaction_cut) tell_round(schedule, has_run);
+        if (round + NAMED_ROUNDS >= round_limit && !schedule->has_reached_round_limit)
+            append_round(schedule, has_run);
     }
     return QUERN_OK;
 }
@@ -91,13 +92,14 @@ quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_repor
 
 static const char function_name[] = "quern_world_react";
 
-static quern_result check_schedules(const quern_world *world, uint32_t *out_most)
+static quern_result check_schedules(const quern_world *world, uint32_t *out_round_limit)
 {
-    *out_most = 0;
+    *out_round_limit = 0;
     for (const quern_schedule *it = world->first_schedule; it != NULL; it = it->next_schedule) {
         const quern_result result = quern__schedule_check_idle(it, function_name);
         if (result != QUERN_OK) return result;
-        if (it->plan.max_reaction_rounds > *out_most) *out_most = it->plan.max_reaction_rounds;
+        if (it->plan.max_reaction_rounds > *out_round_limit)
+            *out_round_limit = it->plan.max_reaction_rounds;
     }
     return QUERN_OK;
 }
@@ -110,14 +112,14 @@ static quern_result react_all(const quern_world *world, quern_jobs *jobs, bool *
     *out_any = false;
     for (quern_schedule *it = world->first_schedule; it != NULL && result == QUERN_OK;
          it = it->next_schedule) {
-        if (!quern__react_is_due(it)) continue;
+        if (!quern__reaction_rounds_are_due(it)) continue;
         *out_any = true;
         result = quern__frame_react(it, jobs, function_name);
     }
     return result;
 }
 
-static quern_result fail_between(const quern_world *world, uint32_t most)
+static quern_result fail_between(const quern_world *world, uint32_t round_limit)
 {
     char names[384] = "";
     for (const quern_schedule *it = world->first_schedule; it != NULL; it = it->next_schedule)
@@ -127,22 +129,22 @@ static quern_result fail_between(const quern_world *world, uint32_t most)
             quern__append(names, sizeof names, "%s'%s'", names[0] != '\0' ? ", " : "", system->name);
         }
     for (const quern_schedule *it = world->first_schedule; it != NULL; it = it->next_schedule)
-        quern__reacting_drop(&it->plan);
+        quern__reaction_pass_drop_changes(&it->plan);
     return quern__fail(
         QUERN_ERROR_LIMIT,
         "reactions of several schedules caused each other %u times, and the pending changes were "
         "dropped: %s. Break the cycle, or raise max_reaction_rounds of a schedule",
-        most, names);
+        round_limit, names);
 }
 
 static quern_result react_until_quiet(const quern_world *world, quern_jobs *jobs)
 {
-    uint32_t most;
-    bool goes_on = true;
-    quern_result result = check_schedules(world, &most);
-    for (uint32_t turn = 0; goes_on && result == QUERN_OK; turn++) {
-        if (turn == most + 1) return fail_between(world, most);
-        result = react_all(world, jobs, &goes_on);
+    uint32_t round_limit;
+    bool has_reacted_again = true;
+    quern_result result = check_schedules(world, &round_limit);
+    for (uint32_t turn = 0; has_reacted_again && result == QUERN_OK; turn++) {
+        if (turn == round_limit + 1) return fail_between(world, round_limit);
+        result = react_all(world, jobs, &has_reacted_again);
     }
     return result;
 }

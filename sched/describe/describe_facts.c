@@ -217,7 +217,7 @@ quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index)
     if (quern__system_is(system, QUERN_SYSTEM_SERIAL)) return alone_by_access(&system->access, out_index);
     if (system->events.items != NULL) return QUERN__ALONE_EVENTS;
     if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
-    return pass->plan->fuse ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
+    return pass->plan->fuses_systems ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }
 
 static bool might_join(const quern__system *system, const quern__pass *pass)

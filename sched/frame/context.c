@@ -118,8 +118,8 @@ quern_commands *quern_context_commands(quern_context *context)
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) return commands_of_plain((quern__plain_context *)(uintptr_t)plain);
     if (is_foreign(context, "quern_context_commands") || context->has_stream) return context->commands;
-    uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->part;
-    quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->part,
+    uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->call_index;
+    quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->call_index,
                             .serial = quern__serial_of(number),
                             .source = context->system->index,
                             .name = context->system->name};
@@ -279,7 +279,7 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
     if (is_exclusive)
         quern__storage_note_written(&schedule->plan.world->storage, index);
     else
-        quern__guards_lend(context, archetype, slot, column);
+        quern__guards_open(context, archetype, slot, column);
 }
 
 static bool may_write_lookup(quern_context *context, quern_component component, uint32_t *out_index)
@@ -521,7 +521,7 @@ void *quern_context_partial(quern_context *context)
 {
     if (is_foreign(context, "quern_context_partial")) return NULL;
     if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_RUN) return NULL;
-    return quern__system_partial(context->system, context->part - QUERN__PART_FIRST_VIEW);
+    return quern__system_partial(context->system, context->call_index - QUERN__CALL_FIRST_VIEW);
 }
 
 uint32_t quern_context_partial_count(const quern_context *context)

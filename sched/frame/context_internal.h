@@ -25,13 +25,13 @@ struct quern_context {
     /* Value of the thread's quern__world_of_callback before the pass, which restores it. */
     const quern_world *outer_world;
     /* Number of the callback's command stream within its system (frame.h). */
-    uint32_t part;
+    uint32_t call_index;
     uint32_t reaction; /* quern_reaction_kind of the view's rows; 0: not a reaction */
     bool has_stream;   /* the recorder has begun this callback's stream */
     bool has_output;   /* has_stream is true, or open_emitters is not empty */
     bool is_busy;      /* a job of a pass runs callbacks with the context */
     /* Guards of columns that the callback looked up for writing (guard.h). */
-    struct quern__guard *lent;
+    struct quern__guard *open_guards;
     const char *refused_system;    /* last system of this frame that was refused an access, or NULL */
     quern__emitter *open_emitters; /* emitters that this callback has opened */
 };

@@ -71,7 +71,7 @@ static bool fill_rows(const quern_allocator *allocator, const quern__emitter_row
 
 /* Emitters keep their addresses: user code may keep a pointer to one beyond its callback, and emitting
  * through it must be refused. */
-quern_result quern__emitters_make(quern_schedule *schedule)
+quern_result quern__emitters_extend(quern_schedule *schedule)
 {
     const quern__emitter_rows old = rows_of(schedule);
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
@@ -158,7 +158,7 @@ static quern__emitter *find_emitter(quern_context *context, quern_event event, c
     quern__emitter *emitter =
         schedule->emitters[context->worker_index * schedule->emitter_channel_count + channel->index];
     if (emitter->is_open) return emitter;
-    quern__emitter_open(emitter, channel, (uint64_t)context->system->position << 32 | context->part,
+    quern__emitter_open(emitter, channel, (uint64_t)context->system->position << 32 | context->call_index,
                         context->system->name, &context->scope);
     emitter->next_open = context->open_emitters;
     context->open_emitters = emitter;
@@ -292,7 +292,7 @@ void quern__events_finish_segment(const quern_schedule *schedule, const quern__s
 
 /* ---------------------------------------------------------------------------------------- sync points */
 
-void quern__events_note_failed(quern_schedule *schedule)
+void quern__events_collect_failures(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
     for (uint32_t i = 0; i < emitter_count(&rows); i++) {
@@ -305,7 +305,7 @@ void quern__events_note_failed(quern_schedule *schedule)
 quern_result quern__events_begin_sync(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
-    quern__events_note_failed(schedule);
+    quern__events_collect_failures(schedule);
     return quern__events_gather(schedule->plan.world, &rows);
 }
 
@@ -318,7 +318,7 @@ static quern_entity note_provisional(void *argument, quern_entity entity)
 
 /* In builds with checks: reports handles in emitted events that are still provisional after playback, and
  * would remain provisional. */
-static void look_for_provisional(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
+static void report_provisional(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
     const quern_schedule *schedule = argument;
     quern_entity found = {0};
@@ -334,13 +334,13 @@ static void look_for_provisional(void *argument, const quern__type *type, const 
         schedule->plan.order.items[keyed->key >> 32]->name, type->name, quern_entity_index(found));
 }
 
-static quern_entity make_null(void *argument, quern_entity entity)
+static quern_entity clear_handle(void *argument, quern_entity entity)
 {
     (void)argument;
     return quern_entity_is_provisional(entity) ? (quern_entity){0} : entity;
 }
 
-void quern__events_forget_handles(const quern_schedule *schedule)
+void quern__events_clear_handles(const quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
     for (uint32_t i = 0; i < emitter_count(&rows); i++)
@@ -348,7 +348,7 @@ void quern__events_forget_handles(const quern_schedule *schedule)
             const quern__type *type = &rows.emitters[i]->channel->type;
             const quern__event_batch *batch = &rows.emitters[i]->batches.items[k].batch;
             for (uint32_t n = 0; n < batch->count; n++)
-                quern__type_remap(type, batch->values + (size_t)n * type->size_bytes, make_null, NULL);
+                quern__type_remap(type, batch->values + (size_t)n * type->size_bytes, clear_handle, NULL);
         }
 }
 
@@ -358,7 +358,7 @@ void quern__events_end_sync(quern_schedule *schedule)
 {
     const quern__emitter_rows rows = rows_of(schedule);
     if (QUERN_CHECKS)
-        quern__events_visit_entities(schedule->plan.world, &rows, look_for_provisional, schedule);
+        quern__events_visit_entities(schedule->plan.world, &rows, report_provisional, schedule);
     schedule->stats.event_count +=
         quern__events_publish(schedule->plan.world, &rows, &schedule->event_loss);
     atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
@@ -385,7 +385,7 @@ typedef struct handles {
     const quern__stream *own; /* stream at that position, or NULL */
 } handles;
 
-static quern_entity make_real(void *argument, quern_entity entity)
+static quern_entity resolve_handle(void *argument, quern_entity entity)
 {
     const handles *it = argument;
     if (!quern_entity_is_provisional(entity) || quern_entity_generation(entity) != it->own->origin.serial ||
@@ -412,10 +412,11 @@ static void remap_batch(void *argument, const quern__type *type, const quern__ke
         it->own->create_count == 0)
         return;
     for (uint32_t i = 0; i < keyed->batch.count; i++)
-        quern__type_remap(type, keyed->batch.values + (size_t)i * type->size_bytes, make_real, it);
+        quern__type_remap(type, keyed->batch.values + (size_t)i * type->size_bytes, resolve_handle, it);
 }
 
-void quern__events_make_real(void *argument, const quern__gathered *gathered, const quern_entity *created)
+void quern__events_resolve_handles(void *argument, const quern__gathered *gathered,
+                                   const quern_entity *created)
 {
     const quern_schedule *schedule = argument;
     const quern__emitter_rows rows = rows_of(schedule);

@@ -11,15 +11,15 @@
 
 /* Extends the table of emitters to all workers and all emitted channels. Existing emitters keep their
  * values. Errors: OUT_OF_MEMORY. */
-quern_result quern__emitters_make(quern_schedule *schedule);
+quern_result quern__emitters_extend(quern_schedule *schedule);
 
 /* Ensures that each worker has an emitter for each emitted channel. Errors: OUT_OF_MEMORY. */
 static inline quern_result quern__emitters_reserve(quern_schedule *schedule)
 {
     const uint32_t channel_count = schedule->emitter_channel_count;
-    const bool are_there = schedule->plan.emitted_channel_count == channel_count &&
-                           (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
-    return QUERN__LIKELY(are_there) ? QUERN_OK : quern__emitters_make(schedule);
+    const bool has_all = schedule->plan.emitted_channel_count == channel_count &&
+                         (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
+    return QUERN__LIKELY(has_all) ? QUERN_OK : quern__emitters_extend(schedule);
 }
 
 /* Frees the emitters, with the values that were not published. */
@@ -57,7 +57,8 @@ void quern__events_end_sync(quern_schedule *schedule);
 
 /* Replaces the provisional handles in emitted events by the entities that the same callbacks created.
  * Called by playback; `argument` is the schedule. */
-void quern__events_make_real(void *argument, const quern__gathered *gathered, const quern_entity *created);
+void quern__events_resolve_handles(void *argument, const quern__gathered *gathered,
+                                   const quern_entity *created);
 
 /* Destroys the events that callbacks emitted and no sync point has published, and clears failures to emit.
  * Must not be called while a frame runs. Cannot fail. */
@@ -65,11 +66,11 @@ void quern__events_discard(quern_schedule *schedule);
 
 /* Sets provisional handles in unpublished events to null. Called after the commands that create their
  * entities were discarded. */
-void quern__events_forget_handles(const quern_schedule *schedule);
+void quern__events_clear_handles(const quern_schedule *schedule);
 
 /* Moves failures to emit (out of memory) from the emitters to the schedule, which reports them at the end
  * of the frame. */
-void quern__events_note_failed(quern_schedule *schedule);
+void quern__events_collect_failures(quern_schedule *schedule);
 
 /* Fails with a message that names the event that was lost or could not be emitted. */
 QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);

@@ -32,8 +32,8 @@
 
 /* ----------------------------------------------------------------------------------------- segments */
 
-/* Returns the number of parts of the system in one segment: begin, one per view, end. */
-static uint32_t part_count(const quern__system *system)
+/* Returns the number of call indices of the system in one segment: begin, one per view, end. */
+static uint32_t call_count(const quern__system *system)
 {
     return system->view_count + 2;
 }
@@ -43,7 +43,7 @@ static void number_streams(const quern_schedule *schedule, quern__segment *segme
     segment->serial_count = 0;
     for (uint32_t i = segment->first; i < segment->end; i++) {
         schedule->plan.order.items[i]->serial_offset = segment->serial_count;
-        segment->serial_count += part_count(schedule->plan.order.items[i]);
+        segment->serial_count += call_count(schedule->plan.order.items[i]);
     }
 }
 
@@ -226,13 +226,13 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
-    if (QUERN_CHECKS && !quern__guards_close(schedule))
+    if (QUERN_CHECKS && !quern__guards_rebuild(schedule))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check for writes through "
                                                         "kept pointers (QUERN_CHECKS)");
     if (result == QUERN_OK) result = run_passes(schedule, segment);
     finish_readers(schedule, segment, result);
     if (result != QUERN_OK) return result;
-    if (QUERN_CHECKS) quern__guards_look(schedule);
+    if (QUERN_CHECKS) quern__guards_check_all(schedule);
     finish_segment(schedule, segment);
     return QUERN_OK;
 }
@@ -252,7 +252,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     quern__world_set_locked(world, true);
     quern__world_end_recording(world);
     finish_readers(schedule, segment, result);
-    if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
+    if (QUERN_CHECKS) quern__guards_check_outside_writes(schedule, "in");
     finish_segment(schedule, segment);
     return result;
 }
@@ -309,7 +309,7 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
 /* ------------------------------------------------------------------------------------------- phases */
 
 /* Returns how often a phase with a fixed step runs in this frame. Drops whole steps beyond the limit. */
-static uint32_t take_steps(quern__phase *phase, double delta_seconds)
+static uint32_t count_steps(quern__phase *phase, double delta_seconds)
 {
     phase->elapsed_seconds += delta_seconds;
     uint32_t count = 0;
@@ -347,7 +347,7 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
     const double frame_seconds = schedule->delta_seconds;
     schedule->delta_seconds = phase->step_seconds;
     start_steps(schedule, phase);
-    for (uint32_t left = take_steps(phase, frame_seconds); left > 0 && result == QUERN_OK; left--)
+    for (uint32_t left = count_steps(phase, frame_seconds); left > 0 && result == QUERN_OK; left--)
         result = run_phase(schedule, phase, report);
     schedule->delta_seconds = frame_seconds;
     return result;
@@ -394,7 +394,7 @@ static void start_frame(quern_schedule *schedule, const quern__observed_frame *f
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
     quern__playback_start_frame(&schedule->playback);
     schedule->observer->calls->begin_frame(schedule->observer, frame);
-    schedule->is_observed = schedule->observer->is_looking;
+    schedule->is_observed = schedule->observer->is_observing;
     for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
         schedule->plan.systems.items[i]->command_count = 0;
     schedule->has_command_counts = false;
@@ -424,14 +424,14 @@ static const quern__system *find_refused(const quern_schedule *schedule, uint32_
 }
 
 /* Fails with the systems that were refused an access. If there are none, fails with `name`: the system that
- * a guard found, or quern__guard_nobody. */
+ * a guard found, or quern__guard_no_system. */
 static quern_result fail_refused(const quern_schedule *schedule, const char *name)
 {
     const unsigned long long frame = schedule->frame_index;
     uint32_t other_count;
     const quern__system *system = find_refused(schedule, &other_count);
     char others[64] = "";
-    if (system == NULL && name == quern__guard_nobody)
+    if (system == NULL && name == quern__guard_no_system)
         return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
                            "frame %llu: values were changed through a pointer into the world that code "
                            "outside of systems kept (see the log)",
@@ -504,7 +504,7 @@ static quern_result fail_frame(quern_schedule *schedule, const quern__flush_repo
         if (recorder->failed != QUERN_OK) lost = recorder->failed;
         recorder->failed = QUERN_OK;
     }
-    quern__events_note_failed(schedule);
+    quern__events_collect_failures(schedule);
     if (lost != QUERN_OK) return quern__fail_with_loss(result, lost, "record a command", frame);
     return quern__fail_with_loss(result, schedule->emit_result, "emit an event", frame);
 }
@@ -521,31 +521,31 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
                        "%s: this schedule is running a frame; call it between frames", function);
 }
 
-typedef quern_result frame_part(quern_schedule *schedule, quern__flush_report *report);
+typedef quern_result locked_function(quern_schedule *schedule, quern__flush_report *report);
 
 /* Ends a frame whose exclusive system has lost the world to another thread, which was reported. The lock of
  * the world now belongs to that thread. */
 static quern_result end_unclaimed(quern_schedule *schedule, quern_result result)
 {
-    if (QUERN_CHECKS) quern__guards_break(schedule);
+    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
     schedule->is_running = false;
     forget_refusals(schedule);
     return result;
 }
 
-/* Runs `part` with the world locked. Precondition: the caller has claimed the world. */
-static quern_result run_locked(quern_schedule *schedule, frame_part *part)
+/* Runs `function` with the world locked. Precondition: the caller has claimed the world. */
+static quern_result run_locked(quern_schedule *schedule, locked_function *function)
 {
     quern__flush_report report = {0};
     schedule->is_running = true;
     quern__world_set_locked(schedule->plan.world, true);
-    if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
-    quern_result result = part(schedule, &report);
+    if (QUERN_CHECKS) quern__guards_check_outside_writes(schedule, "before");
+    quern_result result = function(schedule, &report);
     if (QUERN__UNLIKELY(result != QUERN_OK) && !quern__world_is_claimed(schedule->plan.world))
         return end_unclaimed(schedule, result);
     if (QUERN__UNLIKELY(result != QUERN_OK)) result = fail_frame(schedule, &report, result);
-    if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
-        quern__guards_break(schedule);
+    if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_rebuild(schedule)))
+        quern__guards_invalidate(schedule);
     quern__world_set_locked(schedule->plan.world, false);
     schedule->is_running = false;
     const quern_result end = result == QUERN_OK ? finish_frame(schedule, &report) : result;

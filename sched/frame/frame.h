@@ -5,10 +5,10 @@
 
 /* Runs frames: the segments of a compiled schedule, one after another.
  *
- * Determinism: a command stream is identified by the position of its system and a part: 0 for begin, 1 +
- * ordinal for a view, and the last number for end. Its provisional handles contain a serial, which counts
- * the parts of all systems of the segment in order. Position, part and serial do not depend on the worker
- * that records the stream. Partial results are stored by ordinal. Nothing else that workers produce
+ * Determinism: a command stream is identified by the position of its system and a call index: 0 for begin,
+ * 1 + ordinal for a view, and the last index for end. Its provisional handles contain a serial, which
+ * counts the call indices of all systems of the segment in order. Position, call index and serial do not
+ * depend on the worker that records the stream. Partial results are stored by ordinal. Nothing else that workers produce
  * outlives the segment. */
 
 #include "sched/frame/schedule_internal.h"
@@ -22,7 +22,7 @@ quern_result quern__frame_run_round(quern_schedule *schedule, struct quern__flus
  * have made. Messages name `function`. Errors: as quern_schedule_run. */
 quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, const char *function);
 
-enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
+enum { QUERN__CALL_BEGIN = 0, QUERN__CALL_FIRST_VIEW = 1 };
 
 /* Returns the remainder of dividing seconds by the interval: at least 0, and less than the interval.
  * Replaces fmod, because the library does not link libm. */

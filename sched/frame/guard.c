@@ -7,7 +7,7 @@
 
 enum { GUARD_ALIGNMENT_BYTES = 64 };
 
-const char quern__guard_nobody[] = "(no system)";
+const char quern__guard_no_system[] = "(no system)";
 
 void quern__guards_release(quern__guards *guards, const quern_allocator *allocator)
 {
@@ -72,16 +72,16 @@ static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, ui
 
 /* Adds the components to which systems added since the last call can get pointers. Includes those that they
  * only read, because const can be cast away. */
-static void note_reached(quern_schedule *schedule)
+static void add_reachable(quern_schedule *schedule)
 {
     quern__guards *guards = &schedule->guards;
     for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
         const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-            guards->reached[word] |= access->reads[word] | access->upward_by_others[word] |
-                                     access->upward_by_levels[word] | access->lookups.unlimited[word] |
-                                     access->lookups.limited[word];
-        guards->are_whole = false;
+            guards->reachable[word] |= access->reads[word] | access->upward_by_others[word] |
+                                       access->upward_by_levels[word] | access->lookups.unlimited[word] |
+                                       access->lookups.limited[word];
+        guards->are_valid = false;
     }
 }
 
@@ -91,17 +91,18 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
                           uint32_t column, const quern__guard *guard)
 {
     char declared[256] = "";
-    if (guard->holder != NULL) quern__query_describe(&guard->holder->query, declared, sizeof declared);
+    if (guard->last_writer != NULL)
+        quern__query_describe(&guard->last_writer->query, declared, sizeof declared);
     const char *component = archetype->columns[column].type->name;
     const char *when = schedule->guards.when;
     const unsigned long long frame = schedule->frame_index;
-    if (guard->holder != NULL)
+    if (guard->last_writer != NULL)
         quern__report_violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it: code wrote through "
             "a pointer that it kept beyond its call. The last writable view was that of system '%s' "
             "(declared: %s). Do not keep pointers from views and lookups",
-            component, when, frame, guard->holder->name, declared);
+            component, when, frame, guard->last_writer->name, declared);
     else
         quern__report_violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
@@ -109,7 +110,7 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
             "had one for writing: code kept a pointer from outside of the frame, or cast const away; write "
             "through a view that declares the component for writing",
             component, when, frame);
-    return guard->holder != NULL ? guard->holder->name : quern__guard_nobody;
+    return guard->last_writer != NULL ? guard->last_writer->name : quern__guard_no_system;
 }
 
 /* Returns the archetype's column for the term, or UINT32_MAX if it has none. */
@@ -136,7 +137,8 @@ static bool is_part(const quern__archetype *archetype, const quern_view *view)
     return view->count < archetype->slots[slot_of(view)].row_count;
 }
 
-void quern__guards_check(quern_context *context, const quern__archetype *archetype, const quern_view *view)
+void quern__guards_check_view(quern_context *context, const quern__archetype *archetype,
+                              const quern_view *view)
 {
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
@@ -150,8 +152,8 @@ void quern__guards_check(quern_context *context, const quern__archetype *archety
     }
 }
 
-void quern__guards_renew(quern_context *context, const quern__archetype *archetype, const quern_view *view,
-                         bool was_refused)
+void quern__guards_renew_view(quern_context *context, const quern__archetype *archetype,
+                              const quern_view *view, bool was_refused)
 {
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
@@ -162,11 +164,11 @@ void quern__guards_renew(quern_context *context, const quern__archetype *archety
         guard->hash = access == QUERN_ACCESS_WRITE && is_part(archetype, view)
                           ? guard->hash + hash_view(archetype, view, column)
                           : hash_column(archetype, slot, column);
-        guard->holder = context->system;
+        guard->last_writer = context->system;
     }
 }
 
-void quern__guards_lend(quern_context *context, const quern__archetype *archetype, uint32_t slot,
+void quern__guards_open(quern_context *context, const quern__archetype *archetype, uint32_t slot,
                         uint32_t column)
 {
     quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
@@ -179,18 +181,18 @@ void quern__guards_lend(quern_context *context, const quern__archetype *archetyp
     guard->archetype = archetype;
     guard->slot = slot;
     guard->column = column;
-    guard->next_lent = context->lent;
-    context->lent = guard;
+    guard->next_open = context->open_guards;
+    context->open_guards = guard;
 }
 
-void quern__guards_take_back(quern_context *context)
+void quern__guards_renew_open(quern_context *context)
 {
-    for (quern__guard *guard = context->lent; guard != NULL; guard = guard->next_lent) {
+    for (quern__guard *guard = context->open_guards; guard != NULL; guard = guard->next_open) {
         guard->hash = hash_column(guard->archetype, guard->slot, guard->column);
-        guard->holder = context->system;
+        guard->last_writer = context->system;
         guard->archetype = NULL;
     }
-    context->lent = NULL;
+    context->open_guards = NULL;
 }
 
 /* ---------------------------------------------------------------------------------------- all at once */
@@ -205,20 +207,20 @@ static void visit_all(quern_schedule *schedule, guard_visit *visit)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         for (uint32_t column = 0; column < archetype->column_count; column++)
-            if (quern__bitset_has(schedule->guards.reached, archetype->columns[column].component_index))
+            if (quern__bitset_has(schedule->guards.reachable, archetype->columns[column].component_index))
                 for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
                     visit(schedule, archetype, slot, column);
     }
 }
 
-static void guard(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
-                  uint32_t column)
+static void renew_one(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                      uint32_t column)
 {
     guard_at(schedule, archetype, slot, column)->hash = hash_column(archetype, slot, column);
 }
 
-static void look(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
-                 uint32_t column)
+static void check_one(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                      uint32_t column)
 {
     quern__guard *guard = guard_at(schedule, archetype, slot, column);
     uint64_t hash = hash_column(archetype, slot, column);
@@ -232,7 +234,7 @@ static void look(quern_schedule *schedule, const quern__archetype *archetype, ui
 /* Returns whether code other than systems may have written the component since the guards were built.
  * Relaxed: the code that stored these versions has returned, or is about to be refused; a frame and a call
  * on the same world do not overlap. */
-static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
+static bool may_be_written_outside(const quern__storage *storage, uint32_t component_index)
 {
     const quern__outside_writes *outside_writes =
         &storage->components.list.items[component_index]->outside_writes;
@@ -242,50 +244,50 @@ static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
                storage->guard_period + 1;
 }
 
-static void look_from_outside(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
-                              uint32_t column)
+static void check_or_renew(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                           uint32_t column)
 {
-    if (is_in_hands(&schedule->plan.world->storage, archetype->columns[column].component_index))
-        guard(schedule, archetype, slot, column);
+    if (may_be_written_outside(&schedule->plan.world->storage, archetype->columns[column].component_index))
+        renew_one(schedule, archetype, slot, column);
     else
-        look(schedule, archetype, slot, column);
+        check_one(schedule, archetype, slot, column);
 }
 
-void quern__guards_resume(quern_schedule *schedule, const char *when)
+void quern__guards_check_outside_writes(quern_schedule *schedule, const char *when)
 {
     quern__guards *guards = &schedule->guards;
     quern__storage *storage = &schedule->plan.world->storage;
     if (guards->structure_version != storage->structure_version || storage->last_frame_schedule != schedule)
-        guards->are_whole = false;
-    note_reached(schedule);
+        guards->are_valid = false;
+    add_reachable(schedule);
     guards->when = when;
-    if (guards->are_whole) visit_all(schedule, look_from_outside);
+    if (guards->are_valid) visit_all(schedule, check_or_renew);
     storage->last_frame_schedule = schedule;
     storage->guard_period++;
     guards->when = "in";
 }
 
-void quern__guards_break(quern_schedule *schedule)
+void quern__guards_invalidate(quern_schedule *schedule)
 {
-    schedule->guards.are_whole = false;
+    schedule->guards.are_valid = false;
 }
 
-bool quern__guards_close(quern_schedule *schedule)
+bool quern__guards_rebuild(quern_schedule *schedule)
 {
     quern__guards *guards = &schedule->guards;
     const quern__storage *storage = &schedule->plan.world->storage;
-    if (guards->are_whole && guards->structure_version == storage->structure_version) return true;
+    if (guards->are_valid && guards->structure_version == storage->structure_version) return true;
     if (!reserve_tables(guards, &storage->allocator, storage->archetypes.count)) return false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         if (!prepare_table(&guards->tables.items[i], &storage->allocator, storage->archetypes.items[i]))
             return false;
-    visit_all(schedule, guard);
+    visit_all(schedule, renew_one);
     guards->structure_version = storage->structure_version;
-    guards->are_whole = true;
+    guards->are_valid = true;
     return true;
 }
 
-void quern__guards_look(quern_schedule *schedule)
+void quern__guards_check_all(quern_schedule *schedule)
 {
-    visit_all(schedule, look);
+    visit_all(schedule, check_one);
 }

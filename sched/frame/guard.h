@@ -16,7 +16,7 @@
  * If a call was refused an access, the guards of the columns that it may only read are renewed, too: a
  * write to them has been reported already.
  *
- * A view of a part of a chunk, such as the rows of one depth or one target, may be one of hundreds. So it
+ * A view of some rows of a chunk, such as the rows of one depth or one target, may be one of hundreds. So it
  * hashes only its own rows: before the call their hashes are subtracted from the guard, and after the call
  * they are added again. A broken guard is then found by the next view of the whole chunk, or at the end of
  * the segment.
@@ -42,12 +42,12 @@ struct quern_view;
 typedef struct quern__guard {
     uint64_t hash;
     /* Last system that could write the column. NULL: none since the guard exists. */
-    const struct quern__system *holder;
+    const struct quern__system *last_writer;
     /* Used while a callback has a pointer to the column that it looked up for writing: the location of the
      * column, and the next guard that the callback keeps open. */
     const quern__archetype *archetype; /* NULL: no callback has such a pointer */
     uint32_t slot, column;
-    struct quern__guard *next_lent;
+    struct quern__guard *next_open;
 } quern__guard;
 
 /* The guards of an archetype: guards[chunk index * column count + column]. */
@@ -61,52 +61,52 @@ typedef struct quern__guard_table {
 typedef struct quern__guards {
     QUERN__ARRAY(quern__guard_table) tables; /* by archetype index */
     /* Components that systems can access by terms, up-terms or lookups. */
-    uint64_t reached[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint32_t system_count; /* systems that `reached` includes */
+    uint64_t reachable[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint32_t system_count; /* systems that `reachable` includes */
     /* Structure version of the storage when the guards were built. */
     uint64_t structure_version;
     const char *when; /* for messages: changes are found "before" or "in" the frame */
     /* The guards are valid: since they were built, values have changed only in calls that renew guards. */
-    bool are_whole;
+    bool are_valid;
 } quern__guards;
 
 void quern__guards_release(quern__guards *guards, const quern_allocator *allocator);
 
 /* Replaces the name of the refused system if no system is known to have had the column. */
-extern const char quern__guard_nobody[];
+extern const char quern__guard_no_system[];
 
 /* Handles writes by code outside of the schedule's passes, at the beginning of a frame or after an
  * exclusive system. Renews the guards of components that such code may have written, and checks all others.
  * `when`: "before" or "in" the frame, for messages. */
-void quern__guards_resume(struct quern_schedule *schedule, const char *when);
+void quern__guards_check_outside_writes(struct quern_schedule *schedule, const char *when);
 
-/* Invalidates all guards, because values may change. The next quern__guards_close rebuilds them. */
-void quern__guards_break(struct quern_schedule *schedule);
+/* Invalidates all guards, because values may change. The next quern__guards_rebuild rebuilds them. */
+void quern__guards_invalidate(struct quern_schedule *schedule);
 
 /* Rebuilds the guards if they are invalid. Called before each segment and at the end of a frame. Returns
  * false if out of memory. */
-bool quern__guards_close(struct quern_schedule *schedule);
+bool quern__guards_rebuild(struct quern_schedule *schedule);
 
-/* Checks the guards of the view's columns, before each call with a view of rows of a chunk. For a view of a
- * part of a chunk, subtracts the hashes of the rows that it may write from their guards instead. */
-void quern__guards_check(struct quern_context *context, const quern__archetype *archetype,
-                         const struct quern_view *view);
+/* Checks the guards of the view's columns, before each call with a view of rows of a chunk. For a view of
+ * some rows of a chunk, subtracts the hashes of the rows that it may write from their guards instead. */
+void quern__guards_check_view(struct quern_context *context, const quern__archetype *archetype,
+                              const struct quern_view *view);
 
 /* Renews the guards of the columns that the view may write. Called after the call. was_refused: the call
  * was refused an access, such as a write to a column that it may only read. That has been reported, so
  * the guards of the view's other columns are renewed, too. */
-void quern__guards_renew(struct quern_context *context, const quern__archetype *archetype,
-                         const struct quern_view *view, bool was_refused);
+void quern__guards_renew_view(struct quern_context *context, const quern__archetype *archetype,
+                              const struct quern_view *view, bool was_refused);
 
 /* Checks the guard of a column to which a callback gets a pointer for writing, and keeps the guard open
  * until the callback returns. */
-void quern__guards_lend(struct quern_context *context, const quern__archetype *archetype, uint32_t slot,
+void quern__guards_open(struct quern_context *context, const quern__archetype *archetype, uint32_t slot,
                         uint32_t column);
 
 /* Renews the guards that the callback kept open. Called after each callback. */
-void quern__guards_take_back(struct quern_context *context);
+void quern__guards_renew_open(struct quern_context *context);
 
 /* Checks all guards. Called after each segment. */
-void quern__guards_look(struct quern_schedule *schedule);
+void quern__guards_check_all(struct quern_schedule *schedule);
 
 #endif

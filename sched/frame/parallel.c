@@ -11,14 +11,14 @@
 
 static const char function_name[] = "quern_query_parallel_for";
 
-typedef struct parallel_run {
+typedef struct parallel_call {
     const quern__query *query;
     quern_view_callback *callback;
     quern__world_commands *commands;
     quern__flush_report report;
     /* Versions for change filters and for writes (core/storage/version.h). */
     uint64_t seen_version, version;
-} parallel_run;
+} parallel_call;
 
 /* ------------------------------------------------------------------------------------------- views */
 
@@ -34,13 +34,14 @@ static void end_view(quern__plain_context *context)
 }
 
 /* Calls the function on the selected rows, as several views of one chunk. */
-static void call_selected_rows(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
+static void call_selected_rows(const parallel_call *call, const quern_view *chunk_view,
+                               uint32_t worker_index)
 {
-    const quern__ups *ups = run->query->ups;
+    const quern__ups *ups = call->query->ups;
     const void **addresses = NULL;
     if (ups != NULL)
-        addresses = ups->worker_addresses + worker_index * quern__ups_address_count(run->query->up_count);
-    quern__rows_call(chunk_view, run->seen_version, addresses, run->callback);
+        addresses = ups->worker_addresses + worker_index * quern__ups_address_count(call->query->up_count);
+    quern__rows_call(chunk_view, call->seen_version, addresses, call->callback);
 }
 
 static uint32_t count_views(const quern__query *query)
@@ -49,60 +50,61 @@ static uint32_t count_views(const quern__query *query)
 }
 
 /* Calls the function on the views of a query with a target term, which are row ranges. */
-static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t end,
+static void call_target_views(const parallel_call *call, uint32_t begin, uint32_t end,
                               quern__plain_context *context)
 {
-    quern_view view = {.query = run->query,
-                       .version = run->version,
+    quern_view view = {.query = call->query,
+                       .version = call->version,
                        .context = (quern_context *)context,
                        .is_shared = true};
     for (uint32_t i = begin; i < end; i++) {
-        quern__target_get_view(run->query, i, &view);
-        if (!quern__query_passes(run->query, view.columns, view.versions, run->seen_version)) continue;
+        quern__target_get_view(call->query, i, &view);
+        if (!quern__query_passes(call->query, view.columns, view.versions, call->seen_version)) continue;
         view.ordinal = context->ordinal = i;
-        if (run->query->selects_rows)
-            call_selected_rows(run, &view, context->worker_index);
+        if (call->query->selects_rows)
+            call_selected_rows(call, &view, context->worker_index);
         else
-            run->callback(view.context, &view);
+            call->callback(view.context, &view);
         end_view(context);
     }
 }
 
-static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, quern__plain_context *context)
+static void call_views(const parallel_call *call, uint32_t begin, uint32_t end,
+                       quern__plain_context *context)
 {
-    quern_view view = {.query = run->query,
-                       .term_count = run->query->term_count,
-                       .version = run->version,
+    quern_view view = {.query = call->query,
+                       .term_count = call->query->term_count,
+                       .version = call->version,
                        .context = (quern_context *)context};
     for (uint32_t i = begin; i < end; i++) {
-        const quern__chunk_entry *entry = &run->query->entries.items[i];
+        const quern__chunk_entry *entry = &call->query->entries.items[i];
         quern__view_set_change_data(&view, entry->tracking_archetype, entry->slot);
-        if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
-        if (entry->fetches_next) quern__query_prefetch_next(run->query, entry);
+        if (!quern__query_passes(call->query, entry->columns, view.versions, call->seen_version)) continue;
+        if (entry->fetches_next) quern__query_prefetch_next(call->query, entry);
         view.ordinal = context->ordinal = i;
         view.count = entry->count;
         view.chunk = entry->chunk;
         view.columns = entry->columns;
         view.entities = entry->entities;
-        if (QUERN__UNLIKELY(run->query->selects_rows))
-            call_selected_rows(run, &view, context->worker_index);
+        if (QUERN__UNLIKELY(call->query->selects_rows))
+            call_selected_rows(call, &view, context->worker_index);
         else
-            run->callback(view.context, &view);
+            call->callback(view.context, &view);
         end_view(context);
     }
 }
 
 static void run_views(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    const parallel_run *run = user_data;
-    quern__plain_context *context = run->commands->worker_contexts.items[worker_index];
+    const parallel_call *call = user_data;
+    quern__plain_context *context = call->commands->worker_contexts.items[worker_index];
     const quern_world *outer_world = quern__world_of_callback;
-    quern__world_of_callback = run->query->world;
+    quern__world_of_callback = call->query->world;
     context->thread = quern__this_thread();
-    if (run->query->target != NULL)
-        call_target_views(run, begin, end, context);
+    if (call->query->target != NULL)
+        call_target_views(call, begin, end, context);
     else
-        call_views(run, begin, end, context);
+        call_views(call, begin, end, context);
     context->thread = NULL;
     quern__world_of_callback = outer_world;
 }
@@ -132,10 +134,10 @@ static quern_result prepare_ups(const quern__query *query, uint32_t worker_count
 
 /* Takes the versions of this iteration. If the query has change filters, its next iteration does not see
  * the writes of this one as changes. */
-static void take_look(quern_query *query, parallel_run *run)
+static void take_versions(quern_query *query, parallel_call *call)
 {
-    run->seen_version = query->seen_version;
-    run->version = query->storage->clock;
+    call->seen_version = query->seen_version;
+    call->version = query->storage->clock;
     if (query->filter_count > 0) query->seen_version = query->storage->clock++;
 }
 
@@ -148,33 +150,34 @@ static void note_set(const quern__query *query)
 
 /* Reserves recorders for the workers. They must be empty, so first applies the commands that the last
  * parallel query could not apply. This may change the query's views. */
-static quern_result open_recorders(parallel_run *run, quern_world *world, uint32_t worker_count)
+static quern_result open_recorders(parallel_call *call, quern_world *world, uint32_t worker_count)
 {
     quern_result result = quern__world_check_unlocked(world, function_name);
     if (result == QUERN_OK) result = quern__world_reserve_commands(world, worker_count);
-    if (result == QUERN_OK) result = quern__world_apply_worker_commands(world, NULL, &run->report);
-    run->commands = world->commands;
+    if (result == QUERN_OK) result = quern__world_apply_worker_commands(world, NULL, &call->report);
+    call->commands = world->commands;
     return result;
 }
 
 /* Sets the workers' contexts. Relaxed: pairs with the increments in callbacks, and starting the loop orders
  * the store before these. */
-static void open_contexts(const parallel_run *run, quern_jobs *jobs, uint32_t worker_count, void *user_data)
+static void open_contexts(const parallel_call *call, quern_jobs *jobs, uint32_t worker_count,
+                          void *user_data)
 {
-    quern_world *world = run->query->world;
-    atomic_store_explicit(&run->commands->accessor.refusal_count, 0, memory_order_relaxed);
+    quern_world *world = call->query->world;
+    atomic_store_explicit(&call->commands->accessor.refusal_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < worker_count; i++)
-        *run->commands->worker_contexts.items[i] =
-            (quern__plain_context){.scope = {.accessor = &run->commands->accessor,
+        *call->commands->worker_contexts.items[i] =
+            (quern__plain_context){.scope = {.accessor = &call->commands->accessor,
                                              .storage = &world->storage,
                                              .caller = QUERN__CALLER_PARALLEL},
                                    .world = world,
                                    .user_data = user_data,
                                    .jobs = jobs,
-                                   .commands = run->commands->worker_recorders.items[i],
+                                   .commands = call->commands->worker_recorders.items[i],
                                    .worker_index = i,
                                    .first_serial = world->next_serial};
-    world->next_serial += count_views(run->query);
+    world->next_serial += count_views(call->query);
 }
 
 static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
@@ -185,7 +188,7 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
 
 /* Applies the recorded commands after all callbacks have returned. Relaxed: pairs with the increments in
  * callbacks, and waiting for the loop has ordered these before the load. */
-static quern_result finish(parallel_run *run, quern_jobs *jobs)
+static quern_result finish(parallel_call *call, quern_jobs *jobs)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
     const quern__executor executor = {.parallel_for = run_on_jobs,
@@ -193,10 +196,10 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
                                       .thread_count = jobs != NULL ? jobs->thread_count : 1,
                                       .worker_count = worker_count};
     const uint32_t refusal_count =
-        atomic_load_explicit(&run->commands->accessor.refusal_count, memory_order_relaxed);
-    quern_result result = quern__world_apply_worker_commands(run->query->world,
-                                                             jobs != NULL ? &executor : NULL, &run->report);
-    if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
+        atomic_load_explicit(&call->commands->accessor.refusal_count, memory_order_relaxed);
+    quern_result result = quern__world_apply_worker_commands(
+        call->query->world, jobs != NULL ? &executor : NULL, &call->report);
+    if (result == QUERN_OK) result = quern__flush_result(&call->report, function_name);
     if (result != QUERN_OK || refusal_count == 0) return result;
     return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
                        "%s: the callback was refused an access (%u in all): it worked on scratch memory "
@@ -206,20 +209,20 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
 
 /* Calls the function on all views. The loop is closed: while a callback waits, its worker runs no other
  * part of the loop, so its context and stream remain unchanged. */
-static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *jobs)
+static quern_result call_all(parallel_call *call, quern_query *query, quern_jobs *jobs)
 {
     quern_result result = QUERN_OK;
     const uint64_t seen_version = query->seen_version;
-    take_look(query, run);
+    take_versions(query, call);
     if (QUERN_CHECKS) note_set(query);
     quern__world_set_locked(query->world, true);
     if (jobs == NULL)
-        run_views(run, 0, count_views(query), 0);
+        run_views(call, 0, count_views(query), 0);
     else
         result = quern__jobs_parallel_for(
             jobs,
             &(quern__range){
-                .function = run_views, .user_data = run, .count = count_views(query), .is_closed = true},
+                .function = run_views, .user_data = call, .count = count_views(query), .is_closed = true},
             function_name);
     quern__world_set_locked(query->world, false);
     if (result != QUERN_OK) query->seen_version = seen_version; /* the query has seen no changes */
@@ -230,14 +233,14 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_vie
                                  void *user_data)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
-    parallel_run run = {.query = query, .callback = callback};
-    quern_result result = open_recorders(&run, query->world, worker_count);
+    parallel_call call = {.query = query, .callback = callback};
+    quern_result result = open_recorders(&call, query->world, worker_count);
     if (result == QUERN_OK) result = prepare(query, function_name);
     if (result == QUERN_OK && query->up_count > 0) result = prepare_ups(query, worker_count);
     if (result != QUERN_OK) return quern__in_call(result, function_name);
-    open_contexts(&run, jobs, worker_count, user_data);
-    result = call_all(&run, query, jobs);
-    if (result == QUERN_OK) result = finish(&run, jobs);
+    open_contexts(&call, jobs, worker_count, user_data);
+    result = call_all(&call, query, jobs);
+    if (result == QUERN_OK) result = finish(&call, jobs);
     return quern__in_call(result, function_name);
 }
 

@@ -17,11 +17,11 @@
  * that joins the pool is another worker.
  *
  * Whether the job is observed is checked once, when it begins. The functions that make calls are compiled
- * twice, for the two values of the constant `is_told`: one copy reports each call to the observer, the
+ * twice, for the two values of the constant `is_reported`: one copy reports each call to the observer, the
  * other contains no code for it. `prefetches` selects between copies in the same way, so that passes over
  * little data do not pay for prefetching. */
 
-#define IN_TWO_KINDS static inline __attribute__((always_inline))
+#define SPECIALIZED static inline __attribute__((always_inline))
 
 /* ----------------------------------------------------------------------------------------- contexts */
 
@@ -58,11 +58,11 @@ static void leave_pass(quern_context *context)
     context->is_busy = false;
 }
 
-static void enter_call(quern_context *context, const quern__system *system, uint32_t part)
+static void enter_call(quern_context *context, const quern__system *system, uint32_t call_index)
 {
     context->scope.accessor = (quern__accessor *)(uintptr_t)&system->accessor;
     context->system = system;
-    context->part = part;
+    context->call_index = call_index;
     end_output(context);
 }
 
@@ -85,7 +85,7 @@ static void begin_calls(const quern_context *context)
     observer->calls->begin_calls(observer, context->worker_index);
 }
 
-static void tell_call(const quern_context *context, uint32_t ordinal, uint32_t row_count)
+static void report_call(const quern_context *context, uint32_t ordinal, uint32_t row_count)
 {
     quern__frame_observer *observer = context->schedule->observer;
     const quern__observed_call call = {.system = context->system,
@@ -101,7 +101,7 @@ static void tell_call(const quern_context *context, uint32_t ordinal, uint32_t r
 /* Returns whether the system runs in this frame. due_seconds is the time since the last multiple of the
  * interval that a run covered. While the condition returns false, due_seconds continues to grow, so the
  * system remains due. A run covers all multiples that were reached. */
-IN_TWO_KINDS bool opens(quern__system *system, quern_context *context, const bool is_told)
+SPECIALIZED bool passes_gates(quern__system *system, quern_context *context, const bool is_reported)
 {
     double interval = system->interval_seconds;
     if (interval > 0) {
@@ -112,7 +112,7 @@ IN_TWO_KINDS bool opens(quern__system *system, quern_context *context, const boo
     system->delta_seconds = system->elapsed_seconds;
     if (system->condition != NULL) {
         const bool is_wanted = system->condition(context);
-        if (is_told) tell_call(context, 0, 0);
+        if (is_reported) report_call(context, 0, 0);
         if (!is_wanted) return false;
     }
     system->elapsed_seconds = 0;
@@ -122,31 +122,31 @@ IN_TWO_KINDS bool opens(quern__system *system, quern_context *context, const boo
     return true;
 }
 
-IN_TWO_KINDS void begin_systems(const quern__pass *pass, quern_context *context, const bool is_told)
+SPECIALIZED void begin_systems(const quern__pass *pass, quern_context *context, const bool is_reported)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         if (!system->enabled || (system->reaction != NULL && system->view_count == 0)) continue;
-        enter_call(context, system, QUERN__PART_BEGIN);
-        if (quern__system_is_gated(system)) system->is_active = opens(system, context, is_told);
+        enter_call(context, system, QUERN__CALL_BEGIN);
+        if (quern__system_is_gated(system)) system->is_active = passes_gates(system, context, is_reported);
         if (system->is_active && system->begin != NULL) {
             system->begin(context);
-            if (is_told) tell_call(context, 0, 0);
+            if (is_reported) report_call(context, 0, 0);
         }
-        if (QUERN_CHECKS) quern__guards_take_back(context);
+        if (QUERN_CHECKS) quern__guards_renew_open(context);
         quern__context_note_refusal(context);
     }
 }
 
-IN_TWO_KINDS void end_systems(const quern__pass *pass, quern_context *context, const bool is_told)
+SPECIALIZED void end_systems(const quern__pass *pass, quern_context *context, const bool is_reported)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
         if (!system->is_active || system->end == NULL) continue;
-        enter_call(context, system, QUERN__PART_FIRST_VIEW + system->view_count);
+        enter_call(context, system, QUERN__CALL_FIRST_VIEW + system->view_count);
         system->end(context);
-        if (QUERN_CHECKS) quern__guards_take_back(context);
-        if (is_told) tell_call(context, 0, 0);
+        if (QUERN_CHECKS) quern__guards_renew_open(context);
+        if (is_reported) report_call(context, 0, 0);
         quern__context_note_refusal(context);
     }
 }
@@ -162,12 +162,12 @@ static void run_observed_systems(quern__pass *pass, quern_context *context, syst
     observer->calls->end_job(observer, &job);
 }
 
-static void begin_told_systems(const quern__pass *pass, quern_context *context)
+static void begin_reported_systems(const quern__pass *pass, quern_context *context)
 {
     begin_systems(pass, context, true);
 }
 
-static void end_told_systems(const quern__pass *pass, quern_context *context)
+static void end_reported_systems(const quern__pass *pass, quern_context *context)
 {
     end_systems(pass, context, true);
 }
@@ -179,7 +179,7 @@ void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     (void)end;
     quern_context *context = enter_pass(pass, QUERN__CALLBACK_BEGIN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
-        run_observed_systems(pass, context, begin_told_systems);
+        run_observed_systems(pass, context, begin_reported_systems);
     else
         begin_systems(pass, context, false);
     leave_pass(context);
@@ -192,7 +192,7 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
     (void)end;
     quern_context *context = enter_pass(pass, QUERN__CALLBACK_END, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
-        run_observed_systems(pass, context, end_told_systems);
+        run_observed_systems(pass, context, end_reported_systems);
     else
         end_systems(pass, context, false);
     leave_pass(context);
@@ -244,14 +244,14 @@ static void call_selected_rows(quern_context *context, const quern_view *chunk_v
 }
 
 /* Calls the function on the view. Returns true if the call was refused an access. */
-IN_TWO_KINDS bool call_run(quern_context *context, quern_view_callback *run, const quern_view *view,
-                           const bool is_told)
+SPECIALIZED bool call_run(quern_context *context, quern_view_callback *run, const quern_view *view,
+                          const bool is_reported)
 {
     if (QUERN_CHECKS)
         call_checked(context, run, view);
     else
         run(context, view);
-    if (is_told) tell_call(context, view->ordinal, view->count);
+    if (is_reported) report_call(context, view->ordinal, view->count);
     if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return false;
     quern__context_note_refusal(context);
     return true;
@@ -259,9 +259,9 @@ IN_TWO_KINDS bool call_run(quern_context *context, quern_view_callback *run, con
 
 /* For reaction_calls.c, which makes its own views (pass_run.h). */
 
-void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part)
+void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index)
 {
-    enter_call(context, system, part);
+    enter_call(context, system, call_index);
 }
 
 void quern__pass_begin_calls(const quern_context *context)
@@ -270,26 +270,26 @@ void quern__pass_begin_calls(const quern_context *context)
 }
 
 void quern__pass_call_view(quern_context *context, quern_view_callback *run, const quern_view *view,
-                           bool is_told)
+                           bool is_reported)
 {
-    call_run(context, run, view, is_told);
-    if (QUERN_CHECKS) quern__guards_take_back(context);
+    call_run(context, run, view, is_reported);
+    if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
 void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype,
-                           quern_view_callback *run, const quern_view *view, bool is_told)
+                           quern_view_callback *run, const quern_view *view, bool is_reported)
 {
-    if (QUERN_CHECKS) quern__guards_check(context, archetype, view);
-    const bool was_refused = call_run(context, run, view, is_told);
-    if (QUERN_CHECKS) quern__guards_renew(context, archetype, view, was_refused);
-    if (QUERN_CHECKS) quern__guards_take_back(context);
+    if (QUERN_CHECKS) quern__guards_check_view(context, archetype, view);
+    const bool was_refused = call_run(context, run, view, is_reported);
+    if (QUERN_CHECKS) quern__guards_renew_view(context, archetype, view, was_refused);
+    if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
 enum { ALL_LANES = UINT32_MAX };
 
 /* Returns whether the system does not run in this frame, is in another lane, or has already seen the
  * chunk's changes. */
-static bool is_left_out(const quern__pass_call *call, const quern_view *view, uint32_t lane)
+static bool is_skipped(const quern__pass_call *call, const quern_view *view, uint32_t lane)
 {
     const quern__system *system = call->system;
     return !system->is_active || (lane != ALL_LANES && lane != system->lane) ||
@@ -297,7 +297,7 @@ static bool is_left_out(const quern__pass_call *call, const quern_view *view, ui
 }
 
 /* Sets the members of the view that differ from chunk to chunk. */
-IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_index, quern_view *view)
+SPECIALIZED void point_view_at_chunk(const quern__pass_table *table, uint32_t chunk_index, quern_view *view)
 {
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
     view->count = slot->row_count;
@@ -308,8 +308,8 @@ IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_inde
 }
 
 /* Calls one system on the rows that the view shows. */
-IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_call *call, uint32_t ordinal,
-                            quern_context *context, quern_view *view, const bool is_told)
+SPECIALIZED void call_system(const quern__pass_table *table, const quern__pass_call *call, uint32_t ordinal,
+                             quern_context *context, quern_view *view, const bool is_reported)
 {
     view->ordinal = ordinal;
     view->term_count = call->term_count;
@@ -317,27 +317,27 @@ IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_ca
     view->query = call->query;
     if (QUERN__UNLIKELY(view->versions != NULL))
         view->version = context->schedule->version_base + call->system->position;
-    enter_call(context, call->system, QUERN__PART_FIRST_VIEW + ordinal);
-    if (QUERN_CHECKS) quern__guards_check(context, table->archetype, view);
-    bool was_refused = call_run(context, call->run, view, is_told);
-    if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, view, was_refused);
-    if (QUERN_CHECKS) quern__guards_take_back(context);
+    enter_call(context, call->system, QUERN__CALL_FIRST_VIEW + ordinal);
+    if (QUERN_CHECKS) quern__guards_check_view(context, table->archetype, view);
+    bool was_refused = call_run(context, call->run, view, is_reported);
+    if (QUERN_CHECKS) quern__guards_renew_view(context, table->archetype, view, was_refused);
+    if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
 /* Calls the table's systems on one chunk, or only the systems of one lane. */
-IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
-                            uint32_t lane, quern_context *context, quern_view *view, const bool is_told,
-                            const bool prefetches)
+SPECIALIZED void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
+                           uint32_t lane, quern_context *context, quern_view *view, const bool is_reported,
+                           const bool prefetches)
 {
     quern__prefetch next;
-    if (is_told) begin_calls(context);
+    if (is_reported) begin_calls(context);
     if (prefetches) next = quern__prefetch_start(pass, table, chunk_index + 1);
-    show_chunk(table, chunk_index, view);
+    point_view_at_chunk(table, chunk_index, view);
     const quern__pass_call *const end_call = table->calls_end;
     for (const quern__pass_call *call = table->calls; call < end_call; call++) {
-        if ((call->is_conditional || lane != ALL_LANES) && is_left_out(call, view, lane)) continue;
+        if ((call->is_conditional || lane != ALL_LANES) && is_skipped(call, view, lane)) continue;
         if (prefetches) quern__prefetch_share(&next);
-        make_call(table, call, call->first_ordinal + chunk_index, context, view, is_told);
+        call_system(table, call, call->first_ordinal + chunk_index, context, view, is_reported);
     }
 }
 
@@ -356,15 +356,15 @@ static const quern__pass_table *find_table(const quern__pass *pass, uint32_t chu
     return &pass->ordered_tables[low];
 }
 
-IN_TWO_KINDS void run_chunk_range(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
-                                  quern_context *context, const bool is_told, const bool prefetches)
+SPECIALIZED void run_chunk_range(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
+                                 quern_context *context, const bool is_reported, const bool prefetches)
 {
     quern_view view = {.context = context};
     const quern__pass_table *table = find_table(pass, begin);
     uint32_t chunk_index = begin - table->first_chunk;
     for (uint32_t left = end - begin; left > 0; table++, chunk_index = 0)
         for (; chunk_index < table->chunk_count && left > 0; chunk_index++, left--)
-            run_chunk(pass, table, chunk_index, lane, context, &view, is_told, prefetches);
+            run_chunk(pass, table, chunk_index, lane, context, &view, is_reported, prefetches);
 }
 
 static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -376,8 +376,8 @@ static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, ui
         run_chunk_range(pass, begin, end, lane, context, false, false);
 }
 
-static void run_told_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
-                            quern_context *context)
+static void run_reported_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
+                                quern_context *context)
 {
     run_chunk_range(pass, begin, end, lane, context, true, pass->prefetches);
 }
@@ -395,8 +395,8 @@ static const quern__pass_call *find_call(const quern__pass_table *table, const q
 
 /* Calls a level-ordered system on its views of the last level. Its own writes do not change what its
  * filters select: it is called on all views of a chunk, or on none. */
-IN_TWO_KINDS void run_deep_ranges(const quern__pass *pass, const quern__system *system,
-                                  quern_context *context, quern_view *view, const bool is_told)
+SPECIALIZED void run_deep_ranges(const quern__pass *pass, const quern__system *system,
+                                 quern_context *context, quern_view *view, const bool is_reported)
 {
     const quern__pass_table *table = NULL;
     const quern__pass_call *call = NULL;
@@ -408,42 +408,43 @@ IN_TWO_KINDS void run_deep_ranges(const quern__pass *pass, const quern__system *
             call = find_call(table, system);
         }
         if (call == NULL) continue;
-        show_chunk(table, run->chunk_index, view);
+        point_view_at_chunk(table, run->chunk_index, view);
         view->first_row = run->first_row;
         view->entities += run->first_row;
         view->count = run->count;
-        if (!is_left_out(call, view, ALL_LANES)) make_call(table, call, ordinal, context, view, is_told);
+        if (!is_skipped(call, view, ALL_LANES))
+            call_system(table, call, ordinal, context, view, is_reported);
         ordinal++;
     }
     view->first_row = 0;
 }
 
 /* Calls a system that is not level-ordered on its chunks of the last level. */
-IN_TWO_KINDS void run_deep_chunks(const quern__pass *pass, const quern__system *system,
-                                  quern_context *context, quern_view *view, const bool is_told)
+SPECIALIZED void run_deep_chunks(const quern__pass *pass, const quern__system *system,
+                                 quern_context *context, quern_view *view, const bool is_reported)
 {
     for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
         const quern__pass_table *table = &pass->ordered_tables[i];
         const quern__pass_call *call = find_call(table, system);
         for (uint32_t chunk = 0; call != NULL && chunk < table->chunk_count; chunk++) {
-            show_chunk(table, chunk, view);
-            if (!is_left_out(call, view, ALL_LANES))
-                make_call(table, call, call->first_ordinal + chunk, context, view, is_told);
+            point_view_at_chunk(table, chunk, view);
+            if (!is_skipped(call, view, ALL_LANES))
+                call_system(table, call, call->first_ordinal + chunk, context, view, is_reported);
         }
     }
 }
 
-IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, const bool is_told)
+SPECIALIZED void run_deep(const quern__pass *pass, quern_context *context, const bool is_reported)
 {
     quern_view view = {.context = context};
-    if (is_told) begin_calls(context);
+    if (is_reported) begin_calls(context);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
         if (!system->is_active) continue;
         if (system->levels != NULL)
-            run_deep_ranges(pass, system, context, &view, is_told);
+            run_deep_ranges(pass, system, context, &view, is_reported);
         else
-            run_deep_chunks(pass, system, context, &view, is_told);
+            run_deep_chunks(pass, system, context, &view, is_reported);
     }
 }
 
@@ -451,17 +452,17 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
 
 /* Calls a system with a target term on row ranges. It is alone in its pass, so the tables are its matches,
  * with one call each. */
-IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
-                             const bool is_told)
+SPECIALIZED void run_target(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
+                            const bool is_reported)
 {
     quern_view view = {.context = context};
     const quern__target *target = pass->systems.items[0]->query.target;
     for (uint32_t i = begin; i < end; i++) {
         const quern__pass_table *table = &pass->tables.items[target->ranges.items[i].match];
-        if (is_told) begin_calls(context);
+        if (is_reported) begin_calls(context);
         quern__target_get_view(table->calls->query, i, &view);
-        if (!is_left_out(table->calls, &view, ALL_LANES))
-            make_call(table, table->calls, i, context, &view, is_told);
+        if (!is_skipped(table->calls, &view, ALL_LANES))
+            call_system(table, table->calls, i, context, &view, is_reported);
     }
 }
 
@@ -486,8 +487,8 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
 
 /* Calls a system with items, which is alone in its pass, on batches of events. Ordinals count from the
  * first batch that the system has not read. */
-IN_TWO_KINDS void run_events(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
-                             quern_context *context, const bool is_told)
+SPECIALIZED void run_events(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                            quern_context *context, const bool is_reported)
 {
     const quern__system *system = stage->pass->systems.items[0];
     const quern_event_reader *reader = system->events.items;
@@ -501,12 +502,12 @@ IN_TWO_KINDS void run_events(const quern__pass_stage *stage, uint32_t begin, uin
         view.ordinal = ordinal;
         view.count = run->count;
         view.chunk = run->values;
-        if (is_told) begin_calls(context);
-        enter_call(context, system, QUERN__PART_FIRST_VIEW + ordinal);
+        if (is_reported) begin_calls(context);
+        enter_call(context, system, QUERN__CALL_FIRST_VIEW + ordinal);
         const uint64_t before = QUERN_CHECKS ? hash_events(&view, reader->channel) : 0;
-        call_run(context, system->run, &view, is_told);
+        call_run(context, system->run, &view, is_reported);
         if (QUERN_CHECKS) check_events(context, &view, before);
-        if (QUERN_CHECKS) quern__guards_take_back(context);
+        if (QUERN_CHECKS) quern__guards_renew_open(context);
     }
 }
 
@@ -538,33 +539,33 @@ static void run_shuffled(const quern__pass_stage *stage, uint32_t begin, uint32_
     }
 }
 
-IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, const bool is_told)
+SPECIALIZED void run_once(const quern__pass *pass, quern_context *context, const bool is_reported)
 {
     const quern__system *system = pass->systems.items[0];
     if (!system->is_active || system->run == NULL) return;
     quern_view view = {.query = &system->query, .context = context};
-    enter_call(context, system, QUERN__PART_FIRST_VIEW);
-    if (is_told) begin_calls(context);
-    call_run(context, system->run, &view, is_told);
-    if (QUERN_CHECKS) quern__guards_take_back(context);
+    enter_call(context, system, QUERN__CALL_FIRST_VIEW);
+    if (is_reported) begin_calls(context);
+    call_run(context, system->run, &view, is_reported);
+    if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
 /* Runs items of a stage. In a serial pass, the range counts chunks. */
-IN_TWO_KINDS void run_items(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
-                            quern_context *context, const bool is_told)
+SPECIALIZED void run_items(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                           quern_context *context, const bool is_reported)
 {
     const quern__pass *pass = stage->pass;
-    chunks_run *const run = is_told ? run_told_chunks : run_chunks;
+    chunks_run *const run = is_reported ? run_reported_chunks : run_chunks;
     if (pass->runs_reactions)
-        quern__pass_run_reactions(stage, begin, end, context, is_told);
+        quern__pass_run_reactions(stage, begin, end, context, is_reported);
     else if (pass->kind == QUERN__PASS_ONCE)
-        run_once(pass, context, is_told);
+        run_once(pass, context, is_reported);
     else if (QUERN__UNLIKELY(pass->systems.items[0]->events.items != NULL))
-        run_events(stage, begin, end, context, is_told);
+        run_events(stage, begin, end, context, is_reported);
     else if (stage->is_deep)
-        run_deep(pass, context, is_told);
+        run_deep(pass, context, is_reported);
     else if (pass->kind == QUERN__PASS_SERIAL && pass->systems.items[0]->query.target != NULL)
-        run_target(pass, begin, end, context, is_told);
+        run_target(pass, begin, end, context, is_reported);
     else if (pass->kind == QUERN__PASS_CHUNKS && pass->plan->shuffle_seed != 0)
         run_shuffled(stage, begin, end, context, run);
     else if (pass->splits_lanes)
@@ -581,7 +582,7 @@ static void spread_item(const quern__pass_stage *stage, uint32_t *begin, uint32_
     *end = stage->chunk_count;
 }
 
-/* Runs the job in the stretches into which the observer divides it. */
+/* Runs the job in the ranges into which the observer divides it. */
 static __attribute__((noinline)) void run_observed_job(const quern__pass_stage *stage, uint32_t begin,
                                                        uint32_t end, quern_context *context)
 {
@@ -590,12 +591,12 @@ static __attribute__((noinline)) void run_observed_job(const quern__pass_stage *
     observer->calls->begin_job(observer, &job);
     spread_item(stage, &begin, &end);
     while (begin < end) {
-        const quern__stretch stretch = observer->calls->next_stretch(observer, &job, begin, end);
-        if (stretch.is_told)
-            run_items(stage, begin, stretch.end, context, true);
+        const quern__job_range range = observer->calls->next_range(observer, &job, begin, end);
+        if (range.is_reported)
+            run_items(stage, begin, range.end, context, true);
         else
-            run_items(stage, begin, stretch.end, context, false);
-        begin = stretch.end;
+            run_items(stage, begin, range.end, context, false);
+        begin = range.end;
     }
     observer->calls->end_job(observer, &job);
 }

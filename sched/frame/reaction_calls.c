@@ -8,7 +8,7 @@
 
 /* Calls a system on copies of removed rows. The memory of the view is a block of the reaction instead of a
  * chunk. */
-static void call_copies(const quern__reaction_copies *copies, quern_context *context, bool is_told)
+static void call_copies(const quern__reaction_copies *copies, quern_context *context, bool is_reported)
 {
     const quern__taken_block *block = copies->block;
     const quern__system *system = copies->system;
@@ -22,8 +22,8 @@ static void call_copies(const quern__reaction_copies *copies, quern_context *con
                              .query = &system->query,
                              .context = context};
     context->reaction = QUERN_REACT_REMOVED;
-    quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + copies->ordinal);
-    quern__pass_call_view(context, system->run, &view, is_told);
+    quern__pass_enter_call(context, system, QUERN__CALL_FIRST_VIEW + copies->ordinal);
+    quern__pass_call_view(context, system->run, &view, is_reported);
 }
 
 static const uint64_t *words_of(const quern__reaction_call *reaction_call)
@@ -33,7 +33,7 @@ static const uint64_t *words_of(const quern__reaction_call *reaction_call)
 
 /* Calls one system on its rows of one chunk. Each contiguous range of rows is a view. */
 static void call_rows(const quern__pass_table *table, const quern__reaction_call *reaction_call,
-                      quern_context *context, bool is_told)
+                      quern_context *context, bool is_reported)
 {
     const quern__pass_call *call = reaction_call->call;
     const quern__archetype *archetype = table->archetype;
@@ -49,27 +49,27 @@ static void call_rows(const quern__pass_table *table, const quern__reaction_call
                        .version = context->schedule->version_base + call->system->position};
     quern__view_set_change_data(&view, archetype, reaction_call->rows->slot);
     context->reaction = reaction_call->rows->kind;
-    quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reaction_call->ordinal);
+    quern__pass_enter_call(context, call->system, QUERN__CALL_FIRST_VIEW + reaction_call->ordinal);
     quern__bit_range run = {0};
     while (quern__bitset_next_range(words_of(reaction_call), QUERN__BITSET_WORDS(archetype->row_capacity),
                                     &run)) {
         view.count = run.count;
         view.first_row = run.first;
         view.entities = entities + run.first;
-        quern__pass_call_rows(context, archetype, call->run, &view, is_told);
+        quern__pass_call_rows(context, archetype, call->run, &view, is_reported);
     }
 }
 
-static void call_chunk(const quern__pass *pass, uint32_t item, quern_context *context, bool is_told)
+static void call_chunk(const quern__pass *pass, uint32_t item, quern_context *context, bool is_reported)
 {
     const quern__reaction_chunk *chunk = &pass->reaction_chunks.items[item];
     for (uint32_t i = chunk->first_call; i < chunk->end_call; i++)
-        call_rows(&pass->tables.items[chunk->table], &pass->reaction_calls.items[i], context, is_told);
+        call_rows(&pass->tables.items[chunk->table], &pass->reaction_calls.items[i], context, is_reported);
 }
 
 /* Makes all calls of an exclusive reaction in a round, on copied handles: earlier calls may have moved the
  * rows. */
-static void call_exclusive(const quern__pass *pass, quern_context *context, bool is_told)
+static void call_exclusive(const quern__pass *pass, quern_context *context, bool is_reported)
 {
     static const quern_view_column no_columns[QUERN_MAX_TERMS];
     const quern__system *system = pass->systems.items[0];
@@ -84,18 +84,19 @@ static void call_exclusive(const quern__pass *pass, quern_context *context, bool
                                  .query = &system->query,
                                  .context = context};
         context->reaction = reaction_call->rows->kind;
-        quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + reaction_call->ordinal);
-        quern__pass_call_view(context, system->run, &view, is_told);
+        quern__pass_enter_call(context, system, QUERN__CALL_FIRST_VIEW + reaction_call->ordinal);
+        quern__pass_call_view(context, system->run, &view, is_reported);
         handles += view.count;
     }
 }
 
-static void call_item(const quern__pass_stage *stage, uint32_t item, quern_context *context, bool is_told)
+static void call_item(const quern__pass_stage *stage, uint32_t item, quern_context *context,
+                      bool is_reported)
 {
     if (stage->shows_removed)
-        call_copies(&stage->pass->reaction_copies.items[item], context, is_told);
+        call_copies(&stage->pass->reaction_copies.items[item], context, is_reported);
     else
-        call_chunk(stage->pass, item, context, is_told);
+        call_chunk(stage->pass, item, context, is_reported);
 }
 
 /* For tests: permutes items that may run in any order. */
@@ -107,14 +108,14 @@ static uint32_t shuffled(const quern__pass_stage *stage, uint32_t item)
 }
 
 void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
-                               quern_context *context, bool is_told)
+                               quern_context *context, bool is_reported)
 {
     const quern__pass *pass = stage->pass;
-    if (is_told) quern__pass_begin_calls(context);
+    if (is_reported) quern__pass_begin_calls(context);
     if (!stage->shows_removed && quern__system_is(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
-        call_exclusive(pass, context, is_told);
+        call_exclusive(pass, context, is_reported);
     else
         for (uint32_t item = begin; item < end; item++)
-            call_item(stage, shuffled(stage, item), context, is_told);
+            call_item(stage, shuffled(stage, item), context, is_reported);
     context->reaction = 0;
 }

@@ -54,6 +54,6 @@ quern_result quern_schedule_discard_commands(quern_schedule *schedule)
     quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_discard_commands");
     if (result != QUERN_OK) return result;
     quern__schedule_discard_kept(schedule);
-    quern__events_forget_handles(schedule);
+    quern__events_clear_handles(schedule);
     return QUERN_OK;
 }

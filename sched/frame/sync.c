@@ -89,9 +89,9 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
                                 .worker_count = schedule->worker_count,
-                                .always_divides = observer->wants_parts,
+                                .always_divides = observer->wants_loop_parts,
                                 .begin_stage = schedule->is_observed ? begin_stage : NULL};
-    if (QUERN_CHECKS) quern__guards_break(schedule);
+    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
     return quern__playback_run(&schedule->playback, quern__schedule_recorders(schedule), &executor,
                                applied);
 }
@@ -104,7 +104,7 @@ quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *re
     if (!quern__world_has_commands(world)) return QUERN_OK;
     quern__frame_observer *observer = schedule->observer;
     const uint64_t begin_ns = quern__clock_ns();
-    if (QUERN_CHECKS) quern__guards_break(schedule);
+    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
     if (schedule->is_observed) observer->calls->begin_sync(observer);
     const quern_result result = quern__world_apply_commands(world, report);
     if (schedule->is_observed)
@@ -137,7 +137,7 @@ quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *r
     const uint64_t begin_ns = quern__clock_ns();
     quern_result result = quern__events_begin_sync(schedule);
     uint64_t events_ns = quern__clock_ns() - begin_ns;
-    schedule->playback.on_created = quern__events_make_real;
+    schedule->playback.on_created = quern__events_resolve_handles;
     schedule->playback.on_created_argument = schedule;
     if (result == QUERN_OK && quern__schedule_has_commands(schedule))
         result = quern__sync_commands(schedule, report);

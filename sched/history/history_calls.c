@@ -197,7 +197,7 @@ static void discard_left(const quern_history *history, quern_schedule *schedule)
 {
     if (!is_ours(history, schedule)) quern__schedule_discard_kept(schedule);
     quern__events_discard(schedule);
-    if (QUERN_CHECKS) quern__guards_break(schedule);
+    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
 }
 
 static void take_schedules(const quern_history *history, const quern__snapshot *snapshot)

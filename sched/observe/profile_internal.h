@@ -204,7 +204,7 @@ quern_result quern__profile_reserve(quern__profiler *profiler);
 /* ----------------------------------------------------------------------- profile_jobs.c: jobs and calls */
 
 void quern__profile_begin_job(quern__frame_observer *observer, const quern__observed_job *job);
-quern__stretch quern__profile_next_stretch(quern__frame_observer *observer, const quern__observed_job *job,
+quern__job_range quern__profile_next_range(quern__frame_observer *observer, const quern__observed_job *job,
                                            uint32_t begin, uint32_t end);
 void quern__profile_end_job(quern__frame_observer *observer, const quern__observed_job *job);
 void quern__profile_begin_calls(quern__frame_observer *observer, uint32_t worker_index);

@@ -3,7 +3,7 @@
 #include "sched/jobs/thread.h"
 #include "sched/observe/profile_internal.h"
 
-/* Calls of workers: jobs, their stretches, and calls of systems. */
+/* Calls of workers: jobs, their ranges, and calls of systems. */
 
 enum {
     FIRST_STRIDE = 16,
@@ -66,24 +66,24 @@ uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const que
     return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;
 }
 
-/* Returns the stretch up to the next sample, or the sample, which is a stretch of one chunk, so that other
+/* Returns the range up to the next sample, or the sample, which is a range of one chunk, so that other
  * chunks pay nothing for it. */
-static quern__stretch next_sample(const quern__profiler *profiler, quern__observed_worker *worker,
-                                  const quern__pass *pass, uint32_t begin, uint32_t end)
+static quern__job_range next_sample(const quern__profiler *profiler, quern__observed_worker *worker,
+                                    const quern__pass *pass, uint32_t begin, uint32_t end)
 {
     const bool is_sample = worker->sample_countdown == 1;
     worker->is_recorded = is_sample && profiler->is_traced;
     worker->is_counted = is_sample && quern__profile_counts(profiler);
     if (is_sample) {
         worker->sample_countdown = stride_of(profiler, pass);
-        return (quern__stretch){.end = begin + 1, .is_told = true};
+        return (quern__job_range){.end = begin + 1, .is_reported = true};
     }
     uint32_t count = end - begin;
     if (worker->sample_countdown != 0) {
         if (worker->sample_countdown <= count) count = worker->sample_countdown - 1;
         worker->sample_countdown -= count;
     }
-    return (quern__stretch){.end = begin + count, .is_told = profiler->is_timing};
+    return (quern__job_range){.end = begin + count, .is_reported = profiler->is_timing};
 }
 
 /* Stores the duration of an item in the capture of this frame. */
@@ -95,7 +95,7 @@ static void end_item(const quern__profiler *profiler, quern__observed_worker *wo
     worker->item_start_ns = now_ns;
 }
 
-quern__stretch quern__profile_next_stretch(quern__frame_observer *observer, const quern__observed_job *job,
+quern__job_range quern__profile_next_range(quern__frame_observer *observer, const quern__observed_job *job,
                                            uint32_t begin, uint32_t end)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);

@@ -27,7 +27,7 @@ quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern_
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     quern_trace *trace = profiler->trace;
-    if (!observer->is_looking && trace == NULL) return QUERN_OK;
+    if (!observer->is_observing && trace == NULL) return QUERN_OK;
     quern_result result = quern__profile_reserve(profiler);
     if (result != QUERN_OK) return result;
     quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);

@@ -98,9 +98,9 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
     const bool was_on = profiler->is_on, was_traced = profiler->is_traced;
     profiler->is_traced = quern__trace_is_recording(profiler->trace);
     profiler->is_on = profiler->is_profiling || profiler->is_traced || profiler->capture != NULL;
-    observer->is_looking = profiler->is_on || profiler->is_timing;
-    observer->wants_parts = profiler->capture != NULL;
-    if (!observer->is_looking) return QUERN_OK;
+    observer->is_observing = profiler->is_on || profiler->is_timing;
+    observer->wants_loop_parts = profiler->capture != NULL;
+    if (!observer->is_observing) return QUERN_OK;
     quern_result result = quern__profile_reserve(profiler);
     if (result == QUERN_OK) result = reserve_workers(profiler, worker_count);
     if (result == QUERN_OK)
@@ -134,7 +134,7 @@ static const quern__frame_observer_calls calls = {
     .begin_segment = quern__profile_begin_segment,
     .end_segment = quern__profile_end_segment,
     .begin_job = quern__profile_begin_job,
-    .next_stretch = quern__profile_next_stretch,
+    .next_range = quern__profile_next_range,
     .end_job = quern__profile_end_job,
     .begin_calls = quern__profile_begin_calls,
     .end_call = quern__profile_end_call,

@@ -10,14 +10,14 @@
  *     frame     | segment            | sync point            | segment ...
  *     segment   | job  job           |
  *               |      job  job      |      on several workers
- *     job         call call call            or, for items of a pass: stretch | reported stretch | stretch
+ *     job         call call call            or, for items of a pass: range | reported range | range
  *     sync point                     | stage | stage         |
  *     stage                            part part part               of a loop, on several workers
  *
  * A job is a range of a pass's items on one worker, or all callbacks that the pass calls before or after
  * its items. In a frame that is not observed, a job costs one branch. The observer divides a job into
- * stretches, and decides for each stretch whether its calls are reported one by one. Reported stretches run
- * in a separate copy of the chunk loop. So other stretches cost nothing, and an observer that samples calls
+ * ranges, and decides for each range whether its calls are reported one by one. Reported ranges run
+ * in a separate copy of the chunk loop. So other ranges cost nothing, and an observer that samples calls
  * pays only for the samples.
  *
  * Reporting never changes what a frame does. */
@@ -50,10 +50,10 @@ typedef struct quern__observed_job {
 
 /* A range of a job, up to `end`, and whether its calls are reported one by one. The range counts chunks in
  * the single item of a serial pass, and items in other passes. */
-typedef struct quern__stretch {
+typedef struct quern__job_range {
     uint32_t end;
-    bool is_told;
-} quern__stretch;
+    bool is_reported;
+} quern__job_range;
 
 /* A callback that has returned. */
 typedef struct quern__observed_call {
@@ -82,9 +82,9 @@ typedef struct quern__frame_observer_calls {
     void (*end_segment)(quern__frame_observer *observer, const quern__segment *segment);
 
     void (*begin_job)(quern__frame_observer *observer, const quern__observed_job *job);
-    /* Returns the next stretch of the job, which begins at `begin`. [begin, end) is the rest of the job.
+    /* Returns the next range of the job, which begins at `begin`. [begin, end) is the rest of the job.
      * Called if the job's callback is RUN. */
-    quern__stretch (*next_stretch)(quern__frame_observer *observer, const quern__observed_job *job,
+    quern__job_range (*next_range)(quern__frame_observer *observer, const quern__observed_job *job,
                                    uint32_t begin, uint32_t end);
     void (*end_job)(quern__frame_observer *observer, const quern__observed_job *job);
     /* Announces a sequence of reported calls in a job whose callback is RUN. In other jobs, begin_job
@@ -95,7 +95,7 @@ typedef struct quern__frame_observer_calls {
     void (*begin_sync)(quern__frame_observer *observer);
     void (*end_sync)(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count);
     void (*begin_stage)(quern__frame_observer *observer, quern__sync_stage stage);
-    void (*begin_loop)(quern__frame_observer *observer, uint32_t part_count);
+    void (*begin_loop)(quern__frame_observer *observer, uint32_t call_count);
     void (*end_loop)(quern__frame_observer *observer);
     void (*end_part)(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns);
 
@@ -106,9 +106,9 @@ typedef struct quern__frame_observer_calls {
 
 struct quern__frame_observer {
     const quern__frame_observer_calls *calls;
-    bool is_looking; /* the current frame is observed; set by prepare or begin_frame */
+    bool is_observing; /* the current frame is observed; set by prepare or begin_frame */
     /* Loops of sync points are divided into parts even on one thread. Set by prepare or begin_frame. */
-    bool wants_parts;
+    bool wants_loop_parts;
 };
 
 /* Creates the observer of a schedule that is being created. Errors: OUT_OF_MEMORY. */

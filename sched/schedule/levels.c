@@ -10,7 +10,7 @@ static quern_result fail_memory(const quern__pass *pass)
                        pass->systems.items[0]->name);
 }
 
-/* --------------------------------------------------------------------------------------------- the walk */
+/* ------------------------------------------------------------------------------------ order of tables */
 
 static bool is_level_ordered(const quern__pass_call *call)
 {

@@ -17,9 +17,9 @@ enum { ROWS = 20000, TEXT_BYTES = 1000, MAX_ITEMS = 100 };
 typedef struct listener {
     quern__frame_observer observer;
     bool wants_all; /* observes every frame */
-    bool tells_all; /* reports the calls of all stretches, or of none; a stretch is one chunk */
+    bool tells_all; /* reports the calls of all ranges, or of none; a range is one chunk */
     char text[TEXT_BYTES];
-    _Atomic uint32_t told_rows, told_calls, items, open_jobs;
+    _Atomic uint32_t told_rows, reported_calls, items, open_jobs;
 } listener;
 
 static listener heard;
@@ -52,7 +52,7 @@ static quern_result prepare_pass(quern__frame_observer *observer, quern__pass *p
 static void begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame)
 {
     cr_assert_eq(frame->frame_index, schedule->frame_index);
-    observer->is_looking = heard.wants_all;
+    observer->is_observing = heard.wants_all;
     note("frame( ");
 }
 
@@ -87,13 +87,13 @@ static void begin_job(quern__frame_observer *observer, const quern__observed_job
         note(job->callback == QUERN__CALLBACK_BEGIN ? "begin( " : "end( ");
 }
 
-static quern__stretch next_stretch(quern__frame_observer *observer, const quern__observed_job *job,
+static quern__job_range next_range(quern__frame_observer *observer, const quern__observed_job *job,
                                    uint32_t begin, uint32_t end)
 {
     (void)observer;
     cr_assert_leq(job->begin, begin);
     cr_assert_leq(end, job->end);
-    return (quern__stretch){.end = begin + 1, .is_told = heard.tells_all};
+    return (quern__job_range){.end = begin + 1, .is_reported = heard.tells_all};
 }
 
 static void end_job(quern__frame_observer *observer, const quern__observed_job *job)
@@ -116,7 +116,7 @@ static void end_call(quern__frame_observer *observer, const quern__observed_call
     cr_assert_gt(heard.open_jobs, 0u);
     heard.told_rows += call->row_count;
     if (call->callback == QUERN__CALLBACK_RUN)
-        heard.told_calls++;
+        heard.reported_calls++;
     else
         note(call->system->name), note(" ");
 }
@@ -176,7 +176,7 @@ static const quern__frame_observer_calls calls = {.prepare = prepare,
                                                   .begin_segment = begin_segment,
                                                   .end_segment = end_segment,
                                                   .begin_job = begin_job,
-                                                  .next_stretch = next_stretch,
+                                                  .next_range = next_range,
                                                   .end_job = end_job,
                                                   .begin_calls = begin_calls,
                                                   .end_call = end_call,
@@ -244,7 +244,7 @@ Test(observer, observer_that_declines_is_asked_and_gets_no_reports)
     must_run(schedule, NULL);
     cr_assert_str_eq(heard.text, "prepare frame( pass prepare frame( pass ", "a row has come");
     cr_assert_eq(heard.items, 0u);
-    cr_assert_eq(heard.told_calls, 0u);
+    cr_assert_eq(heard.reported_calls, 0u);
 }
 
 Test(observer, frame_is_reported_from_beginning_to_end)
@@ -254,7 +254,7 @@ Test(observer, frame_is_reported_from_beginning_to_end)
     must_run(schedule, NULL);
     cr_assert_str_eq(heard.text, "prepare frame( pass segment( begin( a a ) end( b ) )segment "
                                  "sync( gather merge resolve apply )sync )frame ");
-    cr_assert_eq(heard.told_calls, 0u, "of items no stretch was to be told");
+    cr_assert_eq(heard.reported_calls, 0u, "no range of items was to be reported");
     cr_assert_eq(heard.open_jobs, 0u);
 }
 
@@ -272,12 +272,12 @@ static void run_on(uint32_t thread_count)
     const quern__pass *pass = schedule->plan.systems.items[0]->pass;
     cr_assert_eq(heard.items, pass->item_count);
     cr_assert_eq(heard.open_jobs, 0u);
-    cr_assert_eq(heard.told_calls, heard.tells_all ? 2 * pass->chunk_count : 0u);
+    cr_assert_eq(heard.reported_calls, heard.tells_all ? 2 * pass->chunk_count : 0u);
     cr_assert_eq(heard.told_rows, heard.tells_all ? 2u * ROWS : 0u);
     quern_jobs_destroy(jobs);
 }
 
-Test(observer, items_are_in_one_job_and_calls_are_reported_in_selected_stretches)
+Test(observer, items_are_in_one_job_and_calls_are_reported_in_selected_ranges)
 {
     heard.wants_all = true;
     heard.tells_all = true;
@@ -291,13 +291,13 @@ Test(observer, frame_is_reported_on_threads)
     run_on(3);
 }
 
-Test(observer, stretches_without_reports_run_their_items)
+Test(observer, ranges_without_reports_run_their_items)
 {
     heard.wants_all = true;
     run_on(2);
     quern_system_stats stats;
     quern_schedule_get_system_stats(schedule, quern_schedule_system_at(schedule, 1), &stats);
-    cr_assert_eq(stats.time_ns, 8u, "that of whoever observes");
+    cr_assert_eq(stats.time_ns, 8u, "the time that the observer gives");
     uint64_t sum = 0;
     quern_query *query;
     const quern_query_def def = {.terms = {quern_term_read(number)}};

@@ -62,7 +62,8 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
     uint32_t count = 0;
     for (uint32_t i = storage->archetypes.count; i-- > 1;) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        archetype->is_removed = archetype->chunk_count == 0 && !quern__has_removed_copies(archetype);
+        archetype->is_removed =
+            archetype->chunk_count == 0 && !quern__archetype_has_removed_copies(archetype);
         if (!archetype->is_removed) continue;
         *out_first = i;
         count++;
@@ -190,7 +191,7 @@ enum { PATIENCE = 8 };
 
 static bool is_left(quern__archetype *archetype, uint64_t now)
 {
-    if (archetype->chunk_count > 0 || quern__has_removed_copies(archetype)) {
+    if (archetype->chunk_count > 0 || quern__archetype_has_removed_copies(archetype)) {
         archetype->empty_since = 0;
         return false;
     }

@@ -11,7 +11,7 @@ typedef struct relation_check {
     const quern__relation *relation;
     const char *name;
     uint64_t target_count; /* slots that have a target */
-    uint64_t child_count;  /* members of lists of children */
+    uint64_t listed_count; /* members of all lists of sources */
     uint64_t source_count; /* rows with the relation's component or a level tag */
 } relation_check;
 
@@ -21,27 +21,27 @@ static bool is_alive(const quern__storage *storage, uint32_t slot)
            quern__entities_record(&storage->entities, slot)->location != 0;
 }
 
-/* Checks the list of a slot's children. */
+/* Checks the list of a slot's sources. */
 static quern_result validate_list(relation_check *check, uint32_t slot, const quern__link_node *node)
 {
     const quern__links *links = &check->relation->links;
     uint32_t previous = QUERN__SLOT_NONE, count = 0;
-    for (uint32_t child = node->first; child != QUERN__SLOT_NONE; count++) {
-        const quern__link_node *found = quern__links_find(links, child);
+    for (uint32_t source = node->first; source != QUERN__SLOT_NONE; count++) {
+        const quern__link_node *found = quern__links_find(links, source);
         REQUIRE(count < node->count && found != NULL && found->target == slot,
-                "slot %u is listed among the children of slot %u in relation '%s', and is none", child,
+                "slot %u is listed as a source of slot %u in relation '%s', but has another target", source,
                 slot, check->name);
         REQUIRE(found->previous == previous,
-                "slot %u in relation '%s' has another sibling before it than the list has", child,
+                "slot %u in relation '%s' refers to another previous sibling than the list has", source,
                 check->name);
-        previous = child;
-        child = found->next;
+        previous = source;
+        source = found->next;
     }
-    REQUIRE(count == node->count, "slot %u has %u children in relation '%s', but counts %u", slot, count,
+    REQUIRE(count == node->count, "slot %u has %u sources in relation '%s', but counts %u", slot, count,
             check->name, node->count);
-    REQUIRE(node->last == previous, "slot %u has another last child in relation '%s' than the list has",
+    REQUIRE(node->last == previous, "slot %u has another last source in relation '%s' than the list has",
             slot, check->name);
-    check->child_count += count;
+    check->listed_count += count;
     return QUERN_OK;
 }
 
@@ -65,7 +65,7 @@ static quern_result validate_row(const relation_check *check, uint32_t slot, con
     return QUERN_OK;
 }
 
-/* Checks the links of one slot: its list of children, its target, and its level. */
+/* Checks the links of one slot: its list of sources, its target, and its level. */
 static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__link_node *node)
 {
     quern_result result = validate_list(check, slot, node);
@@ -74,7 +74,7 @@ static quern_result validate_slot(relation_check *check, uint32_t slot, const qu
         REQUIRE(node->level == 0 && node->next == QUERN__SLOT_NONE && node->previous == QUERN__SLOT_NONE,
                 "slot %u has no target in relation '%s', but a level or siblings", slot, check->name);
         REQUIRE(node->count == 0 || is_alive(check->storage, slot),
-                "slot %u has children in relation '%s' and is not alive", slot, check->name);
+                "slot %u has sources in relation '%s', but is not alive", slot, check->name);
         return QUERN_OK;
     }
     REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, node->target),
@@ -110,9 +110,9 @@ static quern_result validate_relation(const quern__storage *storage, const quern
             if (result != QUERN_OK) return result;
         }
     count_rows(&check);
-    REQUIRE(check.child_count == check.target_count && check.source_count == check.target_count,
-            "relation '%s' has %llu sources by links, %llu by lists of children and %llu by components",
-            check.name, (unsigned long long)check.target_count, (unsigned long long)check.child_count,
+    REQUIRE(check.listed_count == check.target_count && check.source_count == check.target_count,
+            "relation '%s' has %llu sources by links, %llu by lists of sources and %llu by components",
+            check.name, (unsigned long long)check.target_count, (unsigned long long)check.listed_count,
             (unsigned long long)check.source_count);
     return QUERN_OK;
 }

@@ -238,8 +238,8 @@ static void release_block(quern__event_pool *pool, const quern_allocator *alloca
     atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
 }
 
-void quern__pool_return(quern__event_pool *pool, const quern_allocator *allocator,
-                        quern__event_block *block)
+void quern__pool_release_block(quern__event_pool *pool, const quern_allocator *allocator,
+                               quern__event_block *block)
 {
     release_block(pool, allocator, block);
 }
@@ -274,9 +274,9 @@ static QUERN__SLOW_PATH bool refuse(quern__emitter *emitter, quern_result result
     return false;
 }
 
-/* Whether the emitter is used by the callback that it was opened for. Without QUERN_CHECKS only the end of the callback
- * is noticed, not another thread. */
-static bool is_held(const quern__emitter *emitter, const char *function)
+/* Returns whether the emitter is used by the callback for which it was opened; otherwise refuses the call. Without
+ * QUERN_CHECKS, only use after the end of the callback is detected, not use by another thread. */
+static bool is_usable(const quern__emitter *emitter, const char *function)
 {
     if (QUERN__LIKELY(emitter->is_open) && (!QUERN_CHECKS || emitter->thread == quern__this_thread()))
         return true;
@@ -300,7 +300,7 @@ bool quern_emit_copy(quern_emitter *public_part, const void *value)
 {
     static const char function[] = "quern_emit_copy";
     quern__emitter *emitter = (quern__emitter *)public_part;
-    if (public_part == NULL || !is_held(emitter, function)) return false;
+    if (public_part == NULL || !is_usable(emitter, function)) return false;
     const quern__type *type = &emitter->channel->type;
     if (value == NULL && type->size_bytes > 0)
         return refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
@@ -312,7 +312,7 @@ bool quern_emit_copy(quern_emitter *public_part, const void *value)
     return true;
 }
 
-/* Whether a C type of this size and name is the event's type; refuses it otherwise. */
+/* Returns whether a C type of this size and name is the event's type; otherwise refuses the call. */
 static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_name, const char *function)
 {
     const quern__type *type = &emitter->channel->type;
@@ -336,7 +336,7 @@ static quern__emitter *find_room(quern_emitter *public_part, size_t size_bytes, 
                                  const char *function)
 {
     quern__emitter *emitter = (quern__emitter *)public_part;
-    if (public_part == NULL || !is_held(emitter, function) ||
+    if (public_part == NULL || !is_usable(emitter, function) ||
         !fits(emitter, size_bytes, type_name, function))
         return NULL;
     if (room_left(emitter) > 0) return emitter;
@@ -360,7 +360,7 @@ void *quern__emit_place(quern_emitter *public_part, size_t size_bytes, const cha
 
 static QUERN__SLOW_PATH void refuse_uncounted(quern__emitter *emitter, const char *function)
 {
-    if (emitter == NULL || !is_held(emitter, function)) return;
+    if (emitter == NULL || !is_usable(emitter, function)) return;
     (void)refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
                                       "%s: system '%s' emitted '%s', and 'out_count' is NULL", function,
                                       emitter->system_name, emitter->channel->type.name));

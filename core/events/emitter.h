@@ -88,7 +88,7 @@ void quern__emitter_open(quern__emitter *emitter, quern__channel *channel, uint6
 /* Closes the emitter when the callback has returned. Later attempts to emit fail. */
 void quern__emitter_close(quern__emitter *emitter);
 
-/* Reserves room for `count` more values. Returns false, with the emitter unchanged, without memory. */
+/* Reserves memory for `count` more values. Returns false, with the emitter unchanged, if out of memory. */
 bool quern__emitter_reserve(quern__emitter *emitter, uint32_t count);
 
 /* Emits values. Precondition: room was reserved. */
@@ -103,7 +103,7 @@ void quern__emitter_reclaim(quern__emitter *emitter);
 /* Removes the claimed blocks from the list of free ones. Must be called before blocks are returned. */
 void quern__pool_forget_taken(quern__event_pool *pool);
 
-/* Reserves capacity to return all blocks. Returns false without memory. */
+/* Reserves capacity to return all blocks. Returns false if out of memory. */
 bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator);
 
 /* Gives up a batch whose values were destroyed or moved; returns its block to the pool if it was the last one. */
@@ -112,11 +112,11 @@ void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *b
 /* Returns a block without batches to the list of free ones. */
 void quern__pool_give(quern__event_pool *pool, quern__event_block *block);
 
-/* Claims a block and puts it in front of a list. Precondition: no callback emits. Returns false without memory. */
+/* Claims a block and puts it in front of a list. Precondition: no callback emits. Returns false if out of memory. */
 bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list);
 
 /* Releases a claimed block without batches to the allocator. */
-void quern__pool_return(quern__event_pool *pool, const quern_allocator *allocator,
-                        quern__event_block *block);
+void quern__pool_release_block(quern__event_pool *pool, const quern_allocator *allocator,
+                               quern__event_block *block);
 
 #endif

@@ -109,18 +109,17 @@ static quern_result append(quern_world *world, quern__channel *channel)
 }
 
 /* Registering a name again succeeds if type and limit are the same; the new channel is then released. */
-static quern_result check_known(const quern__channel *known, const quern__channel *newcomer)
+static quern_result check_known(const quern__channel *known, const quern__channel *added)
 {
-    if (quern__type_same_layout(&known->type, &newcomer->type) &&
-        known->limit_bytes == newcomer->limit_bytes)
+    if (quern__type_same_layout(&known->type, &added->type) && known->limit_bytes == added->limit_bytes)
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "event '%s' is registered with another layout or limit (%u bytes aligned to %u, limit "
         "%llu; now %u aligned to %u, limit %llu; or other hooks or fields)",
         known->type.name, known->type.size_bytes, known->type.alignment_bytes,
-        (unsigned long long)known->limit_bytes, newcomer->type.size_bytes, newcomer->type.alignment_bytes,
-        (unsigned long long)newcomer->limit_bytes);
+        (unsigned long long)known->limit_bytes, added->type.size_bytes, added->type.alignment_bytes,
+        (unsigned long long)added->limit_bytes);
 }
 
 static quern_result register_event(quern_world *world, const quern_event_def *def, quern_event *out_event)
@@ -251,7 +250,7 @@ void quern__channel_drop_first(quern__channel *channel)
 }
 
 /* Returns the number of the first batch that some reader has not seen. */
-static uint64_t find_needed(const quern__channel *channel)
+static uint64_t find_first_unseen(const quern__channel *channel)
 {
     uint64_t needed = quern__channel_end(channel);
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
@@ -261,7 +260,7 @@ static uint64_t find_needed(const quern__channel *channel)
 
 /* Counts the batches that readers hold as seen. Called before a publication, which invalidates their values, so that no
  * loss is reported of events that a reader was given. */
-static void end_given_batches(const quern__channel *channel)
+static void count_held_as_seen(const quern__channel *channel)
 {
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         if (reader->has_batch) reader->cursor++;
@@ -273,7 +272,7 @@ static void end_given_batches(const quern__channel *channel)
  * smaller part of it, so that each batch is moved at most once on average. */
 static void drop_seen(quern__channel *channel)
 {
-    const uint64_t needed = find_needed(channel);
+    const uint64_t needed = find_first_unseen(channel);
     while (channel->first_number < needed)
         quern__channel_drop_first(channel);
     const uint32_t left = channel->batches.count - channel->head;
@@ -298,24 +297,24 @@ static void note_loss(quern__event_loss *loss, const quern__channel *channel,
         loss->other_count++;
 }
 
-/* Returns the number of the first batch that must be kept: batches from first_new on, and those that a running system
- * may read. */
-static uint64_t find_kept(const quern__channel *channel, uint64_t first_new)
+/* Returns the number of the first batch that must not be dropped: batches from first_new on, and those that a running
+ * system may read. */
+static uint64_t find_first_retained(const quern__channel *channel, uint64_t first_new)
 {
-    uint64_t kept = first_new;
+    uint64_t retained = first_new;
     for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        if (reader->is_running && reader->cursor < kept) kept = reader->cursor;
-    return kept;
+        if (reader->is_running && reader->cursor < retained) retained = reader->cursor;
+    return retained;
 }
 
 /* Drops the oldest batches while the waiting bytes exceed the limit. Each reader that has not seen a dropped batch loses
- * its events. Precondition: no reader holds a batch (end_given_batches). */
-static void keep_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
+ * its events. Precondition: no reader holds a batch (count_held_as_seen). */
+static void enforce_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
-    const uint64_t kept = find_kept(channel, first_new), old_first = channel->first_number;
+    const uint64_t retained = find_first_retained(channel, first_new), old_first = channel->first_number;
     uint64_t bytes = channel->waiting_bytes, first = old_first;
-    for (; first < kept && bytes > channel->limit_bytes; first++)
+    for (; first < retained && bytes > channel->limit_bytes; first++)
         bytes -= waiting_bytes(channel, quern__channel_batch(channel, first));
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
         if (reader->cursor >= first) continue;
@@ -338,7 +337,7 @@ quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *c
     return quern__fail(
         QUERN_ERROR_LIMIT,
         "%s: %llu events '%s' were dropped that reader '%s' had not seen%s: more than %llu bytes "
-        "wait for it; let it batch, or destroy it, or raise the event's limit_bytes",
+        "wait for it: let the reader read, destroy it, or raise the event's limit_bytes",
         call, (unsigned long long)loss->count, loss->channel->type.name, loss->reader_name, others,
         (unsigned long long)loss->channel->limit_bytes);
 }
@@ -382,7 +381,8 @@ quern_result quern__events_gather(quern_world *world, const quern__emitter_rows 
     for (uint32_t i = 0; i < rows->channel_count && has_room; i++)
         has_room = gather_channel(allocator, events->channels.items[i], rows);
     if (has_room) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to publish events; they are kept");
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "no memory to publish events; they are kept for the next sync point");
 }
 
 void quern__events_visit_entities(const quern_world *world, const quern__emitter_rows *rows,
@@ -411,7 +411,7 @@ static void drop_excess(quern__channel *channel, uint64_t first_new, quern__even
     if (channel->readers == NULL)
         drop_seen(channel);
     else
-        keep_limit(channel, first_new, loss);
+        enforce_limit(channel, first_new, loss);
 }
 
 static uint64_t publish_channel(quern__channel *channel, quern__event_loss *loss)
@@ -434,7 +434,7 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
     for (uint32_t i = 0; i < events->channels.count; i++) {
         quern__channel *channel = events->channels.items[i];
         if (channel->head < channel->batches.count) {
-            end_given_batches(channel);
+            count_held_as_seen(channel);
             drop_seen(channel);
         }
         if (i < rows->channel_count && channel->order.count > 0) count += publish_channel(channel, loss);
@@ -458,7 +458,7 @@ bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count)
 
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
 {
-    end_given_batches(channel);
+    count_held_as_seen(channel);
     drop_seen(channel);
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < emitter->batches.count; i++)

@@ -88,7 +88,7 @@ void quern__events_trim(quern_world *world);
 
 /* ------------------------------------------------------------------------------------------ readers */
 
-/* Creates a reader of the events that are published from now on. The name is copied. Returns NULL without memory. */
+/* Creates a reader of the events that are published from now on. The name is copied. Returns NULL if out of memory. */
 quern_event_reader *quern__reader_create(quern__channel *channel, const char *name);
 
 void quern__reader_destroy(quern_event_reader *reader);

@@ -170,7 +170,7 @@ void quern__events_undo(quern_world *world, quern__event_block **blocks)
     while (*blocks != NULL) {
         quern__event_block *block = *blocks;
         *blocks = block->next;
-        quern__pool_return(&world->events->pool, &world->storage.allocator, block);
+        quern__pool_release_block(&world->events->pool, &world->storage.allocator, block);
     }
 }
 

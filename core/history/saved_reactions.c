@@ -113,7 +113,7 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
         quern__subscription *subscription = subscription_of(storage, archetypes[saved.archetype], &saved);
         quern__removed *removed = &subscription->removed;
         if (saved.copy_count == 0) continue;
-        if (!quern__removed_hold(removed, &storage->allocator, saved.copy_count))
+        if (!quern__removed_reserve_total(removed, &storage->allocator, saved.copy_count))
             return quern__history_fail_memory("copies of removed rows");
         quern__read_items(reader,
                           (saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows,

@@ -48,7 +48,7 @@ static void leave(const quern__names *names, uint32_t number)
     *place = name->next;
 }
 
-/* Rehashes all names into `count` buckets. Returns false, with nothing changed, without memory. */
+/* Rehashes all names into `count` buckets. Returns false, with nothing changed, if out of memory. */
 static bool set_bucket_count(quern__names *names, const quern_allocator *allocator, uint32_t count)
 {
     uint32_t *buckets = quern__allocate(allocator, count * sizeof *buckets, NAME_ALIGNMENT_BYTES);
@@ -250,7 +250,7 @@ void quern__names_trim(quern__names *names, const quern_allocator *allocator)
     uint32_t bucket_count = LEAST_BUCKETS;
     while (bucket_count < names->count)
         bucket_count *= 2;
-    /* Without memory for the smaller table the larger one stays. */
+    /* if there is no memory for the smaller table, the larger one is kept */
     if (bucket_count < names->bucket_count) (void)set_bucket_count(names, allocator, bucket_count);
 }
 

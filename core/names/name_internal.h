@@ -3,11 +3,11 @@
 #ifndef QUERN_CORE_NAMES_NAME_INTERNAL_H
 #define QUERN_CORE_NAMES_NAME_INTERNAL_H
 
-/* The table of entity names. It knows slots and the slots of parents only. Its users know which entities live and which
- * is the parent of which, and report every change.
+/* The table of entity names. It contains slots and the slots of parents only. Its users know which entities are alive
+ * and what their parents are, and report every change.
  *
- * A name never moves in memory, so its text may be returned to users. It is found by slot, through pages that exist
- * where some slot had a name, and by parent and text, through a hash table.
+ * A name never moves in memory, so its text may be returned to users. A name is found by slot, through pages that are
+ * allocated when one of their slots is named, and by parent and text, through a hash table.
  *
  *   numbers[slot] = n      if and only if name n belongs to the slot; the name is then in the bucket of its hash
  *   parent, text           differ in at least one for any two names
@@ -52,16 +52,16 @@ typedef struct quern__names {
 
 void quern__names_release(quern__names *names, const quern_allocator *allocator);
 
-/* Reserves room for a name of the slot. Returns false without memory; no name has changed then. */
+/* Reserves room for a name of the slot. Returns false, with all names unchanged, if out of memory. */
 bool quern__names_reserve(quern__names *names, const quern_allocator *allocator, uint32_t slot);
 
-/* Reserves room for names of several slots: one call with their number, then one call for each slot. Both return false
- * without memory. */
+/* Reserve room for names of several slots: the first function is called once with the number of names, the second for
+ * each slot. Both return false if out of memory. */
 bool quern__names_reserve_count(quern__names *names, const quern_allocator *allocator, uint32_t count);
 bool quern__names_reserve_page(quern__names *names, const quern_allocator *allocator, uint32_t slot);
 
-/* Returns the slot of the child of `parent` with this name, or QUERN__SLOT_NONE. A parent of QUERN__SLOT_NONE stands for
- * the roots. The text need not be terminated. */
+/* Returns the slot of the child of `parent` with this name, or QUERN__SLOT_NONE. parent: QUERN__SLOT_NONE to search the
+ * roots. The text need not be zero-terminated. */
 uint32_t quern__names_find(const quern__names *names, uint32_t parent, const char *text,
                            uint32_t text_bytes);
 

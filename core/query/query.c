@@ -229,12 +229,12 @@ void quern__query_release(quern__query *query)
 
 void quern__query_forget_removed(quern__query *query, uint32_t first)
 {
-    uint32_t kept = query->matches.count;
-    while (kept > 0 && query->matches.items[kept - 1].archetype->index >= first)
-        kept--;
+    uint32_t kept_count = query->matches.count;
+    while (kept_count > 0 && query->matches.items[kept_count - 1].archetype->index >= first)
+        kept_count--;
     const uint32_t count = query->matches.count;
-    query->matches.count = kept;
-    for (uint32_t i = kept; i < count; i++) {
+    query->matches.count = kept_count;
+    for (uint32_t i = kept_count; i < count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         if (match->archetype->is_removed) continue;
         quern_view_column *columns = columns_at(query, query->matches.count);

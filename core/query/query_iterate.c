@@ -28,7 +28,7 @@ static uint64_t count_chunks(const quern__query *query)
 }
 
 /* Returns the bytes of a row that the terms access. */
-static uint32_t touched_bytes(const quern__query *query, const quern__query_match *match)
+static uint32_t accessed_bytes(const quern__query *query, const quern__query_match *match)
 {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < query->term_count; i++)
@@ -62,7 +62,7 @@ static void list_entries(quern__query *query)
     bool any_tracks = false;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
-        bytes += quern__archetype_row_count(match->archetype) * touched_bytes(query, match);
+        bytes += quern__archetype_row_count(match->archetype) * accessed_bytes(query, match);
         for (uint32_t k = 0; k < match->archetype->chunk_count; k++) {
             const quern__chunk_slot *slot = &match->archetype->slots[k];
             query->entries.items[query->entries.count] = (quern__chunk_entry){
@@ -147,7 +147,7 @@ static void use_entries(quern__query *query, quern_query_iterator *iterator)
 
 /* Notes that the application may hold writable columns: views of an iteration stay usable while frames run. Only
  * for builds with QUERN_CHECKS. */
-static void note_lent(const quern__query *query)
+static void note_exposed_columns(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].access == QUERN_ACCESS_WRITE)
@@ -180,7 +180,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK && query->up_count > 0)
         iterator.result = quern__in_call(quern__ups_begin_iteration(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) use_entries(query, &iterator);
-    if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
+    if (QUERN_CHECKS && iterator.result == QUERN_OK) note_exposed_columns(query);
     iterator.seen_version = query->seen_version;
     if (iterator.result == QUERN_OK && query->filter_count > 0)
         query->seen_version = query->storage->clock++;

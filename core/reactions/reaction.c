@@ -9,7 +9,7 @@
 
 enum { REACTION_ALIGNMENT_BYTES = 64 };
 
-static bool asks_for(const quern__reaction *reaction, quern_reaction_kind kind)
+static bool requests(const quern__reaction *reaction, quern_reaction_kind kind)
 {
     return (reaction->kinds & (uint32_t)kind) != 0;
 }
@@ -26,7 +26,7 @@ static uint32_t find_bit_column(const quern__subscription *subscription, quern__
                                        subscription->reaction->number);
 }
 
-/* Whether the term reads or writes a value of the row itself. */
+/* Returns whether the term reads or writes a value of the row itself. */
 static bool has_access(const quern_term *term)
 {
     return term->access != QUERN_ACCESS_NONE && term->reach == QUERN_PATH_ROW && !term->by_target;
@@ -93,7 +93,7 @@ static quern__subscription *subscription_create(quern__reaction *reaction, quern
         .listener = {.events = &quern__subscription_events,
                      .archetype = archetype,
                      .position = reaction->number,
-                     .needs_room = asks_for(reaction, QUERN_REACT_REMOVED)},
+                     .needs_room = requests(reaction, QUERN_REACT_REMOVED)},
         .reaction = reaction,
         .archetype = archetype,
         .columns = (quern_view_column *)(void *)(memory + parts.columns_offset),
@@ -128,10 +128,10 @@ static quern_result add_bit_columns(const quern__subscription *subscription,
 {
     const quern__reaction *reaction = subscription->reaction;
     quern_result result = QUERN_OK;
-    if (asks_for(reaction, QUERN_REACT_ADDED))
+    if (requests(reaction, QUERN_REACT_ADDED))
         result = quern__archetype_add_bit_column(subscription->archetype, allocator,
                                                  bit_column_of(reaction, QUERN__BIT_COLUMN_ADDED));
-    if (result != QUERN_OK || !asks_for(reaction, QUERN_REACT_SET)) return result;
+    if (result != QUERN_OK || !requests(reaction, QUERN_REACT_SET)) return result;
     result = quern__archetype_add_bit_column(subscription->archetype, allocator,
                                              bit_column_of(reaction, QUERN__BIT_COLUMN_SET));
     if (result != QUERN_OK)
@@ -170,7 +170,7 @@ static void end_last_subscription(quern__reaction *reaction, const quern_allocat
     subscription_release(subscription, allocator);
 }
 
-bool quern__has_removed_copies(const quern__archetype *archetype)
+bool quern__archetype_has_removed_copies(const quern__archetype *archetype)
 {
     for (const quern__subscription *subscription = quern__first_subscription(archetype);
          subscription != NULL; subscription = quern__next_subscription(subscription))
@@ -203,7 +203,7 @@ static quern_result check_copies(const quern__storage *storage, const quern__rea
     return QUERN_OK;
 }
 
-/* Adds a reaction without subscriptions to the registry. Returns NULL without memory. */
+/* Adds a reaction without subscriptions to the registry. Returns NULL if out of memory. */
 static quern__reaction *reaction_create(quern__reactions *registry, const quern_allocator *allocator,
                                         const quern__reaction_def *def)
 {
@@ -224,7 +224,7 @@ static quern__reaction *reaction_create(quern__reactions *registry, const quern_
     if (number == registry->list.count) registry->list.count++;
     registry->list.items[number] = reaction;
     registry->count++;
-    registry->removed_count += asks_for(reaction, QUERN_REACT_REMOVED);
+    registry->removed_count += requests(reaction, QUERN_REACT_REMOVED);
     return reaction;
 }
 
@@ -234,7 +234,7 @@ static bool is_raised(const bool *flag)
     return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
-/* Relaxed: as above. */
+/* Relaxed: see is_raised. */
 static void raise(bool *flag)
 {
     if (!is_raised(flag)) __atomic_store_n(flag, true, __ATOMIC_RELAXED);
@@ -280,7 +280,7 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
         quern__reaction_remove(storage, reaction);
         return result;
     }
-    if (asks_for(reaction, QUERN_REACT_PRESENT) && asks_for(reaction, QUERN_REACT_ADDED))
+    if (requests(reaction, QUERN_REACT_PRESENT) && requests(reaction, QUERN_REACT_ADDED))
         note_present(reaction);
     *out_reaction = reaction;
     return QUERN_OK;
@@ -299,7 +299,7 @@ void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
     quern__array_release(allocator, &reaction->taken.removed);
     quern__array_release(allocator, &reaction->taken.rows);
     quern__array_release(allocator, &reaction->taken.words);
-    registry->removed_count -= asks_for(reaction, QUERN_REACT_REMOVED);
+    registry->removed_count -= requests(reaction, QUERN_REACT_REMOVED);
     registry->list.items[reaction->number] = NULL;
     quern__release(allocator, reaction, reaction_bytes(reaction->term_count), REACTION_ALIGNMENT_BYTES);
     if (--registry->count == 0) {
@@ -429,25 +429,25 @@ static void mark_seen_rows(quern__subscription *subscription, uintptr_t first, u
 static void on_arrive(quern__row_listener *listener, uintptr_t first, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (asks_for(subscription->reaction, QUERN_REACT_ADDED)) set_added(subscription, first, count);
+    if (requests(subscription->reaction, QUERN_REACT_ADDED)) set_added(subscription, first, count);
 }
 
 static void on_leave(quern__row_listener *listener, uintptr_t first, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (asks_for(subscription->reaction, QUERN_REACT_REMOVED)) copy_seen_rows(subscription, first, count);
+    if (requests(subscription->reaction, QUERN_REACT_REMOVED)) copy_seen_rows(subscription, first, count);
 }
 
 static void on_move_out(quern__row_listener *listener, uintptr_t from, const quern__archetype *target,
                         uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (asks_for(subscription->reaction, QUERN_REACT_REMOVED) &&
+    if (requests(subscription->reaction, QUERN_REACT_REMOVED) &&
         quern__find_subscription(target, subscription->reaction) == NULL)
         copy_seen_rows(subscription, from, count);
 }
 
-/* Whether the target has a value that the reaction looks at and the source has not. */
+/* Returns whether the target archetype has a value that the reaction accesses and that the source archetype lacks. */
 static bool gains_value(const quern__reaction *reaction, const quern__archetype *target,
                         const quern__archetype *source)
 {
@@ -468,12 +468,12 @@ static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern_
     const quern__reaction *reaction = subscription->reaction;
     const quern__subscription *other = quern__find_subscription(source, reaction);
     if (other == NULL) {
-        if (asks_for(reaction, QUERN_REACT_ADDED)) set_added(subscription, to, count);
+        if (requests(reaction, QUERN_REACT_ADDED)) set_added(subscription, to, count);
         return;
     }
     if (is_raised(&other->is_pending))
         raise(&subscription->is_pending); /* bits may have moved with the rows */
-    if (asks_for(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
+    if (requests(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
         mark_seen_rows(subscription, to, count);
 }
 
@@ -482,7 +482,7 @@ static void on_written(quern__row_listener *listener, const quern__archetype *so
 {
     quern__subscription *subscription = (quern__subscription *)listener;
     const quern__reaction *reaction = subscription->reaction;
-    if (!asks_for(reaction, QUERN_REACT_SET)) return;
+    if (!requests(reaction, QUERN_REACT_SET)) return;
     if (source != subscription->archetype && quern__find_subscription(source, reaction) == NULL)
         return; /* the rows are ADDED */
     for (uint32_t i = 0; i < reaction->term_count; i++)
@@ -501,8 +501,8 @@ static quern_result reserve_copies(quern__row_listener *listener, const quern_al
                        "no memory to copy %u rows for a reaction to what is removed", count);
 }
 
-/* A new archetype that is given up is the last one in the reaction's list. An archetype that is removed has left the
- * list already (quern__reactions_forget_removed). */
+/* If the creation of an archetype fails, the archetype is the last one in the reaction's list. If an existing archetype
+ * is removed, quern__reactions_forget_removed has already removed it from the list. */
 static void release_subscription(quern__row_listener *listener, const quern_allocator *allocator)
 {
     quern__subscription *subscription = (quern__subscription *)listener;

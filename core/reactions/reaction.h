@@ -3,22 +3,22 @@
 #ifndef QUERN_CORE_REACTIONS_REACTION_H
 #define QUERN_CORE_REACTIONS_REACTION_H
 
-/* Reactions: systems that are shown which entities entered the archetypes that the system matches, which were given
- * values there, and which left. A reaction has a subscription in each of these archetypes, from the archetype's
- * creation on:
+/* Reactions: systems that process the entities which entered the archetypes matched by the system, the entities whose
+ * values were set there, and those that left. A reaction has a subscription in each of these archetypes, from the
+ * archetype's creation on:
  *
- *   bit column ADDED   a bit per row: the entity entered, and the reaction has not been shown it yet
- *   bit column SET     a bit per row: the entity was given a value that the reaction reads; never set where ADDED is set
- *   copies        rows that left: handle, and values of the terms with access (core/reactions/removed.h)
+ *   bit column ADDED   a bit per row: the entity entered, and the reaction has not processed it yet
+ *   bit column SET     a bit per row: a value that the reaction reads was set; never set where ADDED is set
+ *   copies             rows that left: handle, and values of the terms with access (core/reactions/removed.h)
  *
- * A subscription has only the parts for the kinds that its reaction asks for. Bits move with their rows
- * (core/storage/row_bits.h), so what is pending for an entity is known wherever it moves, and the rows of an archetype are
- * in order without sorting.
+ * A subscription has only the bit columns and copies for the kinds that its reaction requests. Bits move with their rows
+ * (core/storage/row_bits.h), so a pending change of an entity is not lost when it moves, and the pending rows of an
+ * archetype are in order without sorting.
  *
  * Only the net effect of a change counts. A row that moves between two archetypes with subscriptions of one reaction
  * keeps its bits. A row from an archetype without one gets ADDED. A row to an archetype without one is copied, unless
- * ADDED is set: then it is forgotten, as the reaction was never shown that it entered. A sync point moves each entity
- * at most once, so commands that cancel each other out are not seen.
+ * ADDED is set: then nothing is recorded, as the reaction has never processed it. A sync point moves each entity at most
+ * once, so commands that cancel each other out cause no reaction.
  *
  * Threads. The listener functions may run on the threads that core/storage/change.h allows. Everything else belongs to
  * one thread that has the storage to itself. Several threads may raise a flag at a time, with relaxed order: the thread
@@ -27,7 +27,7 @@
  * Failure. A listener must not fail, so memory for copies is reserved before a change begins, for each archetype that
  * rows may leave (quern__leaving_reserve in core/storage/change.h).
  *
- * A subscription is a row listener of its archetype (core/storage/listener.h): storage calls it and knows nothing of
+ * A subscription is a row listener of its archetype (core/storage/listener.h), so storage does not depend on
  * reactions. */
 
 #include "core/base/array.h"
@@ -39,14 +39,14 @@
 
 struct quern__storage;
 
-/* The share of a reaction in one archetype that it matches. */
+/* The subscription of a reaction to one archetype that it matches. */
 typedef struct quern__subscription {
     quern__row_listener listener; /* first member; its position is the reaction's number */
     struct quern__reaction *reaction;
-    quern__archetype *archetype; /* the same as listener.archetype */
-    bool is_pending;             /* some bit of its bit columns may be set */
-    uint32_t taken_block_count;  /* blocks in reaction->taken that were not given back yet */
-    quern__removed removed;      /* copies of rows that left; empty unless the reaction asks for REMOVED */
+    quern__archetype *archetype; /* same value as listener.archetype */
+    bool is_pending;             /* whether a bit of its bit columns may be set */
+    uint32_t taken_block_count;  /* number of its blocks that are in reaction->taken */
+    quern__removed removed;      /* copies of rows that left; empty unless the reaction requests REMOVED */
     quern_view_column *columns;  /* of a view of a block of copies: one per term */
 } quern__subscription;
 
@@ -59,8 +59,8 @@ typedef struct quern__taken_rows {
     quern_reaction_kind kind; /* QUERN_REACT_ADDED or QUERN_REACT_SET */
 } quern__taken_rows;
 
-/* Copies of rows that left one archetype. A view of them takes entities, columns and values from here; it has no
- * change versions. */
+/* A block of copies of rows that left one archetype. A view of it refers to these entities, columns and values, and has
+ * no change versions. */
 typedef struct quern__taken_block {
     quern__subscription *subscription;
     char *memory;                     /* base address of the view's columns */
@@ -69,7 +69,7 @@ typedef struct quern__taken_block {
     uint32_t count;                   /* rows, at least 1 */
 } quern__taken_block;
 
-/* Everything that one run of a reaction is shown. */
+/* Everything that one run of a reaction processes. */
 typedef struct quern__taken {
     QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype; within one as in removed.h */
     QUERN__ARRAY(quern__taken_rows) rows;     /* ordered by archetype, chunk and kind: ADDED before SET */
@@ -91,7 +91,7 @@ typedef struct quern__reaction {
     uint32_t
         number; /* index in the registry and id of its bit columns; reused after the reaction is removed */
     uint32_t kinds;  /* bits of quern_reaction_kind */
-    bool is_pending; /* some subscription has bits or copies that were not taken */
+    bool is_pending; /* whether a subscription may have bits or copies that were not taken */
     uint32_t term_count;
     quern__matches_function *matches;
     const struct quern_query *query;
@@ -105,8 +105,8 @@ typedef struct quern__reactions {
     QUERN__ARRAY(quern__reaction *) list; /* by number; NULL: a free number */
     uint32_t count;                       /* reactions in the list */
     uint32_t removed_count;               /* reactions that ask for REMOVED */
-    bool is_pending;                      /* some reaction is pending */
-    bool orders_by_row; /* a sync point is applied: copies are ordered by row, see removed.h */
+    bool is_pending;                      /* whether a reaction is pending */
+    bool orders_by_row; /* a sync point is being applied: copies are ordered by row, see removed.h */
     quern__archetype_listener listener; /* gives new archetypes their subscriptions */
 } quern__reactions;
 
@@ -137,8 +137,9 @@ void quern__reactions_sort_subscriptions(struct quern__storage *storage);
 /* Releases the memory that is reserved for copies and not in use. */
 void quern__reactions_trim(struct quern__storage *storage);
 
-/* Whether some reaction has copies of rows of the archetype, pending or taken. Such an archetype must not be removed. */
-bool quern__has_removed_copies(const quern__archetype *archetype);
+/* Returns whether a reaction has copies of rows of the archetype, pending or taken. Such an archetype must not be
+ * removed. */
+bool quern__archetype_has_removed_copies(const quern__archetype *archetype);
 
 /* The functions of all subscriptions. A row listener is a subscription exactly if its events are these. */
 extern const quern__row_events quern__subscription_events;
@@ -174,8 +175,8 @@ static inline quern__subscription *quern__find_subscription(const quern__archety
 
 /* ------------------------------------------------------------------------------------- what is pending */
 
-/* Whether some reaction of the storage is pending: the only check of a sync point after which nothing is pending. A
- * schedule has flags of its own for its reactions. */
+/* Returns whether a reaction of the storage is pending. This is the only check that a sync point without pending
+ * reactions makes. */
 static inline bool quern__reactions_are_pending(const quern__reactions *reactions)
 {
     return reactions->is_pending;
@@ -191,7 +192,7 @@ void quern__reaction_finish(struct quern__storage *storage, quern__reaction *rea
 /* Makes everything that was taken pending again. Precondition: the structure has not changed since. */
 void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *reaction);
 
-/* Forgets everything that is pending for the reaction. */
+/* Discards everything that is pending for the reaction. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);
 
 #endif

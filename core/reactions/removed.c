@@ -76,7 +76,7 @@ static bool hold_blocks(quern__removed *removed, const quern_allocator *allocato
     return true;
 }
 
-bool quern__removed_hold(quern__removed *removed, const quern_allocator *allocator, uint32_t count)
+bool quern__removed_reserve_total(quern__removed *removed, const quern_allocator *allocator, uint32_t count)
 {
     return hold_blocks(removed, allocator,
                        (uint32_t)(((uint64_t)count + removed->block_rows - 1) / removed->block_rows));
@@ -164,7 +164,7 @@ static bool is_sorted(const quern__removed *removed)
     return true;
 }
 
-/* Whether the key of a copy follows the key of the copy before it directly, so that no other key can be between. */
+/* Returns whether the key of a copy is the key of the previous copy plus one, so that no other key can be between. */
 static bool is_next(const quern__removed *removed, uint32_t number)
 {
     return *key_at(removed, number) == *key_at(removed, number - 1) + 1;
@@ -233,7 +233,7 @@ static void move_sequences(const quern__removed *removed, char *const *blocks,
     }
 }
 
-/* Allocates as many blocks as have copies. Returns false, with nothing allocated, without memory. */
+/* Allocates as many blocks as have copies. Returns false, with nothing allocated, if out of memory. */
 static bool allocate_blocks(const quern__removed *removed, const quern_allocator *allocator, char **blocks)
 {
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {

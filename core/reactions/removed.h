@@ -3,16 +3,16 @@
 #ifndef QUERN_CORE_REACTIONS_REMOVED_H
 #define QUERN_CORE_REACTIONS_REMOVED_H
 
-/* Copies of rows that left an archetype, to be shown to one reaction later: handles, and values of some columns, in
- * blocks. Copies are numbered in the order in which they are made; number n is in block n / block_rows, in row
+/* Copies of rows that left an archetype, which one reaction processes later. Blocks contain handles and the values of
+ * some columns. Copies are numbered in the order in which they are made; number n is in block n / block_rows, in row
  * n % block_rows:
  *
  *   block:  | handles | column | column | ... | keys |      each part aligned to 64 bytes
  *
- * Room is reserved before a change begins. Threads that share a change each claim the next numbers for their rows, so
- * the numbers of one sync point depend on timing. The *keys* do not: sorted by key, copies are in the order of changes;
- * those of one sync point in the order of the rows that they had before it, those of any other change, which one thread
- * makes, in the order in which they were made. */
+ * Memory is reserved before a change begins. Threads that share a change each claim the next numbers for their rows, so
+ * the numbers of one sync point depend on timing. The *keys* do not. Sorted by key, copies are in the order of changes.
+ * The copies of one sync point are in the order of the rows before it. Any other change is made by one thread; its
+ * copies are in the order in which they were made. */
 
 #include "core/storage/archetype.h"
 
@@ -44,20 +44,21 @@ void quern__removed_lay_out(quern__removed *removed, const quern__archetype *arc
 /* Destroys the copies and releases all memory. */
 void quern__removed_release(quern__removed *removed, const quern_allocator *allocator);
 
-/* Reserves room for `count` more copies in the change of this number. Returns false without memory; room that was made
- * is kept. */
+/* Reserves memory for `count` more copies in the change of this number. Returns false if out of memory; memory that was
+ * allocated is kept. */
 bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
                             uint32_t count);
 
-/* Makes sure that the blocks have room for `count` copies in all. Returns false without memory; room that was made is
- * kept. */
-bool quern__removed_hold(quern__removed *removed, const quern_allocator *allocator, uint32_t count);
+/* Makes sure that the blocks have memory for `count` copies in all. Returns false if out of memory; memory that was
+ * allocated is kept. */
+bool quern__removed_reserve_total(quern__removed *removed, const quern_allocator *allocator,
+                                  uint32_t count);
 
 /* Copies consecutive rows of one chunk. Precondition: room was reserved. orders_by_row: the change is a sync point.
  * Thread-safe for different rows unless calls_hooks. */
 void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row);
 
-/* Sorts the copies by key. Returns false, with nothing changed, without memory. */
+/* Sorts the copies by key. Returns false, with nothing changed, if out of memory. */
 bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator);
 
 /* Destroys the copies and keeps the memory. */
@@ -69,13 +70,13 @@ void quern__removed_destroy_values(const quern__removed *removed, char *block, u
 /* Releases blocks without copies, except for keep_count of them. */
 void quern__removed_trim(quern__removed *removed, const quern_allocator *allocator, uint32_t keep_count);
 
-/* Number of blocks with copies. */
+/* Returns the number of blocks with copies. */
 static inline uint32_t quern__removed_used_blocks(const quern__removed *removed)
 {
     return (uint32_t)(((uint64_t)removed->count + removed->block_rows - 1) / removed->block_rows);
 }
 
-/* Number of copies in the i-th of these blocks. */
+/* Returns the number of copies in the i-th block. Precondition: i < quern__removed_used_blocks(). */
 static inline uint32_t quern__removed_rows_in(const quern__removed *removed, uint32_t i)
 {
     const uint32_t left = removed->count - i * removed->block_rows;

@@ -236,13 +236,13 @@ Test(removed, blocks_are_held_for_a_number_of_copies)
 {
     open_copies(false);
     const uint32_t rows = copies.block_rows;
-    cr_assert(quern__removed_hold(&copies, &allocator, 0));
+    cr_assert(quern__removed_reserve_total(&copies, &allocator, 0));
     cr_assert_eq(copies.blocks.count, 0);
-    cr_assert(quern__removed_hold(&copies, &allocator, rows));
+    cr_assert(quern__removed_reserve_total(&copies, &allocator, rows));
     cr_assert_eq(copies.blocks.count, 1);
-    cr_assert(quern__removed_hold(&copies, &allocator, rows + 1));
+    cr_assert(quern__removed_reserve_total(&copies, &allocator, rows + 1));
     cr_assert_eq(copies.blocks.count, 2);
-    cr_assert(quern__removed_hold(&copies, &allocator, 1));
+    cr_assert(quern__removed_reserve_total(&copies, &allocator, 1));
     cr_assert_eq(copies.blocks.count, 2);
     close_copies();
 }
@@ -281,7 +281,7 @@ Test(removed, without_memory_the_copies_stay_as_they_were)
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1);
         is_done = quern__removed_reserve(&copies, &allocator, 1, part);
         failing_allocator_heal(memory);
-        cr_assert(quern__removed_hold(&copies, &allocator, rows * (failed_count + 1)));
+        cr_assert(quern__removed_reserve_total(&copies, &allocator, rows * (failed_count + 1)));
     }
     cr_assert_eq(failed_count, 3);
     cr_assert_eq(copies.promised_count, part);

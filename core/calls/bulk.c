@@ -6,10 +6,10 @@
 #include <quern/bulk.h>
 
 #include "core/calls/calls_internal.h"
-#include "core/calls/fill.h"
 #include "core/query/matching.h"
 #include "core/relations/naming.h"
 #include "core/storage/change.h"
+#include "core/storage/fill.h"
 
 /* ----------------------------------------------------------------------------------------- create */
 
@@ -66,8 +66,7 @@ static void create_run(quern_world *world, const bulk_create *create, const new_
         if (values != NULL)
             values += (size_t)rows->number *
                       quern__components_type(&world->storage.components, index)->size_bytes;
-        quern__fill_component(world, rows->archetype, rows->first, create->components[i], values,
-                              rows->count);
+        quern__fill_component(&world->storage, rows->archetype, rows->first, index, values, rows->count);
     }
     if (create->fill != NULL) call_fill(world, create, rows);
     if (out_entities == NULL) return;
@@ -241,7 +240,8 @@ static uint64_t move_all(const matching_change *change)
             quern__archetype *source = query->matches.items[i].archetype;
             if (!is_source(change, source)) continue;
             if (round == 0)
-                quern__rows_append_all(query->storage, plan_of(change, source), change->value);
+                quern__rows_append_all(query->storage, plan_of(change, source), change->component_index,
+                                       change->value);
             else if (round == 1)
                 quern__rows_move_all(query->storage, plan_of(change, source));
             else {

@@ -5,8 +5,8 @@
  * several relations, or with very many components, is looked up each time. */
 
 #include "core/calls/calls_internal.h"
-#include "core/calls/fill.h"
 #include "core/storage/change.h"
+#include "core/storage/fill.h"
 #include "core/world/world_internal.h"
 
 /* -------------------------------------------------------------------------------------- known lists */
@@ -134,8 +134,8 @@ QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create
         if (QUERN__LIKELY(value != NULL && list->types[i] == NULL))
             quern__copy_value(quern__row_value(column, row), value, column.size_bytes);
         else
-            quern__fill_component(world, place->archetype, quern__row_location(row), list->components[i],
-                                  value, 1);
+            quern__fill_component(&world->storage, place->archetype, quern__row_location(row),
+                                  quern__component_index(list->components[i]), value, 1);
     }
 }
 
@@ -252,8 +252,8 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
-        quern__fill_component(world, archetype, quern__row_location(row), components[i],
-                              values ? values[i] : NULL, 1);
+        quern__fill_component(storage, archetype, quern__row_location(row),
+                              quern__component_index(components[i]), values ? values[i] : NULL, 1);
         if (relation == NULL) continue;
         assert(values != NULL); /* a relation without a value has been refused */
         const quern_entity target = target_of(values[i]);

@@ -6,8 +6,8 @@
 #include "core/base/hash.h"
 #include "core/calls/calls_internal.h"
 #include "core/calls/destroy.h"
-#include "core/calls/fill.h"
 #include "core/storage/change.h"
+#include "core/storage/fill.h"
 #include "core/world/world_internal.h"
 
 static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
@@ -158,7 +158,7 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     if (result != QUERN_OK) return result;
     uint32_t count;
     uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
-    quern__fill_component(world, plan->target, location, component, value, 1);
+    quern__fill_component(storage, plan->target, location, quern__component_index(component), value, 1);
     quern__row_move(storage, entity, record, plan, location);
     return QUERN_OK;
 }

@@ -47,10 +47,8 @@ static inline void fill_value(const quern__fill *fill, char *target, char *item)
 {
     if (!fill->is_plain)
         fill_hooked(fill, target, item);
-    else if (fill->value_offset_bytes != 0)
-        quern__copy_value(target, item + fill->value_offset_bytes, fill->size_bytes);
     else
-        memset(target, 0, fill->size_bytes);
+        quern__fill_plain(fill, fill->size_bytes, target, item);
 }
 
 /* Writes all values of one row whose sequence has several operations. */

@@ -4,7 +4,6 @@
  * changes, and so are commands that must go through all stages. */
 #include "core/playback/destroy_and_create.h"
 
-#include "core/base/bitset.h"
 #include "core/playback/apply.h"
 #include "core/record/spawn.h"
 #include "core/storage/change.h"
@@ -17,10 +16,9 @@ enum {
 
 void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator)
 {
-    quern__array_release(allocator, &lists->kinds);
-    quern__array_release(allocator, &lists->fills);
     quern__array_release(allocator, &lists->spans);
-    quern__map_release(&lists->kind_of_operation, allocator);
+    lists->sequences.allocator = allocator;
+    quern__sequences_release(&lists->sequences);
 }
 
 /* ----------------------------------------------------------------------------------- what is destroyed */
@@ -103,41 +101,24 @@ static inline void list_destroys(command_check *it, quern__command_batch *batch,
 
 /* ------------------------------------------------------------------------------------- what is created */
 
-/* Finds or adds the kind for an operation. Returns false if out of memory. */
-static bool find_kind(command_check *it, const quern__operation *operation, uint32_t *out_kind)
-{
-    quern__destroy_and_create *lists = it->lists;
-    const quern_allocator *allocator = &it->storage->allocator;
-    const uint64_t *known = quern__map_find(&lists->kind_of_operation, (uintptr_t)operation);
-    if (known != NULL) {
-        *out_kind = (uint32_t)*known;
-        return true;
-    }
-    const uint32_t count = lists->kinds.count;
-    if (!quern__array_reserve(allocator, &lists->kinds, count + 1) ||
-        !quern__map_reserve(&lists->kind_of_operation, allocator, count + 1))
-        return false;
-    lists->kinds.items[lists->kinds.count++] = (quern__create_kind){.operation = operation};
-    quern__map_put(&lists->kind_of_operation, (uintptr_t)operation, count);
-    *out_kind = count;
-    return true;
-}
-
 /* Begins a span at the i-th item of the batch. Returns NULL if out of memory. */
 static QUERN__SLOW_PATH quern__create_span *add_span(command_check *it, quern__command_batch *batch,
                                                      uint32_t i, uint32_t stream_first)
 {
     quern__destroy_and_create *lists = it->lists;
-    uint32_t kind;
-    if (!quern__array_reserve(&it->storage->allocator, &lists->spans, lists->spans.count + 1) ||
-        !find_kind(it, batch->operation, &kind)) {
+    const uint32_t root = quern__sequences_root(&lists->sequences, NULL);
+    const uint32_t sequence = root != QUERN__SEQUENCE_NONE
+                                  ? quern__sequences_extend(&lists->sequences, root, batch->operation)
+                                  : QUERN__SEQUENCE_NONE;
+    if (sequence == QUERN__SEQUENCE_NONE ||
+        !quern__array_reserve(&it->storage->allocator, &lists->spans, lists->spans.count + 1)) {
         it->is_out_of_memory = true;
         return NULL;
     }
     lists->spans.items[lists->spans.count] = (quern__create_span){.batch = batch,
                                                                   .first_item = i,
                                                                   .operation = batch->operation,
-                                                                  .kind = kind,
+                                                                  .sequence = sequence,
                                                                   .first_created = it->created_count,
                                                                   .stream_first = stream_first};
     return &lists->spans.items[lists->spans.count++];
@@ -160,58 +141,25 @@ static inline quern__create_span *list_creates(command_check *it, quern__command
     return span;
 }
 
-static quern_result find_target(quern__storage *storage, const quern__operation *operation,
-                                quern__archetype **out_target)
-{
-    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
-    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS];
-    for (uint32_t i = 0; i < operation->operand_count; i++)
-        quern__bitset_add(present, operation->operands[i].component_index);
-    const uint32_t count = quern__bitset_list(present, QUERN__COUNT_OF(present), set);
-    return quern__storage_ensure_archetype(storage, set, count, out_target);
-}
-
-/* Finds the archetype of creates of this kind, and the columns of their values. */
-static quern_result resolve_kind(command_check *it, quern__storage *storage, quern__create_kind *kind)
-{
-    quern__destroy_and_create *lists = it->lists;
-    const quern__operation *operation = kind->operation;
-    quern__archetype *target;
-    quern_result result = find_target(storage, operation, &target);
-    if (result != QUERN_OK) return result;
-    const quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, target);
-    kind->first_fill = lists->fills.count;
-    kind->fill_count = target->column_count;
-    if (delta == NULL || !quern__array_reserve(&storage->allocator, &lists->fills,
-                                               lists->fills.count + target->column_count))
-        return QUERN_ERROR_OUT_OF_MEMORY;
-    kind->delta = (uint32_t)(delta - it->resolved->deltas.items);
-    lists->fills.count += target->column_count;
-    for (uint32_t i = 0; i < operation->operand_count; i++) {
-        const quern__operand *operand = &operation->operands[i];
-        const uint32_t column = quern__archetype_column(target, operand->component_index);
-        if (column == QUERN__COLUMN_TAG) continue;
-        lists->fills.items[kind->first_fill + column] =
-            (quern__create_fill){.size_bytes = operand->size_bytes,
-                                 .target_offset_bytes = target->columns[column].offset_bytes,
-                                 .value_offset_bytes = operand->offset_bytes};
-    }
-    return QUERN_OK;
-}
-
+/* Finds the archetype of each span, and the ranks of its creates there. */
 static quern_result resolve_creates(command_check *it, quern__storage *storage)
 {
-    quern__destroy_and_create *lists = it->lists;
-    for (uint32_t i = 0; i < lists->kinds.count; i++) {
-        const quern_result result = resolve_kind(it, storage, &lists->kinds.items[i]);
-        if (result != QUERN_OK) return result;
-    }
-    for (uint32_t i = 0; i < lists->spans.count; i++) {
-        quern__create_span *span = &lists->spans.items[i];
-        quern__archetype_delta *delta = &it->resolved->deltas.items[lists->kinds.items[span->kind].delta];
+    quern__sequences *sequences = &it->lists->sequences;
+    for (uint32_t i = 0; i < it->lists->spans.count; i++) {
+        quern__create_span *span = &it->lists->spans.items[i];
+        quern__sequence *sequence = &sequences->list.items[span->sequence];
+        if (!sequence->is_resolved) {
+            const quern_result result = quern__sequence_resolve(it->resolved, storage, sequences, sequence);
+            if (result != QUERN_OK) return result;
+        }
+        if (sequence->is_refused) return it->resolved->refused_result;
+        assert(!sequence->is_hooked && sequence->toggle_count == 0);
+        quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, sequence->target);
+        if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         span->rank = delta->created_count;
         delta->created_count += span->count;
     }
+    sequences->archetypes_version = storage->archetypes_version;
     return QUERN_OK;
 }
 
@@ -250,15 +198,6 @@ static void check_streams(command_check *it, const quern__gathered *gathered)
     it->is_applicable &= !it->is_out_of_memory;
 }
 
-static void clear(quern__destroy_and_create *lists)
-{
-    lists->fills.count = 0;
-    lists->spans.count = 0;
-    for (uint32_t i = 0; i < lists->kinds.count; i++)
-        quern__map_clear_key(&lists->kind_of_operation, (uintptr_t)lists->kinds.items[i].operation);
-    lists->kinds.count = 0;
-}
-
 quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists, quern__resolved *resolved,
                                                const quern__gathered *gathered, quern__storage *storage,
                                                bool *out_is_applicable)
@@ -273,7 +212,9 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
                         .is_applicable = gathered->item_count <= UINT32_MAX};
     *out_is_applicable = false;
     if (!it.is_applicable) return QUERN_OK;
-    clear(lists);
+    lists->spans.count = 0;
+    lists->sequences.allocator = allocator;
+    quern__sequences_begin(&lists->sequences, storage->archetypes_version);
     quern__leaving_begin(storage);
     quern_result result = QUERN_OK;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)destroy_count) ||
@@ -282,6 +223,7 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
     else
         check_streams(&it, gathered);
     if (it.is_applicable) result = resolve_creates(&it, storage);
+    if (it.is_out_of_memory || result != QUERN_OK) quern__sequences_clear(&lists->sequences);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "no memory to list what %u streams destroy and create", gathered->streams.count);
@@ -298,9 +240,9 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
 
 /* -------------------------------------------------------------------------------------------- applying */
 
-/* Consecutive new rows of one kind, in the order of creates. */
+/* Consecutive new rows with the same sequence, in the order of creates. */
 typedef struct create_batch {
-    const quern__create_kind *kind;
+    const quern__sequence *sequence;
     uint32_t first_created, rank, count;
     char *items[BATCH_CREATES];
     uintptr_t locations[BATCH_CREATES];
@@ -312,10 +254,16 @@ typedef struct applying_creates {
     const quern__storage *storage;
 } applying_creates;
 
+/* An empty list may be NULL, and nothing is added to NULL. */
+static const quern__fill *fills_of(const applying_creates *all, const quern__sequence *sequence)
+{
+    return sequence->fill_count > 0 ? all->lists->sequences.fills.items + sequence->first_fill : NULL;
+}
+
 /* Finds the locations of new rows: first the gaps in order, then rows after the last one. */
 static void find_locations(const quern__resolved *resolved, create_batch *it)
 {
-    const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
+    const quern__archetype_delta *delta = quern__resolved_delta(resolved, it->sequence->target);
     uint32_t i = 0;
     for (; i < it->count && it->rank + i < delta->leaving_count; i++)
         it->locations[i] = resolved->gaps.items[delta->first_gap + it->rank + i];
@@ -329,49 +277,43 @@ static void find_locations(const quern__resolved *resolved, create_batch *it)
 }
 
 /* size_bytes is a constant in most inlined copies. */
-static inline void copy_column(const create_batch *it, const quern__create_fill *fill, uint32_t size_bytes)
+static inline void fill_rows(const create_batch *it, const quern__fill *fill, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < it->count; i++)
-        quern__copy_value(quern__location_value(it->locations[i], fill->target_offset_bytes, size_bytes),
-                          it->items[i] + fill->value_offset_bytes, size_bytes);
+        quern__fill_plain(fill, size_bytes,
+                          quern__location_value(it->locations[i], fill->target_offset_bytes, size_bytes),
+                          it->items[i]);
 }
 
-static void fill_column(const create_batch *it, const quern__create_fill *fill)
+static void fill_column(const create_batch *it, const quern__fill *fill)
 {
-    if (fill->value_offset_bytes == 0) {
-        for (uint32_t i = 0; i < it->count; i++)
-            memset(quern__location_value(it->locations[i], fill->target_offset_bytes, fill->size_bytes), 0,
-                   fill->size_bytes);
-        return;
-    }
     switch (fill->size_bytes) {
     case 4:
-        copy_column(it, fill, 4);
+        fill_rows(it, fill, 4);
         break;
     case 8:
-        copy_column(it, fill, 8);
+        fill_rows(it, fill, 8);
         break;
     case 12:
-        copy_column(it, fill, 12);
+        fill_rows(it, fill, 12);
         break;
     case 16:
-        copy_column(it, fill, 16);
+        fill_rows(it, fill, 16);
         break;
     default:
-        copy_column(it, fill, fill->size_bytes);
+        fill_rows(it, fill, fill->size_bytes);
         break;
     }
 }
 
 /* Prefetches the memory that a new row in this gap and its entity record will use. */
-static inline void fetch_row(const applying_creates *all, const quern__create_kind *kind, uintptr_t place,
+static inline void fetch_row(const applying_creates *all, const quern__sequence *sequence, uintptr_t place,
                              quern_entity handle)
 {
-    const quern__archetype *archetype = all->resolved->deltas.items[kind->delta].archetype;
-    for (uint32_t i = 0; i < kind->fill_count; i++) {
-        const quern__create_fill *fill = &all->lists->fills.items[kind->first_fill + i];
+    const quern__archetype *archetype = sequence->target;
+    const quern__fill *fill = fills_of(all, sequence);
+    for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++)
         __builtin_prefetch(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes), 1);
-    }
     __builtin_prefetch(
         quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)), 1);
     __builtin_prefetch(quern__entities_record(&all->storage->entities, quern_entity_index(handle)), 1);
@@ -381,12 +323,12 @@ static inline void fetch_row(const applying_creates *all, const quern__create_ki
 static void fetch_ahead(const applying_creates *all, const create_batch *it)
 {
     const quern__resolved *resolved = all->resolved;
-    const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
+    const quern__archetype_delta *delta = quern__resolved_delta(resolved, it->sequence->target);
     uint32_t rank = it->rank + it->count, created = it->first_created + it->count;
     for (uint32_t i = 0;
          i < BATCH_CREATES && rank < delta->leaving_count && created < resolved->created.count;
          i++, rank++, created++)
-        fetch_row(all, it->kind, resolved->gaps.items[delta->first_gap + rank],
+        fetch_row(all, it->sequence, resolved->gaps.items[delta->first_gap + rank],
                   resolved->created.items[created]);
 }
 
@@ -396,20 +338,21 @@ static void apply_batch(const applying_creates *all, create_batch *it)
     const quern__resolved *resolved = all->resolved;
     find_locations(resolved, it);
     fetch_ahead(all, it);
-    quern__rows_arrive_scattered(all->storage, resolved->deltas.items[it->kind->delta].archetype,
-                                 it->locations, resolved->created.items + it->first_created, it->count);
-    for (uint32_t i = 0; i < it->kind->fill_count; i++)
-        fill_column(it, &all->lists->fills.items[it->kind->first_fill + i]);
+    quern__rows_arrive_scattered(all->storage, it->sequence->target, it->locations,
+                                 resolved->created.items + it->first_created, it->count);
+    const quern__fill *fill = fills_of(all, it->sequence);
+    for (const quern__fill *end = fill + it->sequence->fill_count; fill < end; fill++)
+        fill_column(it, fill);
     it->first_created += it->count;
     it->rank += it->count;
     it->count = 0;
 }
 
-/* Adds the creates of a span to the batch, which has the same kind. */
+/* Adds the creates of a span to the batch, which has the same sequence. */
 static void add_span_to_batch(const applying_creates *all, const quern__create_span *span, create_batch *it)
 {
-    assert(it->kind != NULL);
-    const quern__operation *operation = it->kind->operation;
+    assert(it->sequence != NULL);
+    const quern__operation *operation = span->operation;
     quern_entity *created = all->resolved->created.items + span->stream_first;
     quern__command_batch *batch = span->batch;
     uint32_t left = span->count;
@@ -431,14 +374,14 @@ static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t w
     (void)worker_index;
     const applying_creates *all = argument;
     create_batch it; /* Not initialised as a whole: most members are arrays that start empty. */
-    it.kind = NULL;
+    it.sequence = NULL;
     it.count = it.first_created = it.rank = 0;
     for (uint32_t i = begin; i < end; i++) {
         const quern__create_span *span = &all->lists->spans.items[i];
-        const quern__create_kind *kind = &all->lists->kinds.items[span->kind];
-        if (kind != it.kind || span->first_created != it.first_created + it.count) {
+        const quern__sequence *sequence = &all->lists->sequences.list.items[span->sequence];
+        if (sequence != it.sequence || span->first_created != it.first_created + it.count) {
             apply_batch(all, &it);
-            it.kind = kind;
+            it.sequence = sequence;
             it.first_created = span->first_created;
             it.rank = span->rank;
         }

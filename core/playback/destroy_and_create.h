@@ -11,20 +11,7 @@
  * stages (resolve.h). */
 
 #include "core/playback/resolve.h"
-
-/* All creates with the same operation. */
-typedef struct quern__create_kind {
-    const quern__operation *operation;
-    uint32_t delta; /* index in quern__resolved.deltas */
-    uint32_t first_fill, fill_count;
-} quern__create_kind;
-
-/* Where new rows get the values of one column from. */
-typedef struct quern__create_fill {
-    uint16_t size_bytes;
-    uint16_t target_offset_bytes; /* offset of the column in a chunk */
-    uint16_t value_offset_bytes;  /* offset in the item; 0: no value */
-} quern__create_fill;
+#include "core/playback/sequence.h"
 
 /* A create span: creates of one stream with the same operation, with only destroys between them. Spawned
  * instances (spawned.h) end a span, since their members have handles in between. */
@@ -33,17 +20,15 @@ typedef struct quern__create_span {
     uint32_t first_item;         /* index of the first item in that batch */
     uint32_t count;              /* may extend over several batches */
     const quern__operation *operation;
-    uint32_t kind;
+    uint32_t sequence;      /* of the operation alone on a new entity; index in the sequences below */
     uint32_t first_created; /* index of the first create, among the creates of all streams */
     uint32_t stream_first;  /* index of the stream's first create, among the creates of all streams */
     uint32_t rank;          /* rank of the first create, among all creates in the same archetype */
 } quern__create_span;
 
 typedef struct quern__destroy_and_create {
-    QUERN__ARRAY(quern__create_kind) kinds;
-    QUERN__ARRAY(quern__create_fill) fills;
+    quern__sequences sequences;
     QUERN__ARRAY(quern__create_span) spans; /* in the order of streams */
-    quern__map kind_of_operation;
 } quern__destroy_and_create;
 
 void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator);

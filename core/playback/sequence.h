@@ -39,6 +39,16 @@ typedef struct quern__fill {
     bool replaces; /* the row has an old value, which must be destroyed */
 } quern__fill;
 
+/* Writes a plain value to a row. size_bytes: that of the fill, a constant where the caller knows it. */
+static inline void quern__fill_plain(const quern__fill *fill, uint32_t size_bytes, char *target,
+                                     const char *item)
+{
+    if (fill->value_offset_bytes != 0)
+        quern__copy_value(target, item + fill->value_offset_bytes, size_bytes);
+    else
+        memset(target, 0, size_bytes);
+}
+
 /* A row bit that the sequence changes: sets it if the component is disabled at the end, and clears it if
  * enabled. */
 typedef struct quern__toggle {

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/change.h"
 
+#include "core/storage/fill.h"
+
 /* So few rows are faster moved one by one than column by column. */
 enum { ROWS_ONE_BY_ONE = 3 };
 
@@ -291,37 +293,32 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
 
 /* ------------------------------------------------------------------------------- whole archetypes */
 
-static void copy_value(const quern__move_step *step, void *target, const void *value)
+/* Turns raw memory into `count` copies of one value. */
+static void fill_with_one(const quern__type *type, char *targets, const void *value, uint32_t count)
 {
-    if (step->type != NULL)
-        quern__type_copy(step->type, target, value, 1);
-    else
-        quern__copy_value(target, value, step->size_bytes);
-}
-
-/* Values for those columns that rows did not have before. */
-static void fill_added(const quern__move_plan *plan, uintptr_t to, uint32_t count, const void *value)
-{
-    const quern__move_step *step = plan->steps + plan->shared_count;
-    for (const quern__move_step *end = step + plan->added_count; step < end; step++) {
-        char *targets = quern__location_value(to, step->target_offset_bytes, step->size_bytes);
-        for (uint32_t i = 0; value != NULL && i < count; i++)
-            copy_value(step, targets + (size_t)i * step->size_bytes, value);
-        if (value != NULL) continue;
-        if (step->type != NULL)
-            quern__type_construct(step->type, targets, count);
+    const size_t size_bytes = type->size_bytes;
+    const bool is_plain = type->hooks.copy == NULL;
+    for (uint32_t i = 0; i < count; i++, targets += size_bytes)
+        if (is_plain)
+            quern__copy_value(targets, value, size_bytes);
         else
-            memset(targets, 0, (size_t)step->size_bytes * count);
-    }
+            quern__type_copy(type, targets, value, 1);
 }
 
-void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, const void *value)
+void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, uint32_t component_index,
+                            const void *value)
 {
+    const quern__type *type = quern__components_type(&storage->components, component_index);
     uint32_t count;
     for (uint64_t left = quern__archetype_row_count(plan->source); left > 0; left -= count) {
         uint32_t wanted = left < plan->target->row_capacity ? (uint32_t)left : plan->target->row_capacity;
         uintptr_t first = quern__rows_append(storage, plan->target, wanted, &count);
-        fill_added(plan, first, count, value);
+        char *targets = quern__storage_value(plan->target, first, component_index);
+        if (targets == NULL) continue;
+        if (value == NULL)
+            quern__fill_values(type, targets, NULL, count);
+        else
+            fill_with_one(type, targets, value, count);
     }
 }
 

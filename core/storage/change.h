@@ -400,9 +400,10 @@ static inline void quern__structure_changed(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------ whole archetypes */
 
-/* Appends reserved raw rows to the plan's target for all rows of its source. Components that the plan adds become
- * copies of `value`, or are constructed if `value` is NULL. */
-void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, const void *value);
+/* Appends reserved raw rows to the plan's target for all rows of its source. If the plan adds the component, its
+ * values become copies of `value`, or are constructed if `value` is NULL. The plan must add no other component. */
+void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, uint32_t component_index,
+                            const void *value);
 
 /* Moves all rows of the plan's source to the rows appended last to its target. The caller must then cut the
  * source's raw rows. */

@@ -3,6 +3,7 @@
 #include "core/world/resource.h"
 
 #include "core/base/registry.h"
+#include "core/storage/fill.h"
 
 enum { DEFAULT_ALIGNMENT_BYTES = 16 };
 
@@ -87,10 +88,7 @@ static quern_result append(quern__resources *resources, const quern_allocator *a
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "resource '%s': no memory for its %u bytes",
                            def->name, def->size_bytes);
     }
-    if (def->value != NULL)
-        quern__type_copy(&resource.type, resource.value, def->value, 1);
-    else
-        quern__type_construct(&resource.type, resource.value, 1);
+    quern__fill_values(&resource.type, resource.value, def->value, 1);
     resources->list.items[resources->list.count++] = resource;
     return QUERN_OK;
 }

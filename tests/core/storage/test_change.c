@@ -189,7 +189,7 @@ Test(change, whole_archetypes_move_and_leave)
     const uint64_t value = 9;
     cr_assert_eq(quern__plan_between(storage, numbered, both, &plan), QUERN_OK);
     cr_assert_eq(quern__rows_reserve(storage, both, ROWS), QUERN_OK);
-    quern__rows_append_all(storage, plan, &value);
+    quern__rows_append_all(storage, plan, quern__component_index(other), &value);
     quern__rows_move_all(storage, plan);
     quern__rows_cut_all(storage, numbered);
     assert_valid(world);
@@ -241,7 +241,7 @@ Test(change, bits_follow_their_rows_by_whatever_way)
     cr_assert_eq(quern__plan_between(storage, numbered, both, &plan), QUERN_OK);
     cr_assert_eq(quern__rows_reserve(storage, both, (uint32_t)quern__archetype_row_count(numbered)),
                  QUERN_OK);
-    quern__rows_append_all(storage, plan, NULL);
+    quern__rows_append_all(storage, plan, quern__component_index(other), NULL);
     quern__rows_move_all(storage, plan);
     quern__rows_cut_all(storage, numbered);
     assert_valid(world);

@@ -45,7 +45,8 @@ static quern_result fail_without_zstd(const char *what)
         what);
 }
 
-/* The bytes that came out; 0: they would not be fewer. */
+/* Compresses the sections of a block. Returns the number of compressed bytes, or 0 if compression does
+ * not make them fewer. */
 static uint32_t compress_block(char *target, const char *sections, uint32_t bytes)
 {
 #if QUERN_WITH_ZSTD
@@ -135,7 +136,8 @@ quern__byte_writer *quern__section_begin(quern__archive_writer *writer, quern__s
     quern__byte_writer *block = &writer->block;
     if (block->count + wanted_bytes > BLOCK_MEMORY_BYTES) flush(writer, false);
     writer->section_at = block->count;
-    memcpy(block->bytes + block->count, &head, sizeof head); /* which fits, and the zeros at the end do */
+    memcpy(block->bytes + block->count, &head,
+           sizeof head); /* fits: max_bytes and the padding at the end fit too */
     block->count += sizeof head;
     return block;
 }
@@ -233,7 +235,8 @@ static quern_result check_block_head(const quern__archive_block_head *head, uint
     return QUERN_OK;
 }
 
-/* The stored bytes: lent by the source, or in memory of the block's. */
+/* Reads the stored bytes of a block: borrows them from a source in memory, or copies them into memory
+ * that the block owns. */
 static quern_result read_stored(quern__archive_block *block, quern__source_reader *reader, uint32_t bytes,
                                 const quern_allocator *allocator, const char **out_stored)
 {
@@ -253,7 +256,7 @@ static quern_result read_stored(quern__archive_block *block, quern__source_reade
     return quern__source_read(reader, block->owned, bytes) ? QUERN_OK : fail_short(reader, "a block");
 }
 
-/* What was compressed gives way to what it was before. */
+/* Replaces the stored bytes of a compressed block by its sections. */
 static quern_result decompress(quern__archive_block *block, const quern__archive_block_head *head,
                                const char *stored, const quern_allocator *allocator, uint64_t offset_bytes)
 {
@@ -271,7 +274,7 @@ static quern_result decompress(quern__archive_block *block, const quern__archive
     return is_decompressed ? QUERN_OK : fail_block(head->number, offset_bytes, "cannot be decompressed");
 }
 
-/* Whether sections fill the block. */
+/* Whether the block consists of complete sections of known kinds. */
 static bool has_whole_sections(const quern__archive_block *block)
 {
     quern__byte_reader reader = quern__byte_reader_open(block->sections, block->bytes);

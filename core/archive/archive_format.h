@@ -3,31 +3,34 @@
 #ifndef QUERN_CORE_ARCHIVE_ARCHIVE_FORMAT_H
 #define QUERN_CORE_ARCHIVE_ARCHIVE_FORMAT_H
 
-/* What an archive is, byte by byte. All numbers are little-endian.
+/* The file format of archives, byte by byte. All numbers are little-endian.
  *
  *   archive:  | head | block | block | ... | last block |
- *   block:    | block head | sections, perhaps compressed |           each with a checksum
- *   section:   | kind, bytes | payload | 0 to 7 bytes of zero |       never in two blocks
+ *   block:    | block head | sections, optionally compressed |        with a checksum
+ *   section:  | kind, bytes | payload | 0 to 7 bytes of padding |     never divided between blocks
  *
- * Sections, in this order:
+ * An archive contains these sections, in this order. The second column is their number; n is 0 or more.
  *
- *   WORLD      1     how many slots, rows, free slots; the first generation
- *   TYPE       n     a component: name, size, fields, what the world does with it. Numbered from 0
- *   RESOURCE   n     name, size, fields; then its VALUE sections, pieces of one value
- *   LINKS      n     children of targets in their order, by slots
- *   ARCHETYPE  n     a set of types, its layout and how many rows; then its ROWS sections
- *   ROWS             handles | column | column | ... | disabled bits
- *   FREE       n     free slots with the life that comes next, in the order in which they are taken
- *   RETIRED    n     slots that are free for ever
- *   NAMES      n     slots and names
+ *   WORLD      1     numbers of slots, rows and free slots; the first generation
+ *   TYPE       n     a component: name, size, fields and role. Types are numbered from 0
+ *   RESOURCE   n     name, size and fields of a resource; its VALUE sections follow
+ *   VALUE      n     consecutive bytes of the resource's value
+ *   LINKS      n     targets with their children, in order, as slots
+ *   ARCHETYPE  n     a set of types, the layout and the row count; its ROWS sections follow
+ *   ROWS       n     entity handles | column | column | ... | row bits
+ *   FREE       n     free slots with their next use count, in the order in which the world reuses them
+ *   RETIRED    n     slots that are never reused
+ *   NAMES      n     slots with their names
  *   END        1
  *
- * An archive is whole in itself: each slot below the count is in one row, or free, or retired; targets are
- * in rows, and levels follow from targets. The archive of a few entities is one in which these have the
- * slots 0, 1, 2 ... and nothing is free. Handles stand as they were in the world, whose first generation
- * and tag the section WORLD knows: so columns need not be touched when they are written.
+ * An archive describes a complete world. Each slot below the slot count is in exactly one row, or free,
+ * or retired. Every target is in a row, and levels follow from targets. An archive of selected entities
+ * is a world in which these entities have the slots 0, 1, 2 ... and no slot is free. Handles keep the
+ * values that they had in the saved world, so columns are written without conversion. The WORLD section
+ * contains the first generation and the tag of that world, which a reader needs to interpret the
+ * handles.
  *
- * Links come before rows, since what rows say of targets is compared with them. */
+ * Links precede rows, because a reader compares the targets in rows with the links. */
 
 #include "core/bytes/schema.h"
 
@@ -35,8 +38,8 @@
 enum {
     QUERN__ARCHIVE_VERSION = 2,
     QUERN__ARCHIVE_BLOCK_MARK = 0x4B4C4251,  /* "QBLK" */
-    QUERN__ARCHIVE_BLOCK_BYTES = 128 * 1024, /* the most a block's sections have */
-    QUERN__SECTION_BYTES = 64 * 1024,        /* the most a section has */
+    QUERN__ARCHIVE_BLOCK_BYTES = 128 * 1024, /* maximum size of all sections of a block */
+    QUERN__SECTION_BYTES = 64 * 1024,        /* maximum size of the payload of a section */
     QUERN__SECTION_ALIGNMENT_BYTES = 8
 };
 
@@ -46,22 +49,23 @@ typedef struct quern__archive_head {
     char magic[8];
     uint32_t version;
     uint32_t zero[3];
-    uint64_t checksum; /* of what is before it */
+    uint64_t checksum; /* of the preceding bytes of the head */
 } quern__archive_head;
 
 typedef enum quern__archive_block_flag {
     QUERN__ARCHIVE_BLOCK_IS_LAST = 1,
-    QUERN__ARCHIVE_BLOCK_IS_COMPRESSED = 2 /* by zstd */
+    QUERN__ARCHIVE_BLOCK_IS_COMPRESSED = 2 /* compressed by zstd */
 } quern__archive_block_flag;
 
 typedef struct quern__archive_block_head {
     uint32_t mark;
-    uint32_t number;         /* from 0 */
-    uint32_t stored_bytes;   /* in the archive */
-    uint32_t sections_bytes; /* the same, unless it is compressed */
+    uint32_t number;       /* counts from 0 */
+    uint32_t stored_bytes; /* size of the stored sections in the archive */
+    uint32_t
+        sections_bytes; /* size of the sections; differs from stored_bytes only if the block is compressed */
     uint32_t flags;
     uint32_t zero;
-    uint64_t checksum; /* of what is before it, and of what is stored */
+    uint64_t checksum; /* of the preceding bytes of the block head, then of the stored sections */
 } quern__archive_block_head;
 
 typedef enum quern__section_kind {
@@ -80,7 +84,7 @@ typedef enum quern__section_kind {
 
 typedef struct quern__section_head {
     uint32_t kind;
-    uint32_t bytes; /* of the payload */
+    uint32_t bytes; /* size of the payload, without padding */
 } quern__section_head;
 
 typedef struct quern__world_section {
@@ -89,25 +93,27 @@ typedef struct quern__world_section {
     uint32_t row_count;
     uint32_t free_count;
     uint32_t retired_count;
-    uint32_t next_visit; /* of archetypes without rows: see core/calls/reclaim.c */
+    uint32_t next_visit; /* next archetype that the world checks for removal: see core/calls/reclaim.c */
     uint64_t visit_count;
 } quern__world_section;
 
-/* What the world does with a component. */
+/* How the world uses a component. */
 typedef enum quern__archived_role {
-    QUERN__ROLE_VALUE,         /* nothing */
-    QUERN__ROLE_RELATION,      /* it is a relation; levels follow right after it, if it has them */
-    QUERN__ROLE_LEVEL,         /* the tag of a level, of the relation before it */
-    QUERN__ROLE_DISABLED,      /* the built-in tag of entities that are off */
-    QUERN__ROLE_OFF_BY_PARENT, /* the hidden one after it */
+    QUERN__ROLE_VALUE,    /* plain component */
+    QUERN__ROLE_RELATION, /* relation; the types of its levels, if any, follow immediately */
+    QUERN__ROLE_LEVEL,    /* tag of a level of the preceding relation */
+    QUERN__ROLE_DISABLED, /* built-in tag of disabled entities */
+    QUERN__ROLE_OFF_BY_PARENT, /* hidden tag of entities that are disabled through their parent; has the next index */
     QUERN__ROLE_COUNT
 } quern__archived_role;
 
-/* What is true of a component by its role. The other bits are its flags: archive_bit of QUERN__COLUMN_FLAGS. */
+/* Properties of a type that depend on its role. The other bits are column flags: archive_bit of
+ * QUERN__COLUMN_FLAGS. */
 typedef enum quern__archived_flag {
     QUERN__ARCHIVED_HAS_LEVELS = 2,
     QUERN__ARCHIVED_IS_ORDERED = 4,
-    QUERN__ARCHIVED_HAS_HOOKS = 8 /* a VALUE whose values own something: only in archetypes without rows */
+    QUERN__ARCHIVED_HAS_HOOKS =
+        8 /* role VALUE: the values own resources, so the type occurs only in archetypes without rows */
 } quern__archived_flag;
 
 typedef struct quern__type_section {
@@ -115,11 +121,11 @@ typedef struct quern__type_section {
     uint32_t alignment_bytes;
     uint32_t role;
     uint32_t flags;
-    uint32_t relation; /* type number, of a LEVEL */
-    uint32_t level;    /* of a LEVEL */
-    uint32_t policy;   /* of a RELATION */
+    uint32_t relation; /* role LEVEL: type number of the relation */
+    uint32_t level;    /* role LEVEL */
+    uint32_t policy;   /* role RELATION */
     uint32_t field_count;
-    /* follows: the schema, in the form quern__archive_schema */
+    /* the schema follows, in the form quern__archive_schema */
 } quern__type_section;
 
 enum { QUERN__ARCHIVE_NAME_LENGTH_BYTES = 1 };
@@ -130,42 +136,46 @@ static const quern__schema_form quern__archive_schema = {.name_length_bytes =
 typedef struct quern__archetype_section {
     uint64_t empty_since;
     uint32_t
-        layout_index; /* decides the layout of its chunks; not below quern__archived_least_layout_index */
+        layout_index; /* determines the layout of chunks; at least quern__archived_least_layout_index */
     uint32_t row_count;
     uint32_t type_count;
     uint32_t zero;
-    /* follows: type numbers, 32 bits each */
+    /* type_count type numbers of 32 bits follow */
 } quern__archetype_section;
 
 typedef struct quern__rows_section {
     uint32_t row_count;
     uint32_t zero;
-    /* follows: handles; a column for each type with a size; for each flag with a bit column (QUERN__COLUMN_FLAGS), and
-     * each type with the flag, a 64-bit count of rows with the bit, and, unless that is 0, a bit for each row in
-     * 64-bit words */
+    /* The payload continues with the entity handles, then with one column for each type that has a size.
+     * Row bits follow, for each column flag with a bit column (QUERN__COLUMN_FLAGS) and each type with
+     * that flag: a 64-bit count of the rows whose bit is set and, unless the count is 0, one bit for
+     * each row in 64-bit words. */
 } quern__rows_section;
 
 typedef struct quern__links_section {
-    uint32_t relation; /* type number */
+    uint32_t relation; /* type number of the relation */
     uint32_t zero;
-    /* follows: target, count of children, children; again and again */
+    /* repeated up to the end of the payload: slot of the target, number of children, slots of the
+     * children */
 } quern__links_section;
 
 typedef struct quern__free_section {
     uint32_t slot;
-    uint32_t use_count; /* of the entity that comes next there */
+    uint32_t use_count; /* use count of the next entity in the slot: 1 for the first entity */
 } quern__free_section;
 
-/* A NAMES section is slot, 32 bits, and name, whose length has one byte; again and again. */
+/* The payload of a NAMES section repeats up to its end: slot (32 bits), then name with a length of one
+ * byte. */
 
-/* The least layout_index that an archetype of an archive can have, by how many archetypes with components
- * come before it. The archetype without components is the first of every world. */
+/* Returns the least layout_index that an archetype in an archive can have. count_before is the number of
+ * preceding archetypes with components. The archetype without components is the first of every world and
+ * has index 0. */
 static inline uint32_t quern__archived_least_layout_index(uint32_t type_count, uint32_t count_before)
 {
     return type_count > 0 ? count_before + 1 : 0;
 }
 
-/* The bytes of an array of rows in a section. */
+/* Returns the size in bytes of one bit column in a ROWS section. */
 static inline size_t quern__archived_row_bits_bytes(uint32_t row_count)
 {
     return ((size_t)row_count + 63) / 64 * sizeof(uint64_t);

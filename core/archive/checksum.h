@@ -3,12 +3,14 @@
 #ifndef QUERN_CORE_ARCHIVE_CHECKSUM_H
 #define QUERN_CORE_ARCHIVE_CHECKSUM_H
 
-/* The checksum of a block: against damage, not against forgers. Stable: it is part of the format.
+/* The checksum of archives. It detects accidental damage, but not forgery. It is part of the file
+ * format, so it must not change.
  *
- * Eight lanes take the words of the bytes in turn. What a lane does with a word, xor, a product with an odd
- * number and a rotation, can be undone; so is what joins the lanes. Therefore bytes that differ in one word
- * alone never have the same checksum; others have it with a chance of one in 2^64. A lane waits for its
- * last product, and there are as many lanes as products fit into that time. */
+ * Eight lanes process the words of the input in turn. Each step of a lane (xor, multiplication by an odd
+ * number, rotation) is invertible, and so is the combination of the lanes. Therefore inputs that differ
+ * in only one word always have different checksums; other inputs collide with a probability of 2^-64. A
+ * lane waits for its last multiplication; eight lanes are enough to keep the multiplier busy during that
+ * time. */
 
 #include "core/base/base_internal.h"
 

@@ -40,7 +40,7 @@ static quern_result add_pair(quern__conversion *conversion, uint32_t source)
     return QUERN_OK;
 }
 
-/* Whether values are copied as bytes, since fields are described on one side at most. */
+/* Checks that values can be copied as bytes, because at most one side has described fields. */
 static quern_result check_bytes(const quern__type *source, const quern__type *target)
 {
     if (source->size_bytes != target->size_bytes)
@@ -73,7 +73,8 @@ quern_result quern__conversion_init(quern__conversion *conversion, const quern__
 
 /* ----------------------------------------------------------------------------------------- values */
 
-/* Leaves a character out that the end of the field would cut in two, and fills the field with zeros. */
+/* Copies text. Omits a UTF-8 character that the end of the target would divide, and fills the rest with
+ * zeros. */
 static void convert_text(const quern_field *from, const quern_field *to, const char *source, char *target)
 {
     uint32_t bytes = from->count < to->count ? from->count : to->count;
@@ -84,7 +85,7 @@ static void convert_text(const quern_field *from, const quern_field *to, const c
     memset(target + bytes, 0, to->count - bytes);
 }
 
-/* The elements that both have. False where one does not fit. */
+/* Converts the elements that both fields have. Returns false if a number does not fit. */
 static bool convert_field(const quern_field *from, const quern_field *to, const char *source, char *target)
 {
     const uint32_t count = from->count < to->count ? from->count : to->count;
@@ -133,7 +134,7 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source)
 {
     if (conversion->kind == QUERN__CONVERT_BYTES) {
-        /* fields of the source: the target may have none, but the same size */
+        /* uses the fields of the source, because the target may have none; both have the same size */
         quern__copy_fields(conversion->source, target, source);
         return;
     }
@@ -155,7 +156,7 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
         quern__convert_fields(conversion, targets + i * target_bytes, sources + i * source_bytes);
 }
 
-/* The elements of a pair of entity fields that the source had. */
+/* Remaps the handles that the target got from the source. */
 static void remap_pair(const quern__conversion *conversion, const quern__field_pair *pair, char *target,
                        quern__remap_function *remap, void *argument)
 {
@@ -175,7 +176,7 @@ void quern__conversion_remap(const quern__conversion *conversion, char *targets,
                              quern__remap_function *remap, void *argument)
 {
     const quern__type *target = conversion->target;
-    /* bytes that only the source described are the same in the target */
+    /* the target has the same bytes, so fields that only the source describes are valid for it */
     const bool is_described_by_source =
         conversion->kind == QUERN__CONVERT_BYTES && target->field_count == 0;
     const quern__type *described = is_described_by_source ? conversion->source : target;

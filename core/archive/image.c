@@ -16,8 +16,9 @@ quern_result quern__image_fail_memory(void)
 
 /* ------------------------------------------------------------------------------------------- slots */
 
-/* Numbers of slots lead to memory, and slots are as many as sections have something to say of: the free
- * list and rows have 8 bytes for each, retired ones 4. */
+/* Slot counts determine how much memory is allocated, so they are checked against the size of the
+ * archive: each slot needs 8 bytes in a row or in the free list, or 4 bytes in the list of retired
+ * slots. */
 static quern_result parse_world(quern__image *image, quern__byte_reader *payload)
 {
     quern__world_section *head = &image->head;
@@ -79,7 +80,7 @@ quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader 
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* The parent in the built-in hierarchy. */
+/* Returns the slot of the parent in the built-in hierarchy, or QUERN__SLOT_NONE. */
 static uint32_t parent_of(const quern__image *image, uint32_t slot)
 {
     for (uint32_t i = 0; i < image->types.count; i++) {
@@ -90,7 +91,8 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
     return QUERN__SLOT_NONE;
 }
 
-/* A root whose name is taken: by a root of the world, or by one of the archive that comes before it. */
+/* Handles a root whose name is used by a root of the world, or by an earlier root of the archive: drops
+ * the name or fails. */
 static quern_result drop_name(const quern__image *image, const char *name, const char *other)
 {
     if (!image->def->drop_taken_names)
@@ -103,7 +105,8 @@ static quern_result drop_name(const quern__image *image, const char *name, const
     return QUERN_OK;
 }
 
-/* Roots of one name are no damage: in a list, entities whose parents are not in it are roots. */
+/* Equal names of roots are not damage: in an archive of selected entities, an entity whose parent was
+ * not selected becomes a root. */
 static quern_result add_name(quern__image *image, uint32_t slot, const char *name)
 {
     if (quern__entity_check_name(name) != QUERN_OK) return quern__image_fail("it has a name that is none");
@@ -136,8 +139,8 @@ quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *p
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-/* The order of sections: those of one kind together, but for rows, which follow their archetype, and
- * values, which follow their resource. */
+/* Whether a section may follow another one. Sections of one kind are consecutive, except that rows
+ * follow their archetype and values follow their resource. */
 static bool may_follow(quern__section_kind last, quern__section_kind kind)
 {
     switch (kind) {
@@ -191,7 +194,8 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
     return QUERN_OK;
 }
 
-/* What the world lacks is said when all types are known, so that the report names all of it. */
+/* Fails if the world lacks types of the archive. Called after the last type, so that the report lists
+ * all of them. */
 static quern_result check_missing(const quern__image *image)
 {
     const quern_load_report *report = image->report;
@@ -204,7 +208,8 @@ static quern_result check_missing(const quern__image *image)
         report->missing[0], report->missing_count);
 }
 
-/* Without the built-in hierarchy, entities that were off by their parents are off by themselves. */
+/* Omits the tag of entities disabled through their parent, if the archive or the world has no built-in
+ * hierarchy. */
 static void leave_out_off_by_parent(const quern__image *image)
 {
     const quern__relation *parent = image->world->storage.relations->parent;
@@ -215,7 +220,7 @@ static void leave_out_off_by_parent(const quern__image *image)
             image->types.items[i]->component_index = QUERN__NO_COMPONENT;
 }
 
-/* All types are known. */
+/* Called once, before the first section that uses types. */
 static quern_result finish_types(const quern__image *image)
 {
     leave_out_off_by_parent(image);
@@ -237,7 +242,7 @@ static quern_result parse_sections(quern__image *image)
 
 quern_result quern__image_read(quern__image *image, quern_source source)
 {
-    quern__world_set_locked(image->world, true); /* the source may be a function of the program */
+    quern__world_set_locked(image->world, true); /* the source may call a function of the program */
     quern_result result = quern__archive_blocks_read(&image->blocks, source, &image->allocator);
     quern__world_set_locked(image->world, false);
     if (result == QUERN_OK) result = parse_sections(image);

@@ -3,10 +3,12 @@
 #ifndef QUERN_CORE_ARCHIVE_IMAGE_H
 #define QUERN_CORE_ARCHIVE_IMAGE_H
 
-/* An archive that was read: all that it says, checked, but values, which are looked at where they lie. What
- * one section says is checked when it is taken (image.c, image_types.c, image_rows.c), what several say
- * together at the end (quern__image_check_whole). Nobody else has to doubt an archive. Memory follows from bytes that
- * are there, never from a number alone. */
+/* An *image* is an archive that has been read and checked completely. It contains everything except the
+ * values of components, which remain in the blocks.
+ *
+ * Each section is checked when it is parsed (image.c, image_types.c, image_rows.c). Consistency between
+ * sections is checked at the end (quern__image_check_whole). So code that uses an image needs no further
+ * checks. Memory is allocated in proportion to bytes that exist in the archive, never for a count alone. */
 
 #include "core/archive/archive_block.h"
 #include "core/archive/convert.h"
@@ -14,49 +16,49 @@
 
 #include <quern/archive.h>
 
-/* A component of the archive, and what it is in the world. */
+/* A component type of the archive and its counterpart in the world. */
 typedef struct quern__archived_type {
     quern__type type;
     quern__archived_role role;
     uint32_t flags;
-    uint32_t relation_number; /* of a level: its relation's number among the types */
+    uint32_t relation_number; /* role LEVEL: type number of the relation */
     uint32_t level;
     quern_target_policy policy;
-    uint32_t component_index;  /* in the world, or QUERN__NO_COMPONENT: it is left out */
-    quern__relation *relation; /* the world's, if the type is a relation that goes on as one; or NULL */
+    uint32_t component_index;  /* in the world; QUERN__NO_COMPONENT: values of the type are not loaded */
+    quern__relation *relation; /* relation of the world that the type is loaded as; NULL: none */
     const quern_migration *migration;
     quern__conversion conversion;
-    struct quern__archived_links *links; /* of a type with a relation; NULL: the archive has none */
+    struct quern__archived_links *links; /* role RELATION; NULL: the archive has no links of it */
 } quern__archived_type;
 
-/* Who is whose child in one relation, by slots. */
+/* The links of one relation, by slots of the archive. */
 typedef struct quern__archived_links {
-    quern__relation *relation;         /* the world's */
-    uint32_t *targets;                 /* by slot; QUERN__SLOT_NONE: none */
-    uint8_t *levels;                   /* by slot, as rows have them */
-    uint32_t link_count, source_count; /* by LINKS, and by rows */
+    quern__relation *relation;         /* relation of the world */
+    uint32_t *targets;                 /* by slot; QUERN__SLOT_NONE: no target */
+    uint8_t *levels;                   /* by slot, as the archetypes of the rows say */
+    uint32_t link_count, source_count; /* number of children in LINKS sections, and of rows with a target */
 } quern__archived_links;
 
 typedef struct quern__archived_archetype {
-    uint32_t first_type, type_count; /* in type_numbers */
+    uint32_t first_type, type_count; /* range in type_numbers */
     uint32_t row_count;
-    uint32_t parsed_row_count; /* by ROWS so far */
+    uint32_t parsed_row_count; /* rows of the ROWS sections parsed so far */
     uint64_t empty_since;
     uint32_t layout_index;
-    uint32_t values_bytes;                                       /* of a row: handle and values */
-    uint32_t bit_column_count;                                   /* types that can be disabled */
+    uint32_t values_bytes;     /* bytes of one row: handle and values */
+    uint32_t bit_column_count; /* number of bit columns in its ROWS sections */
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */
     uint32_t component_count;
-    quern__archetype *archetype; /* found when it is loaded */
+    quern__archetype *archetype; /* archetype of the world, set when rows are reserved */
 } quern__archived_archetype;
 
-/* A resource of the archive, and its value, for one that the world has. */
+/* A resource of the archive and its counterpart in the world. */
 typedef struct quern__archived_resource {
     quern__type type;
-    quern__resource *resource; /* the world's, or NULL */
+    quern__resource *resource; /* resource of the world; NULL: the value is not loaded */
     quern__conversion conversion;
-    char *value;          /* size_bytes of the type, NULL unless the world has it */
-    uint32_t value_bytes; /* that have been taken */
+    char *value;          /* memory of type.size_bytes bytes; NULL unless `resource` is set */
+    uint32_t value_bytes; /* bytes of the VALUE sections parsed so far */
 } quern__archived_resource;
 
 typedef struct quern__image {
@@ -66,19 +68,20 @@ typedef struct quern__image {
     quern_allocator allocator;
     quern__archive_blocks blocks;
     quern__world_section head;
-    bool is_whole; /* the section END was there */
+    bool is_whole; /* whether the END section was parsed */
     bool keeps_handles;
     quern__section_kind last_kind;
     QUERN__ARRAY(quern__archived_type *) types;
     QUERN__ARRAY(quern__archived_resource *) resources;
     QUERN__ARRAY(quern__archived_archetype) archetypes;
-    uint32_t archetype_count_with_types; /* how many of them have types */
+    uint32_t archetype_count_with_types; /* number of archetypes parsed so far that have types */
     QUERN__ARRAY(uint32_t) type_numbers;
-    QUERN__ARRAY(uint32_t) free_slots; /* in the order in which they are taken */
-    QUERN__ARRAY(uint32_t) use_counts; /* by slot; 0: no section has said anything of it yet */
-    QUERN__ARRAY(uint8_t) states;      /* by slot: quern__archived_state */
+    QUERN__ARRAY(uint32_t) free_slots; /* in the order in which the world reuses them */
+    QUERN__ARRAY(uint32_t)
+    use_counts; /* by slot: of the current entity, or of the next one if the slot is free; 0: unknown so far */
+    QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_state */
     uint32_t retired_count;
-    quern__names names; /* by slots of the archive */
+    quern__names names; /* by slot of the archive */
 } quern__image;
 
 typedef enum quern__archived_state {
@@ -88,12 +91,13 @@ typedef enum quern__archived_state {
     QUERN__STATE_RETIRED
 } quern__archived_state;
 
-/* Reads an archive for a world, in which nothing changes, but that built-in components may be registered.
- * Errors: as of quern_world_load. It is to be released in any case. */
+/* Reads and checks an archive. The world does not change, except that built-in components may be
+ * registered. Errors: as quern_world_load. quern__image_release must be called in any case. */
 quern_result quern__image_read(quern__image *image, quern_source source);
 void quern__image_release(quern__image *image);
 
-/* Parts of the reading: sections of some kinds, and what is checked at the end. */
+/* quern__image_parse_* parses and checks one section. quern__image_check_whole checks the consistency of
+ * all sections at the end. */
 quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *payload);
@@ -105,7 +109,7 @@ quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader 
 quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_check_whole(const quern__image *image);
 
-/* BAD_ARCHIVE: a section says what no section says. */
+/* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);
 
 quern_result quern__image_fail_memory(void);
@@ -116,7 +120,8 @@ quern__image_type(const quern__image *image, const quern__archived_archetype *ar
     return image->types.items[image->type_numbers.items[archived->first_type + i]];
 }
 
-/* The life of a handle of the archive; 0: it is none of its world. */
+/* Returns the use count of a handle in the archive (1 for the first entity in its slot), or 0 if the
+ * handle is not from the saved world. */
 static inline uint32_t quern__image_use_count(const quern__image *image, quern_entity entity)
 {
     if (quern_entity_world_tag(entity) != image->head.first_handle_high >> 24) return 0;

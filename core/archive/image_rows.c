@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Rows of an archive, and who is whose child: first section by section, then what they say together. */
+/* Parses links, archetypes and rows of an archive, and checks that links and rows agree. */
 
 #include "core/archive/image.h"
 
@@ -56,9 +56,10 @@ quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *p
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------- sets */
+/* ------------------------------------------------------------------------------------- archetypes */
 
-/* Puts a component into the set in the world, at its place. False: it is there already. */
+/* Inserts a component of the world into the ascending list. Returns false if the list contains it
+ * already. */
 static bool insert_component(quern__archived_archetype *archived, uint32_t component_index)
 {
     uint32_t at = archived->component_count;
@@ -72,7 +73,7 @@ static bool insert_component(quern__archived_archetype *archived, uint32_t compo
     return true;
 }
 
-/* The level that members of the set have in a relation of it; 0: none, UINT32_MAX: several. */
+/* Returns the level of the archetype in the relation; 0: none, UINT32_MAX: more than one. */
 static uint32_t level_of(const quern__image *image, const quern__archived_archetype *archived,
                          uint32_t relation)
 {
@@ -86,7 +87,7 @@ static uint32_t level_of(const quern__image *image, const quern__archived_archet
     return level;
 }
 
-/* A relation with levels comes with one of them, and levels come with their relation. */
+/* Whether each relation with levels has exactly one level, and no level lacks its relation. */
 static bool has_valid_levels(const quern__image *image, const quern__archived_archetype *archived)
 {
     uint32_t level_count = 0;
@@ -124,7 +125,8 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
         type->type.name);
 }
 
-/* Whether an archetype at this place can have its layout_index (quern__archived_least_layout_index). */
+/* Whether an archetype at this position can have its layout_index: see
+ * quern__archived_least_layout_index. */
 static bool accept_made_index(quern__image *image, const quern__archetype_section *section)
 {
     const uint32_t least =
@@ -133,7 +135,7 @@ static bool accept_made_index(quern__image *image, const quern__archetype_sectio
     return section->layout_index >= least && section->layout_index < QUERN_MAX_ARCHETYPES;
 }
 
-/* Rows of the set before, if any, are complete. */
+/* Whether all rows of the last archetype were parsed. True if there is no archetype. */
 static bool is_last_archetype_complete(const quern__image *image)
 {
     if (image->archetypes.count == 0) return true;
@@ -184,7 +186,7 @@ static bool parse_handles(const quern__image *image, const char *handles, uint32
     return true;
 }
 
-/* The targets of these rows are those that links know. */
+/* Whether the rows have the targets that the links say. Stores the level of each source. */
 static bool parse_targets(const quern__archived_type *type, uint32_t level, const char *handles,
                           const char *values, uint32_t count)
 {
@@ -216,7 +218,7 @@ static quern_result parse_column(const quern__image *image, const quern__archive
     return quern__conversion_check(&type->conversion, values, count);
 }
 
-/* The bits that the rows of a section have for a component with the flag. */
+/* Parses the bits of a component for the rows of one section, and checks that the world can store them. */
 static quern_result parse_row_bits(const quern__image *image, const quern__archived_type *type,
                                    const quern__column_flag *flag, quern__byte_reader *payload,
                                    uint32_t row_count)
@@ -269,13 +271,14 @@ quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *pa
     return result;
 }
 
-/* --------------------------------------------------------------------------------------- the whole */
+/* ------------------------------------------------------------------------------------- consistency */
 
 enum { IN_PROGRESS = 0x40, IS_CHECKED = 0x80, MARKS = IN_PROGRESS | IS_CHECKED };
 _Static_assert(QUERN_MAX_RELATION_LEVEL < IN_PROGRESS, "marks stand beside levels");
 
-/* Whether who is above the slot comes to an end. Levels below the last one rise with each step, so only on
- * the last can anybody be above himself. */
+/* Whether the path from the slot over its targets ends at a root. Levels below the highest decrease with
+ * each step to the target, which is checked elsewhere. So only sources at the highest level can form a
+ * cycle. */
 static bool reaches_root(const quern__archived_links *links, uint32_t slot)
 {
     uint32_t at = slot;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Components and resources of an archive: what they were, and what the world has under their names. */
+/* Parses the components and resources of an archive, and maps them to components and resources of the
+ * world with the same names. */
 
 #include <quern/enabled.h>
 
@@ -8,7 +9,7 @@
 
 /* ----------------------------------------------------------------------------------------- parsing */
 
-/* Makes a type of its size and alignment, and of the schema behind them, as if a program registered it. */
+/* Initialises a type from its section and the schema that follows, with the checks of a registration. */
 static quern_result parse_type(quern__byte_reader *payload, const quern__type_section *section,
                                const quern_allocator *allocator, quern__type *out_type)
 {
@@ -39,7 +40,7 @@ static const quern_migration *find_migration(const quern_load_def *def, const ch
     return NULL;
 }
 
-/* Under which component of the world values go on. Null: none. */
+/* Returns the component of the world to which the values are loaded. Null: none. */
 static quern_component find_component(const quern__image *image, const quern__archived_type *type)
 {
     if (type->migration != NULL) return type->migration->component;
@@ -85,14 +86,14 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
     return result;
 }
 
-/* Whether users may not give the component to entities as they like. */
+/* Whether programs cannot add the component to entities freely. */
 static bool is_world_managed(const quern__image *image, uint32_t index)
 {
     return quern__components_is_managed(&image->world->storage.components, index) ||
            index == image->world->storage.disabled_index;
 }
 
-/* Values become those of a plain component of the world. */
+/* Loads the values as values of a plain component of the world. */
 static quern_result map_component(const quern__image *image, quern__archived_type *type,
                                   quern_component component)
 {
@@ -109,7 +110,8 @@ static quern_result map_component(const quern__image *image, quern__archived_typ
     return result;
 }
 
-/* A component with hooks, of archetypes without rows. Where the world lacks it, nothing is missing. */
+/* Maps a component with hooks, which only archetypes without rows have. If the world lacks it, the
+ * report does not list it as missing. */
 static void map_hooked_component(const quern__image *image, quern__archived_type *type)
 {
     const quern_component found =
@@ -129,7 +131,7 @@ static quern_result map_value(const quern__image *image, quern__archived_type *t
     return found.bits != 0 ? map_component(image, type, found) : QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------- what the world keeps */
+/* ------------------------------------------------------------------------ relations and built-in tags */
 
 static bool has_levels(const quern__archived_type *type)
 {
@@ -141,8 +143,9 @@ static bool is_ordered(const quern__archived_type *type)
     return (type->flags & QUERN__ARCHIVED_IS_ORDERED) != 0;
 }
 
-/* One relation of the world for one of the archive: an entity has one target in each, and together they
- * could lead round in a circle. */
+/* Maps a relation of the archive to a relation of the world. Each relation of the world can have only
+ * one: an entity has one target per relation, and the links of two relations together could form a
+ * cycle. */
 static quern_result map_to_relation(const quern__image *image, quern__archived_type *type,
                                     quern__relation *relation)
 {
@@ -159,7 +162,8 @@ static quern_result map_to_relation(const quern__image *image, quern__archived_t
                                   quern__components_type(&storage->components, type->component_index));
 }
 
-/* Policy and order are rules for changes to come, and levels can be left out; they cannot be made up. */
+/* Maps a relation by its migration. Policy and order are rules for future changes, so they may differ.
+ * Levels can be omitted, but cannot be created. */
 static quern_result migrate_relation(const quern__image *image, quern__archived_type *type)
 {
     const quern__storage *storage = &image->world->storage;
@@ -233,7 +237,7 @@ static quern_result map_disabled(const quern__image *image, quern__archived_type
 {
     if (type->type.size_bytes != 0) return quern__image_fail("a tag of it is none");
     const quern_component disabled = quern_world_disabled_tag(image->world);
-    if (disabled.bits == 0) return QUERN_ERROR_LAYOUT_MISMATCH; /* with the message of that call */
+    if (disabled.bits == 0) return QUERN_ERROR_LAYOUT_MISMATCH; /* that call has set the message */
     type->component_index =
         quern__component_index(disabled) + (type->role == QUERN__ROLE_OFF_BY_PARENT ? 1 : 0);
     return QUERN_OK;
@@ -323,8 +327,8 @@ quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader
     return result == QUERN_OK ? map_resource(image, resource) : result;
 }
 
-/* A piece of the value. Its memory comes with the first one; a size alone is never believed beyond what the
- * archive has. */
+/* Copies bytes of a resource's value. The first call allocates memory for the whole value, but not more
+ * than the archive has bytes. */
 static quern_result append_value_bytes(quern__image *image, quern__archived_resource *resource,
                                        const quern__byte_reader *payload)
 {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Loading: an archive is read and checked as a whole (image.h), then room is made for all of it, and then
- * it is put into the world, where nothing can fail. */
+/* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
+ * reserved for all of it. Then it is loaded, which cannot fail. */
 
 #include "core/archive/image.h"
 #include "core/storage/change.h"
 
-/* What becomes of handles. */
+/* State of one call of quern_world_load. */
 typedef struct loading {
     quern__image *image;
     quern__storage *storage;
-    quern_entity *handles; /* by slot of the archive: in the world, null for slots where nobody lives */
-    char *sources;         /* QUERN__SECTION_BYTES, aligned as any type; NULL: no function migrates */
+    quern_entity
+        *handles; /* by slot of the archive: handle in the world; null if no entity is alive in the slot */
+    char *
+        sources; /* aligned copy of saved values, QUERN__SECTION_BYTES bytes; NULL: no migration has a function */
 } loading;
 
 /* ----------------------------------------------------------------------------------------- handles */
@@ -25,7 +27,8 @@ static quern_entity handle_of_use(const loading *load, uint32_t slot, uint32_t u
     return quern__entity_make(first_high >> 24, generation, slot);
 }
 
-/* Where handles are kept, the dead stay who they were. */
+/* Maps a handle of the archive to a handle of the world. If the world keeps the handles of the archive,
+ * handles of dead entities keep their identity too; otherwise they become null. */
 static quern_entity map_handle(void *argument, quern_entity entity)
 {
     const loading *load = argument;
@@ -38,7 +41,8 @@ static quern_entity map_handle(void *argument, quern_entity entity)
                : (quern_entity){0};
 }
 
-/* The handles that those of the archive will have: all slots are given out anew, or the same. */
+/* Determines the handle in the world for each alive slot: the same slot and use count, or the slots that
+ * the world would allocate next. */
 static quern_result choose_handles(loading *load)
 {
     quern__image *image = load->image;
@@ -51,7 +55,7 @@ static quern_result choose_handles(loading *load)
                                                   image->keeps_handles ? slot_count : row_count);
     if (result != QUERN_OK) return result;
     if (!image->keeps_handles) quern__entities_peek(&load->storage->entities, row_count, load->handles);
-    /* from the end, so that no handle is overwritten before it has its place */
+    /* from the last slot on, so that no handle is overwritten before it is moved */
     uint32_t next = row_count;
     for (uint32_t slot = slot_count; slot-- > 0;) {
         quern_entity handle = {0};
@@ -63,7 +67,7 @@ static quern_result choose_handles(loading *load)
     return QUERN_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- room */
+/* -------------------------------------------------------------------------------- reserving memory */
 
 static quern_result reserve_rows(const loading *load)
 {
@@ -142,14 +146,14 @@ static void unreserve(const loading *load)
     quern__entities_trim(&load->storage->entities, &load->image->allocator);
 }
 
-/* ------------------------------------------------------------------------------------------- values */
+/* --------------------------------------------------------------------------------------------- rows */
 
 static void load_slots(const loading *load)
 {
     const quern__image *image = load->image;
     const quern__world_section *head = &image->head;
     if (!image->keeps_handles) {
-        /* those that were peeked at, in the same order */
+        /* allocates the slots that choose_handles peeked at, in the same order */
         quern_entity taken[256];
         for (uint32_t done = 0, count; done < head->row_count; done += count) {
             count = head->row_count - done < 256 ? head->row_count - done : 256;
@@ -157,14 +161,15 @@ static void load_slots(const loading *load)
         }
         return;
     }
-    uint32_t *highs = image->use_counts.items; /* which are needed no more */
+    uint32_t *highs = image->use_counts.items; /* use counts are not needed any more */
     for (uint32_t slot = 0; slot < head->slot_count; slot++)
         highs[slot] = (uint32_t)(handle_of_use(load, slot, highs[slot]).bits >> 32);
     quern__slots_restore(load->storage, highs, head->slot_count, image->free_slots.items, head->free_count,
                          head->retired_count);
 }
 
-/* Columns of a section begin anywhere, and values of the program are aligned. */
+/* Calls the function of a migration. It copies the saved values first, because columns in sections are
+ * not aligned. */
 static void migrate(const loading *load, const quern__archived_type *type, char *targets,
                     const char *sources, uint32_t count)
 {
@@ -183,13 +188,13 @@ static void load_values(const loading *load, const quern__archived_type *type, c
     quern__conversion_remap(&type->conversion, targets, count, map_handle, (void *)load);
 }
 
-/* Some rows of a section that come to one chunk. */
+/* Consecutive rows of one ROWS section that are loaded into one chunk. */
 typedef struct row_batch {
     const quern__archived_archetype *archived;
-    const char *handles; /* of all rows of the section */
-    uint32_t row_count;  /* of the section */
+    const char *handles; /* handles of all rows of the section */
+    uint32_t row_count;  /* number of rows of the section */
     uint32_t first, count;
-    uintptr_t place; /* of the first one */
+    uintptr_t place; /* location of the first loaded row */
 } row_batch;
 
 static void load_columns(const loading *load, const row_batch *batch, quern__byte_reader *columns)
@@ -268,7 +273,7 @@ static void load_link(const loading *load, const quern__archived_links *from, ui
     const uint32_t slot = quern_entity_index(source);
     quern__links_link(&relation->links, slot, quern_entity_index(to), QUERN__SLOT_NONE);
     quern__links_at(&relation->links, slot)->level = from->levels[child];
-    /* the same that the row has, unless an archive was made up */
+    /* equals the value in the row, unless the archive was forged */
     const quern__record *record = quern__entities_record(&load->storage->entities, slot);
     quern_entity *value = quern__storage_value(quern__storage_archetype_of(load->storage, record),
                                                record->location, relation->component_index);
@@ -315,7 +320,8 @@ static void load_resources(const loading *load)
     }
 }
 
-/* Links come after the rows that they link, though they stand before them. */
+/* Loads all ROWS sections, or all LINKS sections. Links need rows, so they are loaded second, although
+ * they are first in the archive. */
 static void load_sections(const loading *load, bool links)
 {
     quern__section_iterator walk = {.blocks = &load->image->blocks};
@@ -351,7 +357,7 @@ static void report_handles(const loading *load)
 static void load_all(const loading *load)
 {
     quern_world *world = load->image->world;
-    quern__world_set_locked(world, true); /* migrations and hooks must not call in */
+    quern__world_set_locked(world, true); /* migrations and hooks must not call functions of the world */
     load_resources(load);
     load_slots(load);
     load_sections(load, false);
@@ -363,7 +369,7 @@ static void load_all(const loading *load)
     quern__world_set_locked(world, false);
 }
 
-/* ----------------------------------------------------------------------------------------- the call */
+/* ---------------------------------------------------------------------------------------- interface */
 
 static bool is_end_of_migrations(const void *list, uint32_t i)
 {
@@ -396,7 +402,8 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
     return result;
 }
 
-/* So that the archetypes of the archive are the first ones, in its order. */
+/* Removes empty archetypes, so that the archetypes of the archive are the first of the world, in the
+ * same order. */
 static quern_result clear_archetypes(quern_world *world)
 {
     return world->storage.archetypes.count > 1 ? quern_world_remove_empty_archetypes(world, NULL)

@@ -92,7 +92,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
             "component '%s' has hooks, and what its values own is unknown to an archive: name it "
             "in leave_out of quern_save_def",
             component->type.name);
-    /* the number itself comes when types are written */
+    /* marks the type as used; quern__saving_write_types assigns the number */
     if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
@@ -153,7 +153,7 @@ void quern__saving_write_types(quern__saving *saving, const quern__world_section
 
 /* --------------------------------------------------------------------------------------- resources */
 
-/* What no field describes is zero. */
+/* Writes the described fields of a resource. All other bytes are written as zero. */
 static quern_result save_value(quern__saving *saving, const quern__resource *resource)
 {
     enum { PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
@@ -175,7 +175,7 @@ static quern_result save_value(quern__saving *saving, const quern__resource *res
     return QUERN_OK;
 }
 
-/* Those of which something is described. */
+/* Writes all resources that have described fields. */
 static quern_result save_resources(quern__saving *saving)
 {
     const quern__resources *resources = &saving->world->resources;
@@ -191,7 +191,7 @@ static quern_result save_resources(quern__saving *saving)
 
 /* ------------------------------------------------------------------------------------------- links */
 
-/* In as many sections as it takes: children that come later are appended to those before. */
+/* Divides long lists of children between sections. The reader appends the children of a later section. */
 void quern__saving_write_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
 {
     enum { HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), MOST = 2048 };
@@ -281,7 +281,7 @@ void quern__saving_write_row_bits(quern__byte_writer *writer, const uint64_t *wo
     if (count > 0) quern__write(writer, words, bytes);
 }
 
-/* Rows `first` to first + count - 1 of a bit column, in words that begin with the first. */
+/* Writes `count` rows of a bit column from row `first` on; bit 0 of the written words is row `first`. */
 static void save_row_bits(quern__byte_writer *writer, const quern__archetype *archetype,
                           quern__bit_column which, uint32_t slot, uint32_t first, uint32_t count)
 {
@@ -294,7 +294,7 @@ static void save_row_bits(quern__byte_writer *writer, const quern__archetype *ar
     quern__saving_write_row_bits(writer, words, count);
 }
 
-/* Rows of one chunk, column by column. */
+/* Writes consecutive rows of one chunk. */
 static void save_rows(quern__saving *saving, const quern__saved_components *set,
                       const quern__archetype *archetype, uint32_t slot, uint32_t first, uint32_t count)
 {
@@ -342,7 +342,8 @@ static quern_result make_set(quern__saving *saving, const quern__archetype *arch
     return result;
 }
 
-/* Archetypes without rows count too: those that are made later get their layout by how many there are. */
+/* Writes all archetypes, also those without rows: the layout of an archetype depends on how many
+ * archetypes were created before it. */
 static void save_archetypes(quern__saving *saving)
 {
     const quern__storage *storage = &saving->world->storage;
@@ -350,7 +351,8 @@ static void save_archetypes(quern__saving *saving)
         const quern__archetype *archetype = storage->archetypes.items[i];
         quern__saved_components set;
         const quern_result result = make_set(saving, archetype, &set);
-        assert(result == QUERN_OK); /* as when the types were gathered */
+        assert(result ==
+               QUERN_OK); /* the first pass over the archetypes has succeeded with the same arguments */
         (void)result;
         quern__saving_write_archetype(
             saving, &set,
@@ -363,7 +365,7 @@ static void save_archetypes(quern__saving *saving)
 
 /* ------------------------------------------------------------------------------------------- slots */
 
-/* A section that is filled piece by piece. */
+/* Sections of one kind that are filled entry by entry. A full section is followed by another one. */
 typedef struct open_section {
     quern__archive_writer *writer;
     quern__section_kind kind;
@@ -398,7 +400,8 @@ static void save_free_slot(open_section *section, const quern__entities *entitie
     write_piece(section, &entry, sizeof entry);
 }
 
-/* Slots of absent pages are taken after those of the free list, in their order. */
+/* Writes free slots in the order of reuse: the free list, then the slots of absent pages in ascending
+ * order. */
 static void save_free_slots(quern__saving *saving)
 {
     const quern__entities *entities = &saving->world->storage.entities;
@@ -417,7 +420,8 @@ static void save_free_slots(quern__saving *saving)
     end_pieces(&section);
 }
 
-/* A slot that nobody has and that is not in the free list: there it may wait for its last life. */
+/* Whether the slot is never reused: it has had its last entity. A slot in the free list is not retired,
+ * even if its next entity is the last one. */
 static bool is_retired(const quern__entities *entities, uint32_t slot)
 {
     const quern__record *record = quern__entities_record(entities, slot);
@@ -494,7 +498,7 @@ static quern_result open_and_save(quern_world *world, quern_sink sink, const que
     quern__saving saving;
     quern_result result = quern__world_check_unlocked(world, "quern_world_save");
     if (result != QUERN_OK) return result;
-    quern__world_set_locked(world, true); /* the sink may be a function of the program */
+    quern__world_set_locked(world, true); /* the sink may call a function of the program */
     result = quern__saving_open(&saving, world, sink, def);
     if (result == QUERN_OK) result = quern__saving_close(&saving, save_world(&saving));
     quern__world_set_locked(world, false);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives of some entities. In the archive these have the slots 0, 1, 2 ... in the order of the list, so
- * it is a small world of its own: what they know of others is taken out while it is written, and who loads
- * it need not ask. Entities that then have the same components are written together. */
+/* Archives of selected entities. In the archive, the entities have the slots 0, 1, 2 ... in the order of
+ * the list, so the archive is a complete small world. Links and handles to entities outside of the list
+ * are removed while saving, so loading needs no special case. Entities that have the same components in
+ * the archive are saved together. */
 
 #include "core/archive/save.h"
 #include "core/base/printer.h"
@@ -11,13 +12,13 @@
 struct quern_archive {
     quern_world *world;
     QUERN__ARRAY(quern_entity) entities;
-    quern__map slots; /* slot + 1 -> place in the list */
+    quern__map slots; /* slot + 1 -> index in `entities` */
 };
 
-/* Entities of the list with the same components, by their places in it. */
+/* Entities of the list that have the same components in the archive, by their indices in the list. */
 typedef struct entity_group {
     quern__saved_components set;
-    uint64_t next; /* of the same hash, one higher; 0: none */
+    uint64_t next; /* 1 + index of the next group with the same hash; 0: none */
     QUERN__ARRAY(uint32_t) list_indices;
 } entity_group;
 
@@ -25,10 +26,10 @@ typedef struct selecting {
     const quern_archive *archive;
     quern__saving saving;
     QUERN__ARRAY(entity_group) groups;
-    quern__map group_of_hash; /* the first one, one higher */
+    quern__map group_of_hash; /* hash of the components -> 1 + index of the first group */
 } selecting;
 
-/* ------------------------------------------------------------------------------------------ the list */
+/* ---------------------------------------------------------------------------------- list of entities */
 
 quern_result quern_archive_create(quern_world *world, quern_archive **out_archive)
 {
@@ -71,7 +72,8 @@ static quern_result reserve(quern_archive *archive, uint64_t more)
                        (unsigned long long)count);
 }
 
-/* There is room. One whose slot is in the list is the same one, or has taken the place of one that died. */
+/* Adds an entity to the list. If the list contains its slot, the entity is the same, or replaces a dead
+ * one. Precondition: memory is reserved. */
 static void add_entity(quern_archive *archive, quern_entity entity)
 {
     const uint64_t key = (uint64_t)quern_entity_index(entity) + 1;
@@ -116,7 +118,7 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
     if (query->world != archive->world)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the query is of another world than the list",
                            function);
-    /* more than it finds: a query with filters must not be walked twice */
+    /* an upper bound: iterating twice would change what a query with change filters finds */
     result = reserve(archive, quern__entities_alive_count(&archive->world->storage.entities));
     if (result != QUERN_OK) return quern__in_call(result, function);
     quern_query_iterator it = quern_query_iterate(query);
@@ -132,7 +134,8 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
     return quern__in_call(it.result, function);
 }
 
-/* The next one below the root, parents before children; QUERN__SLOT_NONE: there is none. */
+/* Returns the next slot of the tree below `root`, parents before children, or QUERN__SLOT_NONE at the
+ * end. */
 static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot)
 {
     const uint32_t first = quern__links_first(links, slot);
@@ -166,9 +169,9 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
     return quern__in_call(result, function);
 }
 
-/* ---------------------------------------------------------------------------------------- the sets */
+/* ------------------------------------------------------------------------------------------ groups */
 
-/* The level that the entity has among those of the list; 0: its target is not there. */
+/* Returns the entity's level if only the entities of the list existed; 0: its target is not in the list. */
 static uint32_t level_in_list(const selecting *it, const quern__relation *relation, uint32_t slot)
 {
     uint32_t level = 0;
@@ -181,14 +184,15 @@ static uint32_t level_in_list(const selecting *it, const quern__relation *relati
     return level;
 }
 
-/* Off by a parent who is not in the list would be off by nobody. */
+/* Whether the parent of the entity is in the list. Otherwise the entity is not saved as disabled through
+ * its parent. */
 static bool has_parent_in_list(const selecting *it, uint32_t slot)
 {
     const quern__relation *parent = it->saving.world->storage.relations->parent;
     return parent != NULL && level_in_list(it, parent, slot) > 0;
 }
 
-/* A component as it is in the list: another level, or none. */
+/* Adds a component as it is in the archive: relations may have another level, or be omitted. */
 static quern_result add_component(selecting *it, quern__saved_components *set, uint32_t index,
                                   uint32_t slot)
 {
@@ -272,7 +276,7 @@ static quern_result group_one(selecting *it, uint32_t list_index)
     return QUERN_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- the rows */
+/* --------------------------------------------------------------------------------------------- rows */
 
 static quern_entity handle_in_list(uint32_t list_index)
 {
@@ -357,7 +361,7 @@ static void save_group(selecting *it, const entity_group *group, uint32_t layout
     }
 }
 
-/* Groups are laid out as in a world that gets nothing else. */
+/* Writes all groups, with the layouts that they would have in a world without other archetypes. */
 static void save_groups(selecting *it)
 {
     uint32_t count_before = 0;
@@ -424,7 +428,7 @@ quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, c
     quern_result result = check_call(archive, "", "", function);
     if (result == QUERN_OK) result = quern__check_sink(sink, function);
     if (result != QUERN_OK) return result;
-    quern__world_set_locked(archive->world, true); /* the sink may be a function of the program */
+    quern__world_set_locked(archive->world, true); /* the sink may call a function of the program */
     result = open_and_save(archive, sink, def);
     quern__world_set_locked(archive->world, false);
     return quern__in_call(result, function);

@@ -3,11 +3,11 @@
 #ifndef QUERN_CORE_BYTES_BYTE_READER_H
 #define QUERN_CORE_BYTES_BYTE_READER_H
 
-/* Reads values in order from bytes in memory, which may be truncated or forged, and never past their end. Values
- * need no alignment; numbers are in the byte order of the machine.
+/* Reads values in order from bytes in memory. The bytes may be truncated or forged; a reader never reads
+ * past their end. Values need no alignment; numbers are in the byte order of the machine.
  *
- * Invariant: a reader that has failed is at its end. So a loop over what is left ends, every later read of at least
- * one byte fails too, and a caller can check has_failed once after several reads. */
+ * Invariant: a reader that has failed is at its end. So a loop until the end terminates, and every later
+ * read of at least one byte fails too. A caller can check has_failed once after several reads. */
 
 #include "core/base/base_internal.h"
 
@@ -28,7 +28,7 @@ static inline size_t quern__bytes_left(const quern__byte_reader *reader)
     return (size_t)(reader->end - reader->at);
 }
 
-/* Whether all bytes were read and none was missing. */
+/* Whether all bytes were read and no read has failed. */
 static inline bool quern__is_fully_read(const quern__byte_reader *reader)
 {
     return !reader->has_failed && reader->at == reader->end;
@@ -52,7 +52,8 @@ static inline const char *quern__read_in_place(quern__byte_reader *reader, size_
     return bytes;
 }
 
-/* The same for `count` items of item_bytes each, whose product may overflow a size_t. */
+/* Returns the next `count` items in place. Returns NULL and fails if fewer are left. count * item_bytes
+ * may overflow. */
 static inline const char *quern__read_items(quern__byte_reader *reader, uint64_t count, size_t item_bytes)
 {
     if (item_bytes > 0 && count > quern__bytes_left(reader) / item_bytes) {

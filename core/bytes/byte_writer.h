@@ -3,20 +3,20 @@
 #ifndef QUERN_CORE_BYTES_BYTE_WRITER_H
 #define QUERN_CORE_BYTES_BYTE_WRITER_H
 
-/* Appends values to bytes in memory, without padding; numbers are in the byte order of the machine. A writer is of
- * one of three kinds:
+/* Appends values to bytes in memory, without padding; numbers are in the byte order of the machine. A
+ * writer is of one of three kinds:
  *
  *   growing    {.allocator = allocator}: memory grows by doubling; quern__byte_writer_release() frees it
  *   fixed      {.bytes = memory, .capacity = bytes}: memory of the caller, which never moves
  *   measuring  {.capacity = SIZE_MAX}: counts the bytes and stores none
  *
- * Invariant: a writer that has failed, for lack of memory or room, is full. So every later write of at least one byte
- * fails too, and a caller can check has_failed once after several writes. */
+ * Invariant: a writer that has failed, because memory or capacity is exhausted, is full. So every later
+ * write of at least one byte fails too. A caller can check has_failed once after several writes. */
 
 #include "core/base/base_internal.h"
 
 typedef struct quern__byte_writer {
-    const quern_allocator *allocator; /* NULL: fixed or measuring */
+    const quern_allocator *allocator; /* NULL: the writer is fixed or measuring */
     char *bytes;
     size_t count, capacity;
     bool has_failed;
@@ -25,7 +25,7 @@ typedef struct quern__byte_writer {
 /* Frees the memory of a growing writer, which is empty afterwards. */
 void quern__byte_writer_release(quern__byte_writer *writer);
 
-/* Drops what was written and keeps the memory. */
+/* Removes all bytes and keeps the memory. */
 static inline void quern__byte_writer_clear(quern__byte_writer *writer)
 {
     writer->count = 0;
@@ -35,7 +35,8 @@ static inline void quern__byte_writer_clear(quern__byte_writer *writer)
 /* Makes room for `count` more bytes. Returns false and fails if there is none. */
 QUERN__SLOW_PATH bool quern__byte_writer_grow(quern__byte_writer *writer, size_t count);
 
-/* Appends `count` bytes and returns where the caller stores them. Returns NULL if the writer fails or measures. */
+/* Appends `count` uninitialised bytes and returns their address. Returns NULL if the writer fails or
+ * measures. */
 static inline char *quern__write_room(quern__byte_writer *writer, size_t count)
 {
     if (QUERN__UNLIKELY(count > writer->capacity - writer->count) &&
@@ -62,8 +63,8 @@ static inline void quern__write_u64(quern__byte_writer *writer, uint64_t value)
     quern__write(writer, &value, sizeof value);
 }
 
-/* Overwrites `count` bytes that were written before, from byte `at` on. Does nothing if the writer
- * has failed or measures. */
+/* Overwrites `count` written bytes, from offset `at` on. Does nothing if the writer has failed or
+ * measures. */
 static inline void quern__write_back(const quern__byte_writer *writer, size_t at, const void *bytes,
                                      size_t count)
 {

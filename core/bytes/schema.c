@@ -4,8 +4,8 @@
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* A length of one byte is the first byte of the number: both formats are little-endian, and refused on machines that
- * are not. */
+/* With length_bytes 1, writes the first byte of `length`. That is its lowest byte, because both formats
+ * exist on little-endian machines only. */
 void quern__write_text(quern__byte_writer *writer, uint32_t length_bytes, const char *name)
 {
     const uint32_t length = (uint32_t)strlen(name);

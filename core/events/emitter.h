@@ -6,10 +6,10 @@
 /* Emitting events. Each worker has an emitter for each event, which fills blocks of its own, so emitting needs no lock.
  *
  * The values of one callback are cut into batches of equal length, the last of which may be shorter. A batch is in one
- * block: if a full batch does not fit the rest of the emitter's block, the emitter begins a new block. So the cuts
- * depend only on the number of events that the callback has emitted, while callbacks that emit few events share blocks:
- * the space that a short last batch leaves is used by the next callback. A block is still filled after its batches were
- * published, so that few events need little memory.
+ * block: if a full batch does not fit the rest of the emitter's block, the emitter begins a new block. The cuts therefore
+ * depend only on the number of events that the callback has emitted. Callbacks that emit few events share blocks: the
+ * next callback uses the space after a short last batch. A block is still filled after its batches were published, so
+ * that few events need little memory.
  *
  * A block is as long as four batches, so a batch that does not fit wastes an eighth of the memory on average. With
  * blocks of one batch it was a third, and reading a million events of 16 bytes took half as long again. */
@@ -32,7 +32,7 @@ enum {
 
 /* The head of a block. Values follow, aligned to the block's alignment. */
 typedef struct quern__event_block {
-    struct quern__event_block *next; /* in an emitter's list of spares */
+    struct quern__event_block *next; /* next block in an emitter's list of spares */
     uint32_t use_count;              /* number of batches, plus 1 while an emitter fills the block */
 } quern__event_block;
 
@@ -48,17 +48,17 @@ typedef struct quern__event_batch {
 
 /* A batch that was not published yet. */
 typedef struct quern__keyed_batch {
-    uint64_t key; /* of the callback, the same as that of its commands */
+    uint64_t key; /* key of the callback, which is also the key of its commands */
     quern__event_batch batch;
 } quern__keyed_batch;
 
 /* The free blocks of a world. Workers claim the first ones by counting up taken_count; without free blocks they
  * allocate. */
 typedef struct quern__event_pool {
-    QUERN__ARRAY(quern__event_block *)
-    free;                         /* has capacity for all blocks before blocks are returned */
-    _Atomic uint32_t taken_count; /* claimed blocks, from the first one, since quern__pool_forget_taken */
-    _Atomic uint32_t block_count; /* all blocks of the world, free or not */
+    /* The free blocks. Before blocks are returned, it has capacity for all blocks of the world. */
+    QUERN__ARRAY(quern__event_block *) free;
+    _Atomic uint32_t taken_count; /* number of blocks claimed since quern__pool_forget_taken */
+    _Atomic uint32_t block_count; /* number of all blocks of the world, free or not */
 } quern__event_pool;
 
 /* Emitters of several workers are in one array; the alignment keeps them in different cache lines. */
@@ -71,13 +71,13 @@ typedef struct quern__emitter {
     quern__channel *channel;          /* NULL: never opened */
     quern__event_block *block;        /* the block that is filled, or NULL */
     quern__event_block *spares;       /* list of claimed blocks that hold nothing */
-    uint64_t key;                     /* of the running callback */
-    quern_result failed;              /* the first event that could not be emitted, or QUERN_OK */
-    bool is_open;                     /* a callback is running that may emit */
-    const void *thread;               /* that runs the callback; only in builds with QUERN_CHECKS */
+    uint64_t key;                     /* key of the running callback */
+    quern_result failed;              /* error of the first event that could not be emitted, or QUERN_OK */
+    bool is_open;                     /* whether the callback that may emit is running */
+    const void *thread;               /* thread of the callback; only in builds with QUERN_CHECKS */
     const char *system_name;          /* for messages; NULL: no system */
-    quern__scope *scope;              /* of the callback, where refusals are counted; or NULL */
-    struct quern__emitter *next_open; /* list of the emitters that the callback has opened */
+    quern__scope *scope;              /* scope of the callback, which counts refusals; or NULL */
+    struct quern__emitter *next_open; /* next emitter that the callback has opened */
     QUERN__ARRAY(quern__keyed_batch) batches;
 } quern__emitter;
 

@@ -8,7 +8,7 @@
  *   block     64 KiB of memory for values of one event, filled by one emitter (emitter.h)
  *   batch     consecutive values in a block, emitted by one callback. Readers get whole batches
  *   channel   an event type and its waiting batches in order; each batch has a number, and numbers only grow
- *   reader    the number of the first batch that it has not seen
+ *   reader    a position in a channel: the number of the first batch that the reader has not seen
  *
  * Publishing sorts the batches of all emitters by the keys of the callbacks and appends them to the channel; values
  * are not moved. Where batches are cut depends only on what the callback emitted (emitter.h), so nothing that readers
@@ -31,21 +31,20 @@ struct quern_event_reader {
     uint64_t identity; /* unique among all readers that the world has or had */
     uint64_t cursor;   /* number of the first batch that was not seen */
     uint64_t end; /* while is_running: number of the first batch that the system does not see in this run */
-    bool is_running;     /* a system is running with it; no batch is dropped for it meanwhile */
-    bool has_batch;      /* code between frames holds the batch at the cursor, until the next publication */
-    uint64_t lost_count; /* events that were dropped before it saw them */
-    quern_event_reader *previous, *next; /* in the channel's list */
+    bool is_running; /* whether a system is reading with it; none of its unseen batches is dropped then */
+    bool has_batch;  /* whether code between frames uses the batch at the cursor; ends at publication */
+    uint64_t lost_count;                 /* number of events that were dropped before the reader saw them */
+    quern_event_reader *previous, *next; /* adjacent readers in the channel's list */
 };
 
 struct quern__channel {
     quern__type type;
     quern_world *world;
     uint32_t index;
-    uint32_t
-        stride_bytes; /* between values in a block; 1 for events of 0 bytes, so that they can be counted */
-    uint32_t batch_bytes; /* of a full batch */
+    uint32_t stride_bytes; /* distance of values in a block; 1 for events of 0 bytes, to count them */
+    uint32_t batch_bytes;  /* size of a full batch */
     uint64_t limit_bytes;
-    bool needs_checks; /* every emission calls the library: hooks, QUERN_CHECKS, or events of 0 bytes */
+    bool needs_checks; /* whether each emission calls the library: hooks, QUERN_CHECKS, events of 0 bytes */
 
     QUERN__ARRAY(quern__event_batch) batches;
     uint32_t head;         /* index of the first waiting batch; those before it were dropped */
@@ -54,8 +53,8 @@ struct quern__channel {
     quern_event_reader *readers;
     uint64_t lost_count;
 
-    quern__emitter emitter; /* for code between frames */
-    /* scratch memory of a publication */
+    quern__emitter emitter; /* emitter of code between frames */
+    /* Scratch memory of a publication. */
     QUERN__ARRAY(quern__sort_item) order;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
 };
@@ -64,7 +63,7 @@ struct quern__channel {
 typedef struct quern__events {
     QUERN__ARRAY(quern__channel *) channels;
     quern__event_pool pool;
-    uint64_t last_identity; /* of the reader created last */
+    uint64_t last_identity; /* identity of the reader created last */
 } quern__events;
 
 /* Events that a publication dropped: details of the first reader that lost events, and a count of the others. */
@@ -72,7 +71,7 @@ typedef struct quern__event_loss {
     const quern__channel *channel; /* NULL: nothing was dropped; the other members are undefined then */
     char reader_name[QUERN_MAX_NAME_BYTES + 1];
     uint64_t count;
-    uint32_t other_count; /* how often other readers, of any event, lost events */
+    uint32_t other_count; /* number of times that other readers, of any event, lost events */
 } quern__event_loss;
 
 void quern__events_release(quern_world *world);
@@ -105,7 +104,7 @@ static inline const quern__event_batch *quern__channel_batch(const quern__channe
     return &channel->batches.items[channel->head + (uint32_t)(number - channel->first_number)];
 }
 
-/* Returns how many events the batches [number, end) have. Batches that were dropped count as empty. */
+/* Returns the number of events in the batches [number, end). Batches that were dropped count as empty. */
 uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, uint64_t end);
 
 /* ------------------------------------------------------------------------------------- publication */

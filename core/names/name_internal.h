@@ -31,9 +31,9 @@ enum {
 #define QUERN__NAME_NONE UINT32_MAX
 
 typedef struct quern__name {
-    uint32_t slot;   /* of the named entity; QUERN__SLOT_NONE: the name is free */
+    uint32_t slot;   /* slot of the named entity; QUERN__SLOT_NONE: the name is free */
     uint32_t parent; /* slot of the entity's parent; QUERN__SLOT_NONE: the entity is a root */
-    uint32_t hash;   /* of parent and text */
+    uint32_t hash;   /* hash of parent and text */
     uint32_t next;   /* number of the next name in the bucket, or of the next free name */
     char text[QUERN_MAX_ENTITY_NAME_BYTES + 1];
 } quern__name;

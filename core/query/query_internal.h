@@ -32,11 +32,10 @@ struct quern_query {
     uint32_t row_term_count;            /* number of terms that select enabled or disabled rows */
     uint8_t row_terms[QUERN_MAX_TERMS]; /* indices of these terms */
     uint64_t row_filters;               /* change filters that select single rows: bit i for term i */
-    bool
-        selects_rows; /* whether row terms, row filters or up-terms can leave out single rows; see rows.h */
+    bool selects_rows; /* whether row terms, row filters or up-terms can leave out rows; see rows.h */
     bool whole_chunks; /* whether views cover whole chunks, and view.rows marks the selected rows */
-    bool
-        names_disabled; /* whether a term names quern_world_disabled_tag; if not, no disabled entity matches */
+    /* Whether a term names quern_world_disabled_tag. If not, no disabled entity matches. */
+    bool names_disabled;
     uint32_t up_count;            /* number of up-terms */
     struct quern__ups *ups;       /* state of the up-terms, see up.h; NULL if the query has none */
     struct quern__target *target; /* state of the target term, see target.h; NULL if the query has none */

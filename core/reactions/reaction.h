@@ -88,8 +88,7 @@ typedef struct quern__reaction_def {
 
 typedef struct quern__reaction {
     struct quern__reactions *registry;
-    uint32_t
-        number; /* index in the registry and id of its bit columns; reused after the reaction is removed */
+    uint32_t number; /* index in the registry, and id of its bit columns; reused after removal */
     uint32_t kinds;  /* bits of quern_reaction_kind */
     bool is_pending; /* whether a subscription may have bits or copies that were not taken */
     uint32_t term_count;

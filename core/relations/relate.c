@@ -7,8 +7,7 @@
 #include "core/storage/change.h"
 
 enum {
-    SHORT_LIST =
-        64, /* maximal number of changes whose rows are all prefetched before the first one moves */
+    SHORT_LIST = 64, /* in lists up to this length, all rows are prefetched before the first one moves */
     /* Prefetch distances in longer lists, in changes: to records and links, and to rows and links that are found
      * through these. */
     RELATE_RECORDS_AHEAD = 24,

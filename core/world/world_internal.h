@@ -54,8 +54,7 @@ struct quern_world {
     quern__combines combines;
     quern__resources resources;
     quern__create_lists create_lists;
-    uint64_t
-        next_serial; /* next serial number of command streams, for all schedules; see sched/frame/frame.h */
+    uint64_t next_serial; /* next serial number of a command stream; see sched/frame/frame.h */
     struct quern__world_commands *commands; /* commands recorded outside of frames; NULL until needed */
     struct quern__events *events;           /* NULL until an event is registered */
     uint64_t waiting_event_batch_count;     /* number of waiting batches in all channels */

@@ -38,11 +38,10 @@ bool quern__archive_can_compress(void)
 
 static quern_result fail_without_zstd(const char *what)
 {
-    return quern__fail(
-        QUERN_ERROR_UNAVAILABLE,
-        "%s, and this library was built without zstd: configure it with QUERN_WITH_ZSTD=ON, or "
-        "save without compress",
-        what);
+    return quern__fail(QUERN_ERROR_UNAVAILABLE,
+                       "%s, but this library was built without zstd: configure it with QUERN_WITH_ZSTD=ON, "
+                       "or save without compress",
+                       what);
 }
 
 /* Compresses the sections of a block. Returns the number of compressed bytes, or 0 if compression does
@@ -83,10 +82,10 @@ quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sin
 {
     *writer = (quern__archive_writer){.sink = {.sink = sink}, .allocator = *allocator};
     if (!QUERN__ARCHIVE_IS_NATIVE)
-        return quern__fail(QUERN_ERROR_UNAVAILABLE,
-                           "archives are little-endian, and this machine is not: save on another one");
-    if (compresses && !quern__archive_can_compress())
-        return fail_without_zstd("the archive is to be compressed");
+        return quern__fail(
+            QUERN_ERROR_UNAVAILABLE,
+            "archives are little-endian, but this machine is big-endian: save on a little-endian machine");
+    if (compresses && !quern__archive_can_compress()) return fail_without_zstd("compress is set");
     writer->block = (quern__byte_writer){
         .bytes = quern__allocate(allocator, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES),
         .count = HEAD_BYTES,
@@ -96,7 +95,8 @@ quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sin
             quern__allocate(allocator, QUERN__ARCHIVE_BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
     if (writer->block.bytes == NULL || (compresses && writer->compressed == NULL)) {
         quern__archive_writer_abort(writer);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of an archive");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory for the block buffer of an archive; nothing was written");
     }
     write_head(writer);
     return QUERN_OK;
@@ -187,38 +187,44 @@ void quern__archive_blocks_release(quern__archive_blocks *blocks, const quern_al
 
 static quern_result fail_short(const quern__source_reader *reader, const char *what)
 {
-    return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
-                       "the archive is cut off: it ends at byte %llu or soon after, within %s (%s)",
-                       (unsigned long long)reader->offset_bytes, what,
-                       reader->error != 0 ? strerror(reader->error) : "the source has no more");
+    return quern__fail(
+        QUERN_ERROR_BAD_ARCHIVE,
+        "the archive is truncated: it ends at or after byte %llu, within %s (%s); use a complete copy",
+        (unsigned long long)reader->offset_bytes, what,
+        reader->error != 0 ? strerror(reader->error) : "the source has no more bytes");
 }
 
 static quern_result read_archive_head(quern__source_reader *reader)
 {
     quern__archive_head head;
     if (!QUERN__ARCHIVE_IS_NATIVE)
-        return quern__fail(QUERN_ERROR_UNAVAILABLE,
-                           "archives are little-endian, and this machine is not: load on another one");
+        return quern__fail(
+            QUERN_ERROR_UNAVAILABLE,
+            "archives are little-endian, but this machine is big-endian: load on a little-endian machine");
     if (!quern__source_read(reader, &head, sizeof head)) return fail_short(reader, "its head");
     if (memcmp(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic) != 0)
-        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "this is no archive: it does not begin with '%s'",
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                           "the source is not an archive: it does not begin with '%s'",
                            QUERN__ARCHIVE_MAGIC);
     if (head.checksum != quern__checksum(0, &head, offsetof(quern__archive_head, checksum)))
-        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: its head, bytes 0 to %zu",
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                           "the archive is damaged: bytes 0 to %zu (the head) do not match their checksum; "
+                           "use an intact copy",
                            sizeof head - 1);
     if (head.version != QUERN__ARCHIVE_VERSION)
         return quern__fail(
             QUERN_ERROR_BAD_ARCHIVE,
-            "the archive has version %u, and this library reads version %d: save it anew with a "
-            "library that reads it",
-            head.version, QUERN__ARCHIVE_VERSION);
+            "the archive has version %u, but this library reads version %d only: load it with a library "
+            "that reads its version, and save it with a library that writes version %d",
+            head.version, QUERN__ARCHIVE_VERSION, QUERN__ARCHIVE_VERSION);
     return QUERN_OK;
 }
 
 static quern_result fail_block(uint32_t number, uint64_t offset_bytes, const char *why)
 {
-    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: block %u, at byte %llu, %s",
-                       number, (unsigned long long)offset_bytes, why);
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                       "the archive is damaged: block %u at byte %llu %s; use an intact copy", number,
+                       (unsigned long long)offset_bytes, why);
 }
 
 static quern_result check_block_head(const quern__archive_block_head *head, uint32_t number,
@@ -228,10 +234,10 @@ static quern_result check_block_head(const quern__archive_block_head *head, uint
     const bool is_compressed = (head->flags & QUERN__ARCHIVE_BLOCK_IS_COMPRESSED) != 0;
     if (head->mark != QUERN__ARCHIVE_BLOCK_MARK || head->number != number || head->zero != 0 ||
         (head->flags & ~flags) != 0)
-        return fail_block(number, offset_bytes, "does not begin as that block does");
+        return fail_block(number, offset_bytes, "does not begin with the head of that block");
     if (head->sections_bytes > QUERN__ARCHIVE_BLOCK_BYTES || head->stored_bytes > head->sections_bytes ||
         (is_compressed ? head->stored_bytes == 0 : head->stored_bytes != head->sections_bytes))
-        return fail_block(number, offset_bytes, "has a size that no block has");
+        return fail_block(number, offset_bytes, "has an impossible size");
     return QUERN_OK;
 }
 
@@ -250,7 +256,7 @@ static quern_result read_stored(quern__archive_block *block, quern__source_reade
     }
     block->owned = quern__allocate(allocator, bytes, ARCHIVE_ALIGNMENT_BYTES);
     if (block->owned == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes", bytes);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a block of %u bytes", bytes);
     block->bytes = bytes;
     *out_stored = block->owned;
     return quern__source_read(reader, block->owned, bytes) ? QUERN_OK : fail_short(reader, "a block");
@@ -263,7 +269,7 @@ static quern_result decompress(quern__archive_block *block, const quern__archive
     if (!quern__archive_can_compress()) return fail_without_zstd("the archive is compressed");
     char *sections = quern__allocate(allocator, head->sections_bytes, ARCHIVE_ALIGNMENT_BYTES);
     if (sections == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a block of %u bytes",
                            head->sections_bytes);
     const bool is_decompressed =
         decompress_block(sections, head->sections_bytes, stored, head->stored_bytes);
@@ -299,7 +305,8 @@ static quern_result read_block(quern__archive_blocks *blocks, quern__source_read
     quern_result result = check_block_head(&head, number, offset_bytes);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(allocator, &blocks->list, number + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u blocks", number + 1);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the list of %u blocks",
+                           number + 1);
     quern__archive_block *block = &blocks->list.items[blocks->list.count++];
     *block = (quern__archive_block){0};
     const char *stored;
@@ -307,13 +314,13 @@ static quern_result read_block(quern__archive_blocks *blocks, quern__source_read
     if (result != QUERN_OK) return result;
     const uint64_t seed = quern__checksum(0, &head, offsetof(quern__archive_block_head, checksum));
     if (head.checksum != quern__checksum(seed, stored, head.stored_bytes))
-        return fail_block(number, offset_bytes, "does not have its checksum");
+        return fail_block(number, offset_bytes, "does not match its checksum");
     block->sections = stored;
     block->bytes = head.stored_bytes;
     if ((head.flags & QUERN__ARCHIVE_BLOCK_IS_COMPRESSED) != 0)
         result = decompress(block, &head, stored, allocator, offset_bytes);
     if (result == QUERN_OK && !has_whole_sections(block))
-        result = fail_block(number, offset_bytes, "is not made of sections");
+        result = fail_block(number, offset_bytes, "does not consist of sections");
     *out_is_last = (head.flags & QUERN__ARCHIVE_BLOCK_IS_LAST) != 0;
     return result;
 }

@@ -32,8 +32,8 @@ static quern_result add_pair(quern__conversion *conversion, uint32_t source)
     }
     if (from->type != to->type && !(is_number(from->type) && is_number(to->type)))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "field '%s' of '%s' was of another kind when it was saved: an entity or text is "
-                           "made of nothing else, and nothing else of it; use a migration",
+                           "field '%s' of '%s' had another kind when it was saved: entities and text "
+                           "cannot be converted to or from other kinds; use a migration",
                            from->name, conversion->source->name);
     conversion->may_fail |= from->type != to->type;
     conversion->pairs[conversion->pair_count++] = (quern__field_pair){source, target};
@@ -46,13 +46,13 @@ static quern_result check_bytes(const quern__type *source, const quern__type *ta
     if (source->size_bytes != target->size_bytes)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
-            "'%s' had %u bytes when it was saved, and has %u in this world; without described "
-            "fields on both sides nothing else is known of it: use a migration",
+            "'%s' had %u bytes when it was saved, but has %u bytes in this world, and one side has no "
+            "described fields to convert: describe its fields, or use a migration",
             source->name, source->size_bytes, target->size_bytes);
     if (source->field_count > 0 || !target->has_entity_fields) return QUERN_OK;
     return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "'%s' had no described fields when it was saved, and has an entity field in this "
-                       "world; its bytes may be anything but handles: use a migration",
+                       "'%s' had no described fields when it was saved, but has an entity field in this "
+                       "world, so the saved handles are unknown: use a migration",
                        source->name);
 }
 
@@ -123,8 +123,8 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
             uint64_t converted;
             if (quern__field_convert(from->type, bits, to->type, &converted)) continue;
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "field '%s' of '%s': %.17g was saved, which does not fit the field in this "
-                               "world; use a migration",
+                               "field '%s' of '%s': the saved value %.17g does not fit the field's type in "
+                               "this world; use a migration",
                                from->name, conversion->source->name, quern__field_real(from->type, bits));
         }
     }

@@ -6,12 +6,16 @@
 
 quern_result quern__image_fail(const char *what)
 {
-    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is no archive of Quern: %s", what);
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                       "the archive violates the format: %s; it was damaged or not written by Quern, so "
+                       "use an intact copy",
+                       what);
 }
 
 quern_result quern__image_fail_memory(void)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what is known of an archive");
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "out of memory for the contents of an archive; the world is unchanged");
 }
 
 /* ------------------------------------------------------------------------------------------- slots */
@@ -25,14 +29,14 @@ static quern_result parse_world(quern__image *image, quern__byte_reader *payload
     quern__read(payload, head, sizeof *head);
     const uint64_t sum = (uint64_t)head->row_count + head->free_count + head->retired_count;
     if (!quern__is_fully_read(payload) || sum != head->slot_count || head->slot_count > QUERN_MAX_ENTITIES)
-        return quern__image_fail("its counts of slots do not add up");
+        return quern__image_fail("the slot counts of the WORLD section do not add up");
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < image->blocks.list.count; i++)
         bytes += image->blocks.list.items[i].bytes;
     if (head->slot_count > bytes / sizeof(uint32_t))
-        return quern__image_fail("it has more slots than bytes for them");
+        return quern__image_fail("the WORLD section has more slots than the archive has room for");
     if (head->first_handle_high >> 24 == 0 || (head->first_handle_high & QUERN__MAX_GENERATION) == 0)
-        return quern__image_fail("its first generation is none");
+        return quern__image_fail("the first generation in the WORLD section is invalid");
     if (!quern__array_reserve(&image->allocator, &image->use_counts, head->slot_count) ||
         !quern__array_reserve(&image->allocator, &image->states, head->slot_count) ||
         !quern__array_reserve(&image->allocator, &image->free_slots, head->free_count))
@@ -60,7 +64,7 @@ quern_result quern__image_parse_free(quern__image *image, quern__byte_reader *pa
         quern__read(payload, &entry, sizeof entry);
         if (payload->has_failed || image->free_slots.count == image->head.free_count ||
             !set_slot_state(image, entry.slot, entry.use_count, QUERN__STATE_FREE))
-            return quern__image_fail("its list of free slots is broken");
+            return quern__image_fail("a FREE section is invalid");
         image->free_slots.items[image->free_slots.count++] = entry.slot;
     }
     return QUERN_OK;
@@ -72,7 +76,7 @@ quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader 
         const uint32_t slot = quern__read_u32(payload);
         if (payload->has_failed ||
             !set_slot_state(image, slot, QUERN__MAX_GENERATION, QUERN__STATE_RETIRED))
-            return quern__image_fail("its list of retired slots is broken");
+            return quern__image_fail("a RETIRED section is invalid");
         image->retired_count++;
     }
     return QUERN_OK;
@@ -96,11 +100,10 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
 static quern_result drop_name(const quern__image *image, const char *name, const char *other)
 {
     if (!image->def->drop_taken_names)
-        return quern__fail(
-            QUERN_ERROR_SIBLING_NAME_TAKEN,
-            "a root of the archive is named '%s', and so is another root of %s: rename one of them "
-            "before, or set drop_taken_names",
-            name, other);
+        return quern__fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
+                           "a root of the archive has the name '%s', which another root of %s has already: "
+                           "rename one of them before, or set drop_taken_names",
+                           name, other);
     image->report->dropped_name_count++;
     return QUERN_OK;
 }
@@ -109,13 +112,14 @@ static quern_result drop_name(const quern__image *image, const char *name, const
  * not selected becomes a root. */
 static quern_result add_name(quern__image *image, uint32_t slot, const char *name)
 {
-    if (quern__entity_check_name(name) != QUERN_OK) return quern__image_fail("it has a name that is none");
+    if (quern__entity_check_name(name) != QUERN_OK)
+        return quern__image_fail("a NAMES section contains an invalid name");
     if (!quern__image_is_alive(image, slot) || quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
-        return quern__image_fail("it names an entity that cannot have a name");
+        return quern__image_fail("a NAMES section names a dead entity, or an entity twice");
     const uint32_t bytes = (uint32_t)strlen(name), parent = parent_of(image, slot);
     if (quern__names_find(&image->names, parent, name, bytes) != QUERN__SLOT_NONE)
         return parent == QUERN__SLOT_NONE ? drop_name(image, name, "the archive")
-                                          : quern__image_fail("two siblings of it have the same name");
+                                          : quern__image_fail("two siblings have the same name");
     if (parent == QUERN__SLOT_NONE && !image->keeps_handles &&
         quern__names_find(image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE)
         return drop_name(image, name, "the world");
@@ -131,8 +135,8 @@ quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *p
         char name[QUERN_MAX_ENTITY_NAME_BYTES + 1];
         const uint32_t slot = quern__read_u32(payload);
         quern__read_text(payload, QUERN__ARCHIVE_NAME_LENGTH_BYTES, QUERN_MAX_ENTITY_NAME_BYTES, name);
-        result =
-            payload->has_failed ? quern__image_fail("its names are broken") : add_name(image, slot, name);
+        result = payload->has_failed ? quern__image_fail("a NAMES section is invalid")
+                                     : add_name(image, slot, name);
     }
     return result;
 }
@@ -164,7 +168,7 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
 static quern_result parse_section(quern__image *image, quern__archive_section *section)
 {
     if (!may_follow(image->last_kind, section->kind))
-        return quern__image_fail("its sections are out of order");
+        return quern__image_fail("the sections are out of order");
     image->last_kind = section->kind;
     switch (section->kind) {
     case QUERN__SECTION_WORLD:
@@ -202,9 +206,8 @@ static quern_result check_missing(const quern__image *image)
     if (report->missing_count == 0 || image->def->leave_out_missing) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_UNKNOWN_COMPONENT,
-        "the world does not have '%s', which the archive has (%u such components, relations or "
-        "resources in all): register it, say by a migration what becomes of it, or set "
-        "leave_out_missing",
+        "the world lacks '%s', which the archive contains (%u missing components, relations and resources "
+        "in all): register it, give a migration for it, or set leave_out_missing",
         report->missing[0], report->missing_count);
 }
 

@@ -10,7 +10,7 @@ static quern_result begin_links(quern__image *image, quern__archived_type *type)
 {
     const quern_allocator *allocator = &image->allocator;
     const size_t count = image->head.slot_count;
-    if (count == 0) return quern__image_fail("it has links and no entities");
+    if (count == 0) return quern__image_fail("a LINKS section exists, but no entities");
     quern__archived_links *links =
         quern__allocate(allocator, sizeof *links, _Alignof(quern__archived_links));
     if (links == NULL) return quern__image_fail_memory();
@@ -48,11 +48,12 @@ quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *p
     quern__archived_type *type =
         section.relation < image->types.count ? image->types.items[section.relation] : NULL;
     if (type == NULL || type->role != QUERN__ROLE_RELATION || section.zero != 0)
-        return quern__image_fail("it has links of no relation");
+        return quern__image_fail("a LINKS section belongs to no relation");
     quern_result result = QUERN_OK;
     if (type->links == NULL && type->relation != NULL) result = begin_links(image, type);
     while (result == QUERN_OK && quern__bytes_left(payload) > 0)
-        if (!parse_children(image, type->links, payload)) return quern__image_fail("its links are broken");
+        if (!parse_children(image, type->links, payload))
+            return quern__image_fail("a LINKS section is invalid");
     return result;
 }
 
@@ -106,21 +107,20 @@ static bool has_valid_levels(const quern__image *image, const quern__archived_ar
 
 static quern_result add_type(quern__image *image, quern__archived_archetype *archived, uint32_t number)
 {
-    if (number >= image->types.count)
-        return quern__image_fail("an archetype of it has a type that is none");
+    if (number >= image->types.count) return quern__image_fail("an ARCHETYPE section has an unknown type");
     const quern__archived_type *type = image->types.items[number];
     image->type_numbers.items[image->type_numbers.count++] = number;
     archived->type_count++;
     archived->values_bytes += type->type.size_bytes;
     archived->bit_column_count += quern__column_flags_bit_column_count(type->type.flags);
     if ((type->flags & QUERN__ARCHIVED_HAS_HOOKS) != 0 && archived->row_count > 0)
-        return quern__image_fail("it has values of a component with hooks");
+        return quern__image_fail("an ARCHETYPE section has rows with a component that has hooks");
     if (type->component_index == QUERN__NO_COMPONENT || insert_component(archived, type->component_index))
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
-        "an entity of the archive would have component '%s' of this world twice: '%s' becomes it, "
-        "and another one",
+        "an entity of the archive would get component '%s' twice: '%s' and another type of the same "
+        "archetype are loaded as it; change a migration",
         quern__components_type(&image->world->storage.components, type->component_index)->name,
         type->type.name);
 }
@@ -149,9 +149,9 @@ quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reade
     quern__read(payload, &section, sizeof section);
     if (payload->has_failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
         !is_last_archetype_complete(image))
-        return quern__image_fail("an archetype of it is none");
+        return quern__image_fail("an ARCHETYPE section is invalid");
     if (!accept_made_index(image, &section))
-        return quern__image_fail("an archetype of it has a layout that it cannot have");
+        return quern__image_fail("an ARCHETYPE section has an impossible layout index");
     if (!quern__array_reserve(&image->allocator, &image->archetypes, image->archetypes.count + 1) ||
         !quern__array_reserve(&image->allocator, &image->type_numbers,
                               image->type_numbers.count + section.type_count))
@@ -166,7 +166,7 @@ quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reade
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
         result = add_type(image, archived, quern__read_u32(payload));
     if (result == QUERN_OK && (!quern__is_fully_read(payload) || !has_valid_levels(image, archived)))
-        result = quern__image_fail("an archetype of it is none");
+        result = quern__image_fail("an ARCHETYPE section is invalid");
     return result;
 }
 
@@ -213,7 +213,7 @@ static quern_result parse_column(const quern__image *image, const quern__archive
         const uint32_t level = type->relation->has_levels ? level_of(image, archived, number) : 0;
         return parse_targets(type, level, handles, values, count)
                    ? QUERN_OK
-                   : quern__image_fail("rows of it have other targets than its links");
+                   : quern__image_fail("the targets in rows differ from the links");
     }
     return quern__conversion_check(&type->conversion, values, count);
 }
@@ -231,13 +231,14 @@ static quern_result parse_row_bits(const quern__image *image, const quern__archi
     for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
         found += (uint32_t)__builtin_popcountll(words[i]);
     if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
-        return quern__image_fail("it has bits of rows that are not there");
+        return quern__image_fail("the row bits of a ROWS section do not match its rows");
     const uint32_t index = type->component_index;
     if (index == QUERN__NO_COMPONENT ||
         quern__components_has_flag(&image->world->storage.components, index, flag->bit))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "entities of the archive have '%s' %s, which this world registered without %s",
+                       "entities of the archive have '%s' %s, but this world registered it without %s: set "
+                       "the flag when registering, or use a migration to another component",
                        type->type.name, flag->list_name, flag->name);
 }
 
@@ -249,16 +250,16 @@ quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *pa
     const uint32_t count = section.row_count;
     if (payload->has_failed || section.zero != 0 || count == 0 || count > QUERN__BIT_COLUMN_MAX_ROWS ||
         count > archived->row_count - archived->parsed_row_count)
-        return quern__image_fail("it has rows where none can be");
+        return quern__image_fail("a ROWS section has an impossible row count");
     archived->parsed_row_count += count;
     const char *handles = quern__read_items(payload, count, sizeof(quern_entity));
     if (handles == NULL || !parse_handles(image, handles, count))
-        return quern__image_fail("its rows have handles that are none");
+        return quern__image_fail("a ROWS section has invalid handles");
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archived->type_count && result == QUERN_OK; i++) {
         const uint32_t size_bytes = quern__image_type(image, archived, i)->type.size_bytes;
         const char *values = quern__read_items(payload, count, size_bytes);
-        if (values == NULL) return quern__image_fail("its rows are cut off");
+        if (values == NULL) return quern__image_fail("a ROWS section is too short");
         result = parse_column(image, archived, i, handles, values, count);
     }
     for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
@@ -267,14 +268,14 @@ quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *pa
                 result = parse_row_bits(image, quern__image_type(image, archived, i),
                                         &quern__column_flags[flag], payload, count);
     if (result == QUERN_OK && !quern__is_fully_read(payload))
-        result = quern__image_fail("its rows have not the size that follows from their types");
+        result = quern__image_fail("a ROWS section has more bytes than its types need");
     return result;
 }
 
 /* ------------------------------------------------------------------------------------- consistency */
 
 enum { IN_PROGRESS = 0x40, IS_CHECKED = 0x80, MARKS = IN_PROGRESS | IS_CHECKED };
-_Static_assert(QUERN_MAX_RELATION_LEVEL < IN_PROGRESS, "marks stand beside levels");
+_Static_assert(QUERN_MAX_RELATION_LEVEL < IN_PROGRESS, "marks and levels share a byte");
 
 /* Whether the path from the slot over its targets ends at a root. Levels below the highest decrease with
  * each step to the target, which is checked elsewhere. So only sources at the highest level can form a
@@ -304,11 +305,10 @@ static bool is_valid_link(const quern__image *image, const quern__archived_links
 static quern_result check_links(const quern__image *image, const quern__archived_links *links)
 {
     if (links->link_count != links->source_count)
-        return quern__image_fail("its links have other sources than its rows");
+        return quern__image_fail("links and rows have different sources");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         if (!is_valid_link(image, links, slot))
-            return quern__image_fail(
-                "a link of it leads to nobody, to another level, or round in a circle");
+            return quern__image_fail("a link has a dead target, a wrong level, or is part of a cycle");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         links->levels[slot] &= (uint8_t)~MARKS;
     return QUERN_OK;
@@ -317,18 +317,18 @@ static quern_result check_links(const quern__image *image, const quern__archived
 quern_result quern__image_check_whole(const quern__image *image)
 {
     if (!image->is_whole || !is_last_archetype_complete(image))
-        return quern__image_fail("it ends before its end");
+        return quern__image_fail("the END section or some rows are missing");
     uint64_t row_count = 0;
     for (uint32_t i = 0; i < image->archetypes.count; i++)
         row_count += image->archetypes.items[i].row_count;
     if (row_count != image->head.row_count || image->free_slots.count != image->head.free_count ||
         image->retired_count != image->head.retired_count)
-        return quern__image_fail("it has other slots than it says");
+        return quern__image_fail("the sections contain other numbers of slots than the WORLD section says");
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
         if (image->types.items[i]->links != NULL) result = check_links(image, image->types.items[i]->links);
     for (uint32_t i = 0; i < image->resources.count && result == QUERN_OK; i++)
         if (image->resources.items[i]->value_bytes != image->resources.items[i]->type.size_bytes)
-            result = quern__image_fail("a resource of it has fewer bytes than its size");
+            result = quern__image_fail("VALUE sections have fewer bytes than the resource");
     return result;
 }

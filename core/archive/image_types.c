@@ -16,12 +16,13 @@ static quern_result parse_type(quern__byte_reader *payload, const quern__type_se
     static const quern_hooks none = {0};
     quern__schema schema;
     quern__read_schema(payload, quern__archive_schema, section->field_count, &schema);
-    if (!quern__is_fully_read(payload)) return quern__image_fail("what it says of a type is broken");
+    if (!quern__is_fully_read(payload))
+        return quern__image_fail("a TYPE or RESOURCE section has an invalid schema");
     const quern_result result =
         quern__type_init(out_type, allocator, "archived component", schema.name, NULL, section->size_bytes,
                          section->alignment_bytes, &none, schema.fields);
     if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY) return result;
-    return quern__image_fail("a type of it is none");
+    return quern__image_fail("a TYPE or RESOURCE section is invalid");
 }
 
 static void report_missing(const quern__image *image, const char *name)
@@ -53,8 +54,8 @@ static quern_component find_component(const quern__image *image, const quern__ar
 static quern_result fail_hooks(const quern__type *type)
 {
     return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "component '%s' has hooks in this world, and an archive has bytes: a migration with "
-                       "migrate has to make the values",
+                       "component '%s' has hooks in this world, so its values cannot be loaded from bytes: "
+                       "give a migration with a function",
                        type->name);
 }
 
@@ -70,11 +71,10 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
     const quern_migration *migration = type->migration;
     if (migration != NULL && migration->migrate != NULL) {
         if (migration->source_bytes != type->type.size_bytes)
-            return quern__fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "the migration of '%s' is for values of %u bytes, and the archive has values of "
-                "%u bytes",
-                type->type.name, migration->source_bytes, type->type.size_bytes);
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "the migration of '%s' has source_bytes %u, but the archive has values of "
+                               "%u bytes: correct source_bytes",
+                               type->type.name, migration->source_bytes, type->type.size_bytes);
         type->conversion =
             (quern__conversion){.source = &type->type, .target = target, .kind = QUERN__CONVERT_MIGRATION};
         report_conversion(image, &type->conversion);
@@ -102,8 +102,8 @@ static quern_result map_component(const quern__image *image, quern__archived_typ
     if (is_world_managed(image, index))
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
-            "values of '%s' cannot become values of '%s', which this world keeps itself, for a relation or "
-            "the like: write a migration of '%s' to another component, or to none",
+            "values of '%s' cannot be loaded as '%s', which this world manages itself (for a relation, for "
+            "example): give a migration of '%s' to another component, or to none",
             type->type.name, target->name, type->type.name);
     const quern_result result = choose_conversion(image, type, target);
     if (result == QUERN_OK) type->component_index = index;
@@ -153,7 +153,8 @@ static quern_result map_to_relation(const quern__image *image, quern__archived_t
     for (uint32_t i = 0; i < image->types.count; i++)
         if (image->types.items[i]->relation == relation)
             return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                               "'%s' and '%s' of the archive would both become relation '%s' of this world",
+                               "'%s' and '%s' of the archive would both be loaded as relation '%s': give a "
+                               "migration of one of them to another relation, or to none",
                                image->types.items[i]->type.name, type->type.name,
                                quern__relation_name(storage, relation));
     type->relation = relation;
@@ -173,16 +174,16 @@ static quern_result migrate_relation(const quern__image *image, quern__archived_
     if (relation == NULL) return map_component(image, type, migration->component);
     const char *to = quern__relation_name(storage, relation);
     if (migration->migrate != NULL)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "the migration of relation '%s' to relation '%s' has a function, and targets are "
-            "made by none: leave migrate out",
-            type->type.name, to);
-    if (relation->has_levels && !has_levels(type))
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "relation '%s' had no levels when it was saved, and '%s' has levels: write a "
-                           "migration to a component with an entity field 'target', and relate afterwards",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the migration of relation '%s' to relation '%s' has a function, but targets "
+                           "are loaded without one: set migrate to NULL",
                            type->type.name, to);
+    if (relation->has_levels && !has_levels(type))
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "relation '%s' had no levels when it was saved, but '%s' has levels: give a migration to a "
+            "component with an entity field 'target', and relate the entities after loading",
+            type->type.name, to);
     return map_to_relation(image, type, relation);
 }
 
@@ -190,7 +191,7 @@ static quern_result fail_relation(const quern__archived_type *type, const quern_
 {
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
-        "'%s' was a relation when it was saved; in this world it %s: write a migration of it to a relation "
+        "'%s' was a relation when it was saved, but in this world it %s: give a migration to a relation "
         "(quern_relation_component), to a component with an entity field 'target', or to none",
         type->type.name, relation == NULL ? "is a component" : "has another policy, levels or order");
 }
@@ -201,7 +202,7 @@ static quern_result map_relation(const quern__image *image, quern__archived_type
     const char *name = type->type.name;
     if (type->type.size_bytes != sizeof(quern_entity) || !type->type.has_entity_fields ||
         type->policy > QUERN_TARGET_REFUSES)
-        return quern__image_fail("a relation of it is none");
+        return quern__image_fail("a TYPE section of a relation is invalid");
     type->migration = find_migration(image->def, name);
     if (type->migration != NULL) return migrate_relation(image, type);
     const bool is_parent = strcmp(name, quern__parent_def.name) == 0 && has_levels(type) &&
@@ -227,7 +228,7 @@ static quern_result map_level(const quern__image *image, quern__archived_type *t
         type->relation_number < image->types.count ? image->types.items[type->relation_number] : NULL;
     if (owner == NULL || owner->role != QUERN__ROLE_RELATION || !has_levels(owner) ||
         type->type.size_bytes != 0 || type->level == 0 || type->level > QUERN_MAX_RELATION_LEVEL)
-        return quern__image_fail("a level of it is none");
+        return quern__image_fail("a TYPE section of a level is invalid");
     if (owner->relation != NULL && owner->relation->has_levels)
         type->component_index = quern__relation_tag(owner->relation, type->level);
     return QUERN_OK;
@@ -235,7 +236,7 @@ static quern_result map_level(const quern__image *image, quern__archived_type *t
 
 static quern_result map_disabled(const quern__image *image, quern__archived_type *type)
 {
-    if (type->type.size_bytes != 0) return quern__image_fail("a tag of it is none");
+    if (type->type.size_bytes != 0) return quern__image_fail("a TYPE section of a tag has values");
     const quern_component disabled = quern_world_disabled_tag(image->world);
     if (disabled.bits == 0) return QUERN_ERROR_LAYOUT_MISMATCH; /* that call has set the message */
     type->component_index =
@@ -256,7 +257,7 @@ static quern_result map_type(const quern__image *image, quern__archived_type *ty
     case QUERN__ROLE_OFF_BY_PARENT:
         return map_disabled(image, type);
     default:
-        return quern__image_fail("a type of it has a role that is none");
+        return quern__image_fail("a TYPE section has an unknown role");
     }
 }
 
@@ -266,7 +267,7 @@ quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *pa
     quern__type_section section;
     quern__read(payload, &section, sizeof section);
     if (section.size_bytes > QUERN_MAX_COMPONENT_BYTES)
-        return quern__image_fail("a component of it is larger than any");
+        return quern__image_fail("a TYPE section has values that are too large");
     if (!quern__array_reserve(allocator, &image->types, image->types.count + 1))
         return quern__image_fail_memory();
     quern__archived_type *type = quern__allocate(allocator, sizeof *type, _Alignof(quern__archived_type));
@@ -297,11 +298,10 @@ static quern_result map_resource(const quern__image *image, quern__archived_reso
     }
     quern__resource *known = &resources->list.items[quern__resource_index(found)];
     if (known->type.field_count == 0 && quern__hooks_own_resources(&known->type.hooks))
-        return quern__fail(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "resource '%s' has hooks and no described fields in this world, and the archive has "
-            "its fields: describe fields, or set skip_resources",
-            known->type.name);
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "resource '%s' has hooks but no described fields in this world, so its saved "
+                           "fields cannot be loaded: describe its fields, or set skip_resources",
+                           known->type.name);
     const quern_result result =
         quern__conversion_init(&resource->conversion, &resource->type, &known->type);
     if (result == QUERN_OK) resource->resource = known;
@@ -323,7 +323,7 @@ quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader
     quern_result result = parse_type(payload, &section, allocator, &resource->type);
     image->resources.items[image->resources.count++] = resource;
     if (result == QUERN_OK && resource->type.field_count == 0)
-        result = quern__image_fail("a resource of it has no fields");
+        result = quern__image_fail("a RESOURCE section has no fields");
     return result == QUERN_OK ? map_resource(image, resource) : result;
 }
 
@@ -336,7 +336,7 @@ static quern_result append_value_bytes(quern__image *image, quern__archived_reso
     if (resource->value == NULL) {
         const uint64_t blocks_bytes = (uint64_t)image->blocks.list.count * QUERN__ARCHIVE_BLOCK_BYTES;
         if (resource->type.size_bytes > blocks_bytes)
-            return quern__image_fail("a resource of it is larger than itself");
+            return quern__image_fail("a RESOURCE section has a value larger than the archive");
         resource->value =
             quern__allocate(&image->allocator, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
         if (resource->value == NULL) return quern__image_fail_memory();
@@ -350,7 +350,7 @@ quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *p
     quern__archived_resource *resource = image->resources.items[image->resources.count - 1];
     const size_t bytes = quern__bytes_left(payload);
     if (bytes > resource->type.size_bytes - resource->value_bytes)
-        return quern__image_fail("a resource of it has more bytes than its size");
+        return quern__image_fail("VALUE sections have more bytes than the resource");
     quern_result result =
         resource->resource != NULL ? append_value_bytes(image, resource, payload) : QUERN_OK;
     resource->value_bytes += (uint32_t)bytes;

@@ -96,7 +96,8 @@ static quern_result reserve_links(const loading *load, const quern__archived_lin
         const uint32_t to = quern_entity_index(load->handles[links->targets[slot]]);
         if (!quern__links_reserve(target, &image->allocator, quern_entity_index(load->handles[slot])) ||
             !quern__links_reserve(target, &image->allocator, to))
-            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                               "out of memory for the links of entities; the world is unchanged");
     }
     return QUERN_OK;
 }
@@ -112,7 +113,8 @@ static quern_result reserve_names(const loading *load)
             has_room = quern__names_reserve_page(names, &image->allocator,
                                                  quern_entity_index(load->handles[slot]));
     if (has_room) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the names of entities");
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "out of memory for the names of entities; the world is unchanged");
 }
 
 static quern_result reserve_sources(loading *load)
@@ -389,12 +391,14 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
             result = quern__components_check(&world->storage.components, migration->component);
         if (result == QUERN_OK && migration->component.bits == 0 && migration->migrate != NULL)
             result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                 "the migration of '%s' has a function and no component to make values of",
+                                 "the migration of '%s' has a function but no component: set its "
+                                 "component, or remove its function",
                                  migration->name);
         for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
             if (strcmp(def->migrations[k].name, migration->name) == 0)
-                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                     "there is another migration of '%s' already", migration->name);
+                result =
+                    quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "two migrations have the name '%s': remove one of them", migration->name);
         if (result != QUERN_OK) quern__message_add_element(result, "migration", i);
     }
     if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)

@@ -25,7 +25,8 @@ static quern_result check_leave_out(const quern_world *world, const quern_save_d
             quern__components_is_managed(components, quern__component_index(def->leave_out[i])))
             result = quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "'%s' cannot be left out: the world keeps it itself, for a relation or the like",
+                "'%s' cannot be left out, because the world manages it itself (for a relation, for "
+                "example): remove it from leave_out",
                 quern__components_type(components, quern__component_index(def->leave_out[i]))->name);
     }
     return result;
@@ -44,14 +45,14 @@ quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern
     quern_result result = check_leave_out(world, saving->def);
     if (result != QUERN_OK) return result;
     if (quern__world_has_commands(world))
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "commands of this world wait to be applied, and an archive cannot hold them: call "
-            "quern_world_flush before");
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "commands are waiting to be applied, and an archive cannot contain them: call "
+                           "quern_world_flush first");
     const quern_allocator *allocator = &world->storage.allocator;
     saving->numbers = quern__allocate(allocator, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
     if (saving->numbers == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a list of the world's components");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory for the list of components; nothing was written");
     memset(saving->numbers, 0xFF, numbers_bytes(saving)); /* QUERN__NO_TYPE */
     result = quern__archive_writer_open(&saving->writer, sink, allocator, saving->def->compress);
     if (result != QUERN_OK)
@@ -87,11 +88,10 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
 {
     const quern__component *component = saving->world->storage.components.list.items[component_index];
     if (has_rows && quern__hooks_own_resources(&component->type.hooks))
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "component '%s' has hooks, and what its values own is unknown to an archive: name it "
-            "in leave_out of quern_save_def",
-            component->type.name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%s' has hooks, so an archive cannot save what its values own: add "
+                           "it to leave_out of quern_save_def",
+                           component->type.name);
     /* marks the type as used; quern__saving_write_types assigns the number */
     if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
     set->component_indices[set->component_count++] = (uint16_t)component_index;
@@ -161,7 +161,8 @@ static quern_result save_value(quern__saving *saving, const quern__resource *res
     const uint32_t bytes = resource->type.size_bytes;
     char *value = quern__allocate(allocator, bytes, QUERN_MAX_ALIGNMENT_BYTES);
     if (value == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the value of resource '%s'",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory for the value of resource '%s'; the archive is incomplete",
                            resource->type.name);
     memset(value, 0, bytes);
     quern__copy_fields(&resource->type, value, resource->value);

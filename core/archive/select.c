@@ -41,7 +41,7 @@ quern_result quern_archive_create(quern_world *world, quern_archive **out_archiv
     quern_archive *archive =
         quern__allocate(&world->storage.allocator, sizeof *archive, _Alignof(quern_archive));
     if (archive == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a list of entities", function);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for a list of entities", function);
     *archive = (quern_archive){.world = world};
     *out_archive = archive;
     return QUERN_OK;
@@ -68,7 +68,8 @@ static quern_result reserve(quern_archive *archive, uint64_t more)
     if (count < UINT32_MAX / 4 && quern__array_reserve(allocator, &archive->entities, (uint32_t)count) &&
         quern__map_reserve(&archive->slots, allocator, (uint32_t)count))
         return QUERN_OK;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a list of %llu entities",
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "out of memory for a list of %llu entities; the list is unchanged",
                        (unsigned long long)count);
 }
 
@@ -116,8 +117,10 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
     quern_result result = check_call(archive, query, "query", function);
     if (result != QUERN_OK) return result;
     if (query->world != archive->world)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the query is of another world than the list",
-                           function);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the query belongs to another world than the list: create it for the world of the list",
+            function);
     /* an upper bound: iterating twice would change what a query with change filters finds */
     result = reserve(archive, quern__entities_alive_count(&archive->world->storage.entities));
     if (result != QUERN_OK) return quern__in_call(result, function);
@@ -270,7 +273,8 @@ static quern_result group_one(selecting *it, uint32_t list_index)
     if (group == NULL) group = add_group(it, &set, hash);
     if (group == NULL ||
         !quern__array_reserve(allocator, &group->list_indices, group->list_indices.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to sort the %u entities of a list",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory to group %u entities; the archive is incomplete",
                            it->archive->entities.count);
     group->list_indices.items[group->list_indices.count++] = list_index;
     return QUERN_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of bulk.h: whole runs of rows at a time. As with single entities, everything that may fail
- * comes before the first change. */
+/* The calls of bulk.h that create entities and change the components of all matches of a query. Every step that may
+ * fail precedes the first change. */
 
 #include <quern/bulk.h>
 
@@ -13,15 +13,15 @@
 
 /* ----------------------------------------------------------------------------------------- create */
 
-/* Rows that a create has just appended to one chunk. */
+/* Consecutive new rows of one chunk. */
 typedef struct new_rows {
     const quern__archetype *archetype;
     uintptr_t first;
     uint32_t count;
-    uint32_t number; /* of the first one, within the call */
+    uint32_t number; /* index of the first row in the call */
 } new_rows;
 
-/* What a create does with each run of new rows. */
+/* The values of the new rows. */
 typedef struct bulk_create {
     const quern_component *components;
     const void *const *columns; /* or NULL */
@@ -51,7 +51,7 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
         .chunk = (char *)chunk,
         .columns = create->view_columns,
     };
-    quern__world_set_locked(world, true); /* the rest of the rows is still to come */
+    quern__world_set_locked(world, true); /* the other rows do not exist yet */
     create->fill(view.context, &view);
     quern__world_set_locked(world, false);
     quern__scope_reset(&context.scope);
@@ -123,7 +123,7 @@ quern_result quern_entity_create_many(quern_world *world, const quern_component 
         world, create_many(world, components, columns, component_count, count, out_entities));
 }
 
-/* The columns of the archetype in the order in which the user listed the components, all to be written. */
+/* Fills in view columns, all writable, in the order of the listed components. */
 static void list_view_columns(const quern__archetype *archetype, const quern_component *components,
                               uint32_t count, quern_view_column *out_columns)
 {
@@ -177,8 +177,8 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
 
 /* ------------------------------------------------------------------------------------ add, remove */
 
-/* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones
- * have it, the others lack it. */
+/* A component to add to or remove from the entities of all matches. Source and target archetypes never overlap, since
+ * only one side has the component. */
 typedef struct matching_change {
     quern_query *query;
     uint32_t component_index;
@@ -192,7 +192,7 @@ static bool is_source(const matching_change *change, const quern__archetype *arc
            quern__archetype_has(archetype, change->component_index) != change->adds;
 }
 
-/* Plan and room for one match. More rows than a promise can count are more than there are records. */
+/* Finds the plan and reserves rows for one match. The row count fits uint32_t, since there are no more records. */
 static quern_result reserve_match(const matching_change *change, quern__archetype *source)
 {
     quern__storage *storage = change->query->storage;
@@ -203,7 +203,7 @@ static quern_result reserve_match(const matching_change *change, quern__archetyp
     return result == QUERN_OK ? quern__rows_reserve(storage, plan->target, count) : result;
 }
 
-/* The plan of a match that has been reserved: it is there. */
+/* Returns the plan of a match. Precondition: reserve_match has succeeded. */
 static const quern__move_plan *plan_of(const matching_change *change, quern__archetype *source)
 {
     const quern__move_plan *plan = NULL;
@@ -229,8 +229,8 @@ static quern_result reserve_all(const matching_change *change)
     return QUERN_OK;
 }
 
-/* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved,
- * and rows are moved before any chunk is given back. */
+/* Moves all rows, in three rounds, because `value` may point into one of the rows: new values are copied before any row
+ * moves, and all rows move before any chunk is released. */
 static uint64_t move_all(const matching_change *change)
 {
     quern_query *query = change->query;
@@ -308,7 +308,7 @@ static quern_result list_sources(quern__storage *storage, quern__relation *relat
     return result;
 }
 
-/* Takes the target from all matches that have one in the relation. */
+/* Removes the targets of all matches in the relation. */
 static quern_result unrelate_matching(const quern_query *query, quern__relation *relation,
                                       uint64_t *out_count)
 {

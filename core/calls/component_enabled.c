@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enabling and disabling a component of many entities. All or nothing: a batch is found before any bit of
- * it is changed, and which bits were changed is noted, a bit for each entity, so that they can be put back
- * when an entity of a later batch is refused. That costs less than to look at every entity twice. Listeners
- * hear of it when all is done. */
+/* Enables or disables a component of many entities; if one entity is invalid, none changes. Entities are processed in
+ * batches. All bits of a batch are located before the first is changed. Each changed bit is recorded, one bit per
+ * entity, and changed back if an entity of a later batch is invalid. This costs less than checking all entities first.
+ * Listeners are notified at the end. */
 
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
@@ -13,34 +13,34 @@
 #include <stdio.h>
 
 enum {
-    RECORD_BATCH = 64, /* one word of notes */
-    NEAR_WORDS = 128   /* notes for which no memory is asked */
+    RECORD_BATCH = 64, /* entities per word of changed bits */
+    NEAR_WORDS = 128   /* words of changed bits that fit the stack */
 };
 
-/* The entities of the list, and where the component's bits are in the archetype of the last one that was
- * found, which mostly is the next one's, too. */
+/* State of one call. The last three members cache the bit column of the latest entity's archetype, since consecutive
+ * entities mostly have the same archetype. */
 typedef struct switching {
     const quern__storage *storage;
     const quern_entity *entities;
     uint32_t count;
     uint32_t component_index;
     bool disables;
-    bool is_heard;         /* somebody listens in one of the archetypes */
-    uint32_t known_number; /* of that archetype; UINT32_MAX: none */
+    bool is_heard;         /* whether one of the archetypes keeps change versions */
+    uint32_t known_number; /* number of the cached archetype; UINT32_MAX: none */
     uint32_t slot_words;
-    uint64_t *words; /* of the first slot */
+    uint64_t *words; /* bits of the first chunk */
 } switching;
 
-/* Some neighbours in the list, the first one from its beginning. Lists are in any order, so records are far
- * from each other: those of a batch are fetched while the batch before is seen to. */
+/* Consecutive entities of the list. Since lists are unordered, their records are scattered in memory: those of a batch
+ * are prefetched while the previous batch is processed. */
 typedef struct record_batch {
-    uint32_t first, count;
+    uint32_t first, count; /* index of the first entity in the list, and number of entities */
     const quern__record *records[RECORD_BATCH];
 } record_batch;
 
-/* Where an entity's bit is. */
+/* The location of an entity's bit. */
 typedef struct row_bit {
-    uint64_t *words; /* of the bit column in the slot */
+    uint64_t *words; /* words of the bit column for the chunk */
     uint32_t row;
 } row_bit;
 
@@ -64,7 +64,7 @@ static inline void fetch_batch(const switching *it, uint32_t first, record_batch
     }
 }
 
-/* False where the entities of the record's archetype do not have the component. */
+/* Caches the bit column of the record's archetype. Returns false if the archetype lacks the component. */
 static __attribute__((noinline)) bool find_bit_column(switching *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
@@ -80,7 +80,7 @@ static __attribute__((noinline)) bool find_bit_column(switching *it, const quern
     return true;
 }
 
-/* Returns how many were found before one that is refused. */
+/* Locates the bits of a batch. Returns the number of entities before the first invalid one. */
 static inline uint32_t find_batch(switching *it, const record_batch *from, row_bit *out_bits)
 {
     const quern_entity *entity = it->entities + from->first;
@@ -105,7 +105,7 @@ static inline uint32_t find_batch(switching *it, const record_batch *from, row_b
     return (uint32_t)(next - out_bits);
 }
 
-/* Returns which ones were not so before, the first one in the highest bit. */
+/* Writes bits. Returns a mask of those that changed; the highest bit is that of the first entity. */
 QUERN__ALWAYS_INLINE uint64_t put_bits(const row_bit *bits, uint32_t count, bool bit)
 {
     uint64_t changed = 0;
@@ -114,7 +114,8 @@ QUERN__ALWAYS_INLINE uint64_t put_bits(const row_bit *bits, uint32_t count, bool
     return changed << (RECORD_BATCH - count);
 }
 
-/* Returns how many were changed: all, or those of the batches before that of one that is refused. */
+/* Changes the bits of all entities, or of the batches before the first invalid entity. Returns the number of these
+ * entities. */
 static uint32_t put_all(switching *it, uint64_t *changed)
 {
     record_batch batches[2];
@@ -131,7 +132,7 @@ static uint32_t put_all(switching *it, uint64_t *changed)
     return it->count;
 }
 
-/* So many entities are as they were. */
+/* Changes the bits of the first `count` entities back. */
 static void put_back(switching *it, uint32_t count, const uint64_t *changed)
 {
     record_batch again;
@@ -155,7 +156,7 @@ static void tell_listeners(const switching *it)
     }
 }
 
-/* The first one from `first` on that is not alive, or does not have the component. */
+/* Fails for the first entity, from index `first` on, that is not alive or lacks the component. */
 static QUERN__SLOW_PATH quern_result fail_listed(switching *it, uint32_t first)
 {
     record_batch refused;

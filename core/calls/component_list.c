@@ -26,13 +26,13 @@ quern_result quern__world_check_target(const quern_world *world, const quern__re
     return result != QUERN_OK ? quern__message_add_call(result, name, NULL) : QUERN_OK;
 }
 
-/* With room for the tags of levels that come with components of the list. */
+/* A sorted set of component indices, with room for a level tag per listed component. */
 typedef struct listed_components {
     uint16_t indices[2 * QUERN_MAX_ENTITY_COMPONENTS];
     uint32_t count;
 } listed_components;
 
-/* Keeps the set sorted; lists are short, so insertion it is. */
+/* Inserts a component. Linear insertion suffices, since lists are short. */
 static quern_result set_insert(listed_components *set, const quern_world *world, quern_component component)
 {
     uint16_t index = (uint16_t)quern__component_index(component);
@@ -48,7 +48,7 @@ static quern_result set_insert(listed_components *set, const quern_world *world,
     return QUERN_OK;
 }
 
-/* The component of a relation, whose value is the target, and the tag of the level. */
+/* Inserts the component of a relation and the tag of the level below the target. value: the target. */
 static quern_result insert_relation(listed_components *set, const quern_world *world,
                                     quern_component component, const quern_entity *value)
 {
@@ -56,7 +56,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
     const quern__relation *relation = quern__relation_of(storage, (quern_relation){component.bits});
     if (relation == NULL) return quern__world_fail_managed(world, component);
     quern_entity target = {0};
-    if (value != NULL) memcpy(&target, value, sizeof target); /* it need not be aligned */
+    if (value != NULL) memcpy(&target, value, sizeof target); /* values need not be aligned */
     quern_result result = quern__world_check_target(world, relation, value != NULL ? &target : NULL);
     if (result == QUERN_OK) result = set_insert(set, world, component);
     if (result != QUERN_OK || !relation->has_levels) return result;
@@ -65,7 +65,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
     return set_insert(set, world, quern__component_handle(&storage->components, tag));
 }
 
-/* values may be NULL, and its elements, too. */
+/* Fills the set from a list. values and its elements may be NULL. */
 static quern_result collect_set(const quern_world *world, const quern_component *components,
                                 const void *const *values, bool takes_relations, uint32_t count,
                                 listed_components *set)

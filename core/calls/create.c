@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of world.h that create one entity. Lists of components that came lately are known with the
- * archetypes of their entities (world_internal.h). One with a relation has an archetype on each level; one with
- * several relations, or with very many components, is looked up each time. */
+/* The calls of world.h that create one entity. The world caches the latest lists of components and their archetypes
+ * (quern__create_lists in world_internal.h). A list with one relation has an archetype per level. Lists with several
+ * relations or more than QUERN__CREATE_LIST_COMPONENTS components are not cached. */
 
 #include "core/calls/calls_internal.h"
 #include "core/storage/change.h"
 #include "core/storage/fill.h"
 #include "core/world/world_internal.h"
 
-/* -------------------------------------------------------------------------------------- known lists */
+/* -------------------------------------------------------------------------------------- cached lists */
 
 static inline bool is_list(const quern__create_list *list, const quern_component *components,
                            uint32_t count)
@@ -20,7 +20,7 @@ static inline bool is_list(const quern__create_list *list, const quern_component
     return true;
 }
 
-/* One of the others than the latest, which becomes the latest; or NULL. */
+/* Finds a cached list and makes it the latest. Returns NULL if the list is not cached. */
 static quern__create_list *find_list(quern_world *world, const quern_component *components, uint32_t count)
 {
     quern__create_lists *lists = &world->create_lists;
@@ -30,8 +30,7 @@ static quern__create_list *find_list(quern_world *world, const quern_component *
     return NULL;
 }
 
-/* The relation whose component stands in the list, and where; NULL where there is none. False where there
- * are several. */
+/* Finds the only relation in the list, NULL if there is none, and its position. Returns false if there are several. */
 static bool find_relation(const quern_world *world, const quern_component *components, uint32_t count,
                           quern__relation **out_relation, uint32_t *out_position)
 {
@@ -56,7 +55,7 @@ static void set_place(const quern__create_list *list, quern__archetype *archetyp
         out_place->columns[i] = archetype->column_positions[quern__component_index(list->components[i])];
 }
 
-/* The first entity on this level. */
+/* Finds the archetype of a level and caches it. */
 static QUERN__SLOW_PATH quern_result find_place(quern_world *world, const quern__create_list *list,
                                                 const void *const *values, quern__create_place *out_place)
 {
@@ -67,7 +66,8 @@ static QUERN__SLOW_PATH quern_result find_place(quern_world *world, const quern_
     return result;
 }
 
-/* Notes a good list, of which this is an archetype. NULL for one that is looked up each time. */
+/* Caches a valid list. archetype: that of the list; cached too if the list has no relation. Returns NULL if the list
+ * cannot be cached. */
 static quern__create_list *note_list(quern_world *world, const quern_component *components, uint32_t count,
                                      quern__archetype *archetype)
 {
@@ -101,7 +101,7 @@ static inline quern_result reserve_slot(quern__storage *storage)
     return quern__entities_reserve(&storage->entities, &storage->allocator, 1);
 }
 
-/* Where the row needs another chunk, or somebody listens. */
+/* Performs create_raw if the row needs another chunk or the archetype has listeners. */
 static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quern__archetype *archetype,
                                                    quern_entity *out_entity, quern__row *out_row)
 {
@@ -113,7 +113,7 @@ static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quer
     return QUERN_OK;
 }
 
-/* A new entity in the archetype, its values raw memory; there is a slot for it. */
+/* Creates an entity with raw values. Precondition: a slot is reserved. */
 static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
                                       quern_entity *out_entity, quern__row *out_row)
 {
@@ -158,7 +158,7 @@ static quern_entity target_of(const void *value)
     return target;
 }
 
-/* Links for the entity that is created next, for which there is a slot, and for its target. */
+/* Reserves links for the target and for the entity that is created next. Precondition: a slot is reserved. */
 static quern_result reserve_links(quern__storage *storage, quern__relation *relation, quern_entity target)
 {
     const uint32_t next = quern__entities_next_slot(&storage->entities);
@@ -181,7 +181,7 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
     quern__links_set_level(links, slot, level);
 }
 
-/* Whether nothing is missing that prepare_related would have to find. */
+/* Whether prepare_related has nothing to do. */
 static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
                                quern_entity target, const quern__create_place *place)
 {
@@ -200,7 +200,7 @@ static QUERN__SLOW_PATH quern_result prepare_related(quern_world *world, const q
     return result == QUERN_OK ? reserve_links(&world->storage, list->relation, target) : result;
 }
 
-/* For lists with a relation that are known. */
+/* Creates an entity by a cached list with a relation. */
 static quern_result create_related(quern_world *world, quern__create_list *list, const void *const *values,
                                    quern_entity *out_entity)
 {
@@ -220,7 +220,7 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
     return result;
 }
 
-/* For lists without one that are known. */
+/* Creates an entity by a cached list without a relation. */
 QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const quern__create_list *list,
                                                    const void *const *values, quern_entity *out_entity)
 {
@@ -235,7 +235,7 @@ static quern_result check_handles(const quern_world *world, const quern_componen
     return quern__world_check_handles(world, components, values, count, 1, "quern_commands_create_with");
 }
 
-/* For lists that are looked up each time. */
+/* Creates an entity by a list that is not cached. */
 static quern_result create_looked_up(quern_world *world, const quern_component *components,
                                      const void *const *values, uint32_t count, quern__archetype *archetype,
                                      quern_entity *out_entity)
@@ -255,7 +255,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
         quern__fill_component(storage, archetype, quern__row_location(row),
                               quern__component_index(components[i]), values ? values[i] : NULL, 1);
         if (relation == NULL) continue;
-        assert(values != NULL); /* a relation without a value has been refused */
+        assert(values != NULL); /* the caller refused relations without a value */
         const quern_entity target = target_of(values[i]);
         link_new(relation, *out_entity, target,
                  quern__relation_source_level(relation, quern_entity_index(target)));
@@ -265,7 +265,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
 
 /* --------------------------------------------------------------------------------------- the calls */
 
-/* For lists that are known. */
+/* Creates an entity by a cached list. */
 QUERN__ALWAYS_INLINE quern_result create_by_list(quern_world *world, quern__create_list *list,
                                                  const quern_component *components,
                                                  const void *const *values, quern_entity *out_entity)
@@ -278,7 +278,7 @@ QUERN__ALWAYS_INLINE quern_result create_by_list(quern_world *world, quern__crea
     return create_unrelated(world, list, values, out_entity);
 }
 
-/* For all lists but the latest. */
+/* Creates an entity by a list that differs from the latest one. */
 static __attribute__((noinline)) quern_result create_by_other_list(quern_world *world,
                                                                    const quern_component *components,
                                                                    const void *const *values,

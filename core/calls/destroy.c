@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls that destroy many entities, and what destroys one that others may be related to. */
+/* The calls that destroy many entities, and the destruction of entities with targets, sources or names. */
 
 #include "core/calls/destroy.h"
 
@@ -11,11 +11,11 @@
 
 #include <stdio.h>
 
-/* ------------------------------------------------------------------------------------ ahead of their turn
+/* ------------------------------------------------------------------------------------ prefetching
  *
- * In a list in any order, record and row of an entity are far from those of the one before. So they are
- * fetched ahead of their turn, by so many entities: first the record, then the row, whose place it tells.
- * Entities in the order of slots need no fetching: the processor sees them coming. */
+ * In an unordered list, the record and the row of each entity are far in memory from those of the entity before. They
+ * are prefetched a number of entities ahead: first the record, then the row, whose location is in the record. Entities
+ * in the order of slots need no prefetching, since the processor predicts these accesses. */
 enum { DESTROY_RECORDS_AHEAD = 16, DESTROY_ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
 
 static inline bool is_far(uint32_t slot, uint32_t slot_before)
@@ -28,11 +28,11 @@ static inline void fetch_record(const quern__storage *storage, uint32_t slot)
     __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
 }
 
-/* Everything in the row is going to be written: another one is moved there. */
+/* Prefetches the handle and all values of a row. Destroying the entity overwrites them with the last row. */
 static inline void fetch_row(const quern__storage *storage, uint32_t slot)
 {
     const quern__record *record = quern__entities_record(&storage->entities, slot);
-    if (record->location == 0) return; /* it stands in the list twice */
+    if (record->location == 0) return; /* destroyed already: the list contains it twice */
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     const quern__row row = quern__row_of(record->location);
     __builtin_prefetch(quern__row_handle(archetype, row), 1);
@@ -54,7 +54,7 @@ static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
     return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
 }
 
-/* The first of so many entities is about to be destroyed: fetches what some later ones will need. */
+/* Prefetches for entities later in the list; the first of `count` entities is destroyed next. */
 static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
 {
     const uint32_t record = quern_entity_index(
@@ -76,7 +76,7 @@ static inline void destroy_living(quern__storage *storage, quern_entity entity, 
         quern__row_leave(storage, entity);
 }
 
-/* Room for copies of so many entities. Those that are in the list twice are counted twice. */
+/* Reserves copies of the removed entities for reactions. Entities that are in the list twice count twice. */
 static quern_result reserve_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
 {
     quern_result result = QUERN_OK;
@@ -94,14 +94,14 @@ static void destroy_listed(quern__storage *storage, const quern_entity *entities
     for (uint32_t i = 0; i < count; i++) {
         fetch_ahead(storage, entities + i, count - i);
         quern__record *record = quern__entities_find(&storage->entities, entities[i]);
-        if (QUERN__LIKELY(record != NULL)) /* otherwise it stands in the list twice */
+        if (QUERN__LIKELY(record != NULL)) /* NULL: the list contains the entity twice */
             destroy_living(storage, entities[i], record);
     }
 }
 
-/* ------------------------------------------------------------------------------- with all that follow */
+/* ------------------------------------------------------------------------------- with cascades */
 
-/* Destroys living entities, by their slots. */
+/* Destroys living entities, given by slots. */
 static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -116,7 +116,7 @@ static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32
     }
 }
 
-/* Those that follow, in the reverse of their order. */
+/* Destroys the entities of a cascade that were not requested, in reverse order: sources before targets. */
 static void destroy_followers(quern__storage *storage, quern__cascade *cascade)
 {
     uint32_t *slots = cascade->slots.items + cascade->requested_count;
@@ -129,7 +129,7 @@ static void destroy_followers(quern__storage *storage, quern__cascade *cascade)
     destroy_slots(storage, slots, count);
 }
 
-/* Room for copies of all that end. */
+/* Reserves copies of all entities of the cascade for reactions. */
 static quern_result reserve_slots(quern__storage *storage, const quern__cascade *cascade)
 {
     quern_result result = QUERN_OK;
@@ -141,8 +141,8 @@ static quern_result reserve_slots(quern__storage *storage, const quern__cascade 
     return result;
 }
 
-/* All that is to be found out and reserved of a cascade that has its names; afterwards it has no links. Rows
- * are reserved last, for only they would have to be given back. */
+/* Completes a cascade whose requested entities are listed: finds the others, reserves all memory, detaches sources that
+ * survive and removes all links. Rows are reserved last, since only they would have to be unreserved on failure. */
 static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
 {
     quern__leaving_begin(storage);
@@ -208,7 +208,7 @@ static quern_result name_rows(quern__cascade *cascade, const quern__storage *sto
     return result;
 }
 
-/* Room for copies of all rows of all matches. */
+/* Reserves copies of all rows of all matches for reactions. */
 static quern_result reserve_matches(const quern_query *query)
 {
     quern_result result = QUERN_OK;
@@ -221,7 +221,7 @@ static quern_result reserve_matches(const quern_query *query)
     return result;
 }
 
-/* All rows of all matches leave. Returns how many there were. */
+/* Destroys the entities of all matches. Returns their number. */
 static uint64_t destroy_matches(const quern_query *query)
 {
     uint64_t count = 0;
@@ -233,8 +233,8 @@ static uint64_t destroy_matches(const quern_query *query)
     return count;
 }
 
-/* Those that live on without their target may have come to an archetype that matches: then the others are
- * destroyed one by one. */
+/* Destroys all matches and their cascade. If sources lost their target and survived, they may have moved to an archetype
+ * that matches. The requested entities are then destroyed one by one instead of whole archetypes. */
 static quern_result destroy_attached_matches(const quern_query *query, uint64_t *out_count)
 {
     quern__storage *storage = query->storage;

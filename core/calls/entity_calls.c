@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
- * everything that may fail, and then changes the world. Creating is in create.c. */
+/* The calls of world.h that immediately change or read one entity. Each call checks its arguments, reserves all memory,
+ * and then changes the world. The calls that create entities are in create.c.
+ *
+ * Changing calls try a fast path first. If it does not apply, a function named ..._slowly runs all checks again, performs
+ * the change, or fails with the message. */
 
 #include "core/base/hash.h"
 #include "core/calls/calls_internal.h"
@@ -22,7 +25,7 @@ static QUERN__SLOW_PATH quern_result fail_component(const quern_world *world, qu
     return quern__in_call(quern__components_check(&world->storage.components, component), function);
 }
 
-/* A living entity of an unlocked world, or what is wrong. */
+/* Finds the record of a living entity. Fails if the world is locked or the entity is not alive. */
 static inline quern_result check_entity(const quern_world *world, quern_entity entity, const char *function,
                                         quern__record **out_record)
 {
@@ -45,7 +48,7 @@ static inline quern_result check_entity_and_component(const quern_world *world, 
     return fail_component(world, component, function);
 }
 
-/* The record of a living entity of an unlocked world, or NULL: then check_entity says what is wrong. */
+/* Returns the record of a living entity of an unlocked world, or NULL. check_entity gives the message. */
 static inline quern__record *find_quickly(const quern_world *world, quern_entity entity)
 {
     if (QUERN__UNLIKELY(world == NULL || world->locked)) return NULL;
@@ -134,7 +137,7 @@ uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
 
 /* ------------------------------------------------------------------------------------ add, remove */
 
-/* For a value that is put in or replaced at once. */
+/* Refuses provisional handles in the described fields of a value that a call writes immediately. */
 static __attribute__((noinline)) quern_result check_handles(const quern_world *world,
                                                             quern_component component, const void *value)
 {
@@ -143,7 +146,7 @@ static __attribute__((noinline)) quern_result check_handles(const quern_world *w
     return quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
 }
 
-/* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
+/* Adds the component, with a copy of value or (NULL) a constructed one, or removes it if the entity has it. */
 static quern_result add_or_remove(quern_world *world, quern_entity entity, quern__record *record,
                                   quern_component component, const void *value)
 {
@@ -169,13 +172,12 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
     return quern__archetype_has(archetype, quern__component_index(component));
 }
 
-/* What a call does where it cannot move the entity at once: it makes what is missing, calls hooks, or says
- * what is wrong. */
+/* The complete path of a call: reserves memory, calls hooks, and fails with messages. */
 typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_component component,
                                const void *value);
 
-/* Moves an entity of the archetype along the edge, if there is a row for it and the value that the edge
- * needs. adds and slowly are constants. */
+/* Moves an entity along an edge. Calls `slowly` if no row is free or the edge needs a value that is not given. `adds` and
+ * `slowly` must be compile-time constants. */
 QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity entity, quern__record *record,
                                              quern__archetype *source, const quern__edge *edge,
                                              quern_component component, bool adds, const void *value,
@@ -194,7 +196,7 @@ QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity en
     return quern__row_move_plain(&world->storage, source, entity, record, edge, to);
 }
 
-/* For an edge that does not stand in its place among those of the archetype. */
+/* Performs move_by_edge if the cached edges of the archetype do not contain the edge. */
 static __attribute__((noinline)) quern_result move_by_recall(quern_world *world, quern_entity entity,
                                                              quern__record *record, uint64_t edge_key,
                                                              const void *value, slow_call *slowly)
@@ -206,7 +208,7 @@ static __attribute__((noinline)) quern_result move_by_recall(quern_world *world,
     return move_along(world, entity, record, source, edge, component, true, value, slowly);
 }
 
-/* Moves an entity of the archetype along the edge of the component. adds and slowly are constants. */
+/* Moves an entity along the edge of the component. `adds` and `slowly` must be compile-time constants. */
 QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity entity,
                                                quern__record *record, quern__archetype *source,
                                                quern_component component, bool adds, const void *value,
@@ -223,13 +225,13 @@ static bool is_managed(const quern_world *world, quern_component component)
     return quern__components_is_managed(&world->storage.components, quern__component_index(component));
 }
 
-/* Whether the component is that of a relation, which is all that users may put in or take out. */
+/* Whether the component is that of a relation, the only managed components that callers may add or remove. */
 static bool is_relation(const quern_world *world, quern_component component)
 {
     return quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL;
 }
 
-/* A managed component is to be put in, or to get another value: for a relation, its target. */
+/* Adds or sets a managed component: relates the entity, or fails if it is not the component of a relation. */
 static quern_result put_managed(quern_world *world, quern_entity entity, quern_component component,
                                 const void *value, const char *function)
 {
@@ -241,7 +243,7 @@ static quern_result put_managed(quern_world *world, quern_entity entity, quern_c
     return quern__world_relate(world, entity, (quern_relation){component.bits}, target, function);
 }
 
-/* Adds a component by the call that is named, with all checks. */
+/* Adds a component, with all checks. function: for messages. */
 static quern_result add_checked(quern_world *world, quern_entity entity, quern_component component,
                                 const void *value, const char *function)
 {
@@ -287,7 +289,7 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
     return quern__world_leave(world, add(world, entity, component, value));
 }
 
-/* Removes a component by the call that is named, with all checks. */
+/* Removes a component, with all checks. function: for messages. */
 static quern_result remove_checked(quern_world *world, quern_entity entity, quern_component component,
                                    const char *function)
 {
@@ -390,7 +392,7 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
     return quern__world_leave(world, set(world, entity, component, value));
 }
 
-/* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
+/* Reports the error of a quern_entity_get that found no value, if there is one. Returns NULL. */
 static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity entity,
                                           quern_component component)
 {
@@ -406,8 +408,7 @@ static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity
     return NULL;
 }
 
-/* Looks first and asks questions afterwards: what is checked here in passing is told apart only on
- * failure. */
+/* The checks here do not distinguish errors; only a failed lookup finds out which one it was. */
 void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
 {
     const quern__record *record = find_quickly(world, entity);

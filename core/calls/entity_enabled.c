@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of enabled.h. Queries look at the tag when they match archetypes: see core/query/query.c.
+/* The calls of enabled.h. Queries check the tag when they match archetypes (core/query/query.c).
  *
  * A second tag, which is hidden, is registered right after the first one. An entity with both tags is off
- * because of its parent. An entity with the hidden tag alone is on: that is the state after quern_entity_remove
- * of the first tag. */
+ * because of its parent. An entity with the hidden tag alone is on; quern_entity_remove of the first tag leaves an
+ * entity in this state. */
 
 #include <quern/enabled.h>
 
@@ -14,8 +14,8 @@
 
 /* ------------------------------------------------------------------------------------------ the tags */
 
-/* A component of that name which the program has registered may stand in archetypes that queries have
- * matched already; so it cannot become the one that keeps entities out. */
+/* Registers the two tags. A component with the tag's name that the program has registered cannot become the tag:
+ * queries may already have matched archetypes with it. */
 static quern_result register_disabled(quern_world *world)
 {
     quern__components *components = &world->storage.components;

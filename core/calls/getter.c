@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Random access by getters and refs. A ref notes the value's address, and how many move_counts its chunk had
- * seen then: see core/storage/move_counts.h. */
+/* Random access by getters and refs. A ref caches a value's address, with the move count of its chunk at that time
+ * (core/storage/move_counts.h). */
 
 #include "core/calls/getter_internal.h"
 
@@ -9,9 +9,9 @@
 
 /* ------------------------------------------------------------------------------------------ create */
 
-/* Different for all getters with refs in the process, so that a ref is good for the one that found it
- * alone: not for others of the component, nor of other components or worlds, nor for a later one. 0 is that
- * of refs that were never found. Relaxed: the number is all there is to it. */
+/* Takes a number that no other getter with refs in the process has. A ref is valid only for the getter that found it:
+ * not for other getters of the component, for other components or worlds, or for later getters. Refs that were never
+ * found have number 0. Relaxed: the number publishes no other data. */
 static quern_result take_number(uint32_t *out_number)
 {
     static _Atomic uint64_t taken;
@@ -102,7 +102,7 @@ void quern_getter_destroy(quern_getter *face)
 
 /* --------------------------------------------------------------------------------------------- get */
 
-/* For getters that are NULL, or get while the world is locked. */
+/* Reports that the getter is NULL or the world locked. Returns NULL. */
 static QUERN__SLOW_PATH void *refuse(const quern_getter *face, const char *function)
 {
     if (face == NULL)
@@ -117,7 +117,7 @@ static inline bool may_get(const quern__getter *getter)
     return QUERN__LIKELY(getter != NULL && !getter->world->locked);
 }
 
-/* The value of an entity, or NULL; in builds without checks it is looked for by no more than this. */
+/* Returns the value of an entity, or NULL. Builds without checks perform no other lookup. */
 static inline void *find(const quern__getter *getter, quern_entity entity, const quern__record **out_record)
 {
     const quern__record *record = quern__entities_find(&getter->world->storage.entities, entity);
@@ -150,7 +150,7 @@ void *quern_getter_get_write(const quern_getter *face, quern_entity entity)
     return may_get(getter) ? find_to_write(getter, entity) : refuse(face, "quern_getter_get_write");
 }
 
-/* Whether the arguments are right; if not, that is said, and there are no values. */
+/* Returns whether the arguments are valid. If not, reports the error and clears out_values. */
 static bool may_get_many(const quern_getter *face, const quern_entity *entities, uint32_t count,
                          const void **out_values, const char *function)
 {
@@ -195,7 +195,7 @@ uint32_t quern_getter_get_many_write(const quern_getter *face, const quern_entit
 
 /* -------------------------------------------------------------------------------------------- refs */
 
-/* Finds the value, and notes in the ref where it is. */
+/* Finds the value and caches its location in the ref. */
 static void *find_for_ref(const quern__getter *getter, quern_ref *ref)
 {
     const quern__record *record;

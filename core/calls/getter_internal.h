@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_CALLS_GETTER_INTERNAL_H
 #define QUERN_CORE_CALLS_GETTER_INTERNAL_H
 
-/* What the files of getters share. A getter looks where values are in a table by the number of the
- * archetype, which stands in the entity's record: so it touches the record, the table and the value. */
+/* Getters. A getter finds the position of its component's column in a table, by the archetype number in the entity's
+ * record. A lookup therefore reads only the record, the table and the value. */
 
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
@@ -12,7 +12,7 @@
 #include <quern/getter.h>
 
 typedef struct quern__getter {
-    quern_getter face; /* first: users have its address */
+    quern_getter face; /* public part, first: the caller has its address */
     quern_world *world;
     quern__position_table table;
     bool has_refs;
@@ -20,13 +20,13 @@ typedef struct quern__getter {
 
 _Static_assert(offsetof(quern__getter, face) == 0, "a getter begins with what users see of it");
 
-/* Whether somebody has to be told of values that are got to be written. */
+/* Whether values that the caller will write have to be noted: change filters exist, or checks are on. */
 static inline bool quern__getter_tells(const quern__getter *getter)
 {
     return QUERN_CHECKS || *getter->face.filter_count > 0;
 }
 
-/* The value at this location is about to be written. */
+/* Notes that the caller is about to write the value at this location. */
 static inline void quern__getter_note_written(const quern__getter *getter, uintptr_t location)
 {
     const uint32_t index = getter->table.component_index;

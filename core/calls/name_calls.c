@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of name.h. */
+/* The calls of name.h: names and paths of entities. */
 
 #include "core/base/printer.h"
 #include "core/relations/naming.h"
@@ -41,7 +41,8 @@ const char *quern_entity_name(const quern_world *world, quern_entity entity)
 
 /* ------------------------------------------------------------------------------------------- finding */
 
-/* No name is empty, so a path with an empty part leads nowhere. */
+/* Finds the entity at a path below a parent (QUERN__SLOT_NONE: below none). Since no name is empty, no entity has a
+ * path with an empty part. */
 static quern_entity find_below(const quern_world *world, uint32_t parent, const char *path)
 {
     for (;;) {
@@ -81,7 +82,7 @@ static void print_part(quern__printer *printer, const quern__names *names, uint3
         quern__print(printer, "#%u", slot);
 }
 
-/* slots: of the entity and its ancestors, upward. */
+/* slots: the entity, its parent, and so on up to the root. */
 static quern_result print_path(const quern_world *world, const uint32_t *slots, uint32_t count,
                                quern_sink sink)
 {

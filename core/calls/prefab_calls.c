@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Calls on prefabs that are there: destroying them, and looking at members. */
+/* Calls that destroy prefabs and find their members. */
 
 #include "core/prefabs/prefab_internal.h"
 #include "core/world/world_internal.h"
@@ -36,7 +36,7 @@ uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab
     return 0;
 }
 
-/* The child of a member whose name is a part of a path. */
+/* Finds the child of a member by a name of `bytes` bytes. Returns QUERN_NO_MEMBER if there is none. */
 static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const char *text, size_t bytes)
 {
     uint32_t child = prefab->nodes.items[member].first;
@@ -69,7 +69,7 @@ uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab,
         if (path[0] == '/' && path[1] != '\0')
             path++;
         else if (path[0] == '/')
-            return QUERN_NO_MEMBER; /* nothing has an empty name */
+            return QUERN_NO_MEMBER; /* no member has an empty name */
     }
     return member;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Capturing: from entities in chunks to a prefab's compiled form (core/prefabs/prefab_internal.h). Nothing in the
- * world changes, so whatever fails, the prefab that was begun is released. */
+/* Captures prefabs: compiles a tree of entities into a prefab (core/prefabs/prefab_internal.h). Nothing in the world
+ * changes, so that on failure only the unfinished prefab has to be released. */
 
 #include "core/calls/prefab_capture.h"
 
@@ -45,7 +45,7 @@ static bool add_member(quern__capture *it, quern_entity entity, uint32_t depth)
     return true;
 }
 
-/* The root, and then the children of each member that there is. */
+/* Lists the root and all entities below it, breadth first. */
 static quern_result list_members(quern__capture *it, quern_entity root)
 {
     const quern__storage *storage = &it->world->storage;
@@ -68,8 +68,8 @@ static quern_result list_members(quern__capture *it, quern_entity root)
 
 /* -------------------------------------------------------------------------------------------- groups */
 
-/* Whether its level follows from another relation than the parent: such members share no group, for each
- * may come to a level of its own. */
+/* Whether the archetype has a level in a relation other than the hierarchy. Each member of such an archetype forms its
+ * own group, since its instances may get different levels. */
 static bool has_other_levels(const quern__capture *it, const quern__archetype *archetype)
 {
     const quern__relations *relations = it->world->storage.relations;
@@ -82,8 +82,8 @@ static bool has_other_levels(const quern__capture *it, const quern__archetype *a
     return false;
 }
 
-/* The group of a member, or the number of the next one: it begins it. Members come by depth, so those of
- * the same depth are the last. */
+/* Returns the index of the group for a member, or the number of groups if the member starts a new one. Members are added
+ * by depth, so the groups of one depth are the last ones. */
 static uint32_t find_group(const quern__capture *it, const quern__archetype *archetype, uint32_t depth)
 {
     if (has_other_levels(it, archetype)) return it->archetypes.count;
@@ -105,7 +105,7 @@ static bool add_group(quern__capture *it, quern__archetype *archetype, uint32_t 
     return true;
 }
 
-/* Members to groups, and rows of these to members. */
+/* Assigns each member to a row of a group, and lists the member of each row. */
 static quern_result sort_into_groups(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
@@ -133,7 +133,7 @@ static quern_result sort_into_groups(quern__capture *it)
 
 /* ------------------------------------------------------------------------------------------- columns */
 
-/* Tags of levels follow from where an instance is spawned, and so does the parent of its root. */
+/* Whether a prefab stores the component. Level tags and the parent of the root depend on where an instance is spawned. */
 static bool is_captured(const quern__capture *it, uint32_t group, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
@@ -142,7 +142,7 @@ static bool is_captured(const quern__capture *it, uint32_t group, uint32_t compo
     return group != 0 || component->managed.relation != it->world->storage.relations->parent;
 }
 
-/* Whether it is the component of a relation, and not of that of parents. */
+/* Whether the component is that of a relation other than the hierarchy. */
 static bool is_other_target(const quern__capture *it, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
@@ -198,7 +198,7 @@ static quern_result add_components(quern__capture *it, uint32_t i)
     return QUERN_OK;
 }
 
-/* Room for all values in one block, since those with hooks must not move. */
+/* Allocates all columns in one block, since values with hooks must not be moved later. */
 static quern_result place_columns(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
@@ -219,7 +219,7 @@ static quern_result place_columns(quern__capture *it)
 
 /* ------------------------------------------------------------------------------------- values, fields */
 
-/* Notes which handles of a value name members. */
+/* Lists the handles in a value that name members. */
 static quern_result find_fields(quern__capture *it, const quern__type *type, uint32_t column, uint32_t row,
                                 const char *value)
 {
@@ -228,9 +228,9 @@ static quern_result find_fields(quern__capture *it, const quern__type *type, uin
         const quern_field *field = &type->fields[i];
         for (uint32_t k = 0; field->type == QUERN_FIELD_ENTITY && k < field->count; k++) {
             const uint32_t offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
-            quern_entity entity; /* through memcpy: fields need not be aligned */
+            quern_entity entity; /* by memcpy, since fields need not be aligned */
             memcpy(&entity, value + offset_bytes, sizeof entity);
-            /* spawned by command it would be taken for one of that sync point */
+            /* A command that spawns the prefab would confuse it with a provisional handle of its own sync point. */
             if (quern_entity_is_provisional(entity))
                 return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
                                    "a field of '%s' in the tree holds a provisional handle, which names "
@@ -263,7 +263,7 @@ static void copy_column(const quern__capture *it, const quern__prefab_group *gro
     }
 }
 
-/* The fields of one row after another. */
+/* Lists the handles that name members, row by row. */
 static quern_result list_fields(quern__capture *it, quern__prefab_group *group)
 {
     quern__prefab *prefab = it->prefab;

@@ -3,21 +3,20 @@
 #ifndef QUERN_CORE_CALLS_PREFAB_CAPTURE_H
 #define QUERN_CORE_CALLS_PREFAB_CAPTURE_H
 
-/* What the two halves of capturing share: members with their values (prefab_capture.c), and their links
- * (prefab_links.c). */
+/* State of capturing a prefab. prefab_capture.c captures members and their values, prefab_links.c their links. */
 
 #include "core/prefabs/prefab_internal.h"
 #include "core/world/world_internal.h"
 
-/* A prefab that is being made. */
+/* A prefab under construction. */
 typedef struct quern__capture {
     quern_world *world;
     const quern_allocator *allocator;
     quern__prefab *prefab;
     QUERN__ARRAY(quern_entity) entities; /* by member */
-    QUERN__ARRAY(uint32_t) depths;       /* below the root */
+    QUERN__ARRAY(uint32_t) depths;       /* levels below the root, by member */
     quern__map members;                  /* handle -> member */
-    /* by group: what its members have in common */
+    /* common to all members of a group, by group: */
     QUERN__ARRAY(quern__archetype *) archetypes;
     QUERN__ARRAY(uint32_t) group_depths;
 } quern__capture;
@@ -27,15 +26,15 @@ static inline quern_result quern__capture_fail_memory(void)
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a prefab");
 }
 
-/* QUERN_NO_MEMBER: it is none. */
+/* Returns the member number of an entity, or QUERN_NO_MEMBER. */
 static inline uint32_t quern__capture_member_of(const quern__capture *it, quern_entity entity)
 {
     const uint64_t *member = entity.bits != 0 ? quern__map_find(&it->members, entity.bits) : NULL;
     return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
 }
 
-/* Of a prefab with members and groups: its links, those of the hierarchy once more by member, and which
- * links decide about the levels of which group. Errors: OUT_OF_MEMORY. */
+/* Captures the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member, and
+ * the links that decide the levels of each group. Errors: OUT_OF_MEMORY. */
 quern_result quern__capture_links(quern__capture *it);
 
 #endif

@@ -5,7 +5,7 @@
 
 /* --------------------------------------------------------------------------------------------- links */
 
-/* By member: its link as a source of the relation at hand, or QUERN_NO_MEMBER. */
+/* By member: the index of its link in the current relation, or QUERN_NO_MEMBER. */
 typedef QUERN__ARRAY(uint32_t) link_of_member;
 
 static bool add_link(quern__capture *it, quern__relation *relation, link_of_member *links, uint32_t source,
@@ -25,6 +25,7 @@ static bool add_link(quern__capture *it, quern__relation *relation, link_of_memb
     return true;
 }
 
+/* Adds the link of a member whose target is outside of the tree, if there is one. The parent of the root is left out. */
 static bool add_outside(quern__capture *it, quern__relation *relation, link_of_member *links,
                         uint32_t member)
 {
@@ -37,7 +38,7 @@ static bool add_outside(quern__capture *it, quern__relation *relation, link_of_m
            add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
 }
 
-/* The members among the children of one, in their order. */
+/* Adds the links of all members whose target is `member`, in sibling order. */
 static bool add_children(quern__capture *it, quern__relation *relation, link_of_member *links,
                          uint32_t member)
 {
@@ -54,7 +55,7 @@ static bool add_children(quern__capture *it, quern__relation *relation, link_of_
     return true;
 }
 
-/* Whether the member's target in the relation is a member, too. */
+/* Whether the member's target in the relation is also a member. */
 static bool has_target_inside(const quern__capture *it, const quern__relation *relation, uint32_t member)
 {
     if (member == 0 && relation == it->world->storage.relations->parent) return false;
@@ -65,8 +66,8 @@ static bool has_target_inside(const quern__capture *it, const quern__relation *r
                QUERN_NO_MEMBER;
 }
 
-/* Targets before sources: those whose target is no member begin, and then follow the children of each link
- * that there is. */
+/* Adds the links of a relation with levels, targets before sources: first those of members without a target in the tree,
+ * then, breadth first, those of the sources of each listed link. */
 static bool add_forest(quern__capture *it, quern__relation *relation, link_of_member *links)
 {
     const uint32_t first = it->prefab->links.count;
@@ -81,7 +82,7 @@ static bool add_forest(quern__capture *it, quern__relation *relation, link_of_me
     return true;
 }
 
-/* Of a relation that may have circles, in which no level follows from another. */
+/* Adds the links of a relation without levels, which may have cycles, in any order. */
 static bool add_graph(quern__capture *it, quern__relation *relation, link_of_member *links)
 {
     for (uint32_t i = 0; i < it->entities.count; i++)
@@ -140,7 +141,7 @@ static quern_result list_level_links(quern__capture *it)
 
 /* ---------------------------------------------------------------------------------------- hierarchy */
 
-/* Appends a source to the children of its target, which has its level already. */
+/* Appends a source to the children of its target. Precondition: the target has its level. */
 static void append_node(quern__link_node *node, const quern__prefab_link *link)
 {
     quern__link_node *target = &node[link->target], *source = &node[link->source];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Spawning at once. All that may fail comes first: the plan, rows, slots, pages of links. Then handles are
- * taken, and instances put into the world, block by block (prefab_instances.h). */
+/* Spawns prefabs immediately. The call first prepares everything that may fail: the plan, rows, slots and pages of
+ * links. It then allocates handles and puts the instances into the world, block by block (prefab_instances.h). */
 
 #include "core/calls/calls_internal.h"
 #include "core/prefabs/prefab_instances.h"
@@ -11,19 +11,19 @@
 
 #include <quern/prefab.h>
 
-/* Handles kept from call to call. */
+/* Maximum number of handles for which memory is retained between calls. */
 enum { KEPT_HANDLES = 4096 };
 
-/* One call. */
+/* State of one call. */
 typedef struct spawn {
     quern_world *world;
     quern__prefab *prefab;
     const quern_spawn_def *def; /* or NULL */
     quern__instances instances;
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
-    quern_entity *handles;    /* of a block of instances, or of all */
-    uint32_t handle_count;    /* how many there is room for */
-    uint32_t fill_term_count; /* of the definition's fill */
+    quern_entity *handles;    /* handles of the current block of instances, or of all instances */
+    uint32_t handle_count;    /* capacity of handles */
+    uint32_t fill_term_count; /* number of components of the fill */
 } spawn;
 
 /* ---------------------------------------------------------------------------------------------- room */
@@ -44,7 +44,7 @@ static void unreserve(const quern__instances *it)
     quern__entities_trim(&it->storage->entities, &it->storage->allocator);
 }
 
-/* Slots for members that are not new: what they are has to be listed beforehand. */
+/* Returns the number of free slots that the members will reuse, the first ones. reserve_links needs a list of them. */
 static uint32_t count_used_slots(const spawn *it)
 {
     const quern__entities *entities = &it->instances.storage->entities;
@@ -52,7 +52,7 @@ static uint32_t count_used_slots(const spawn *it)
     return entities->absent_count == 0 && entities->free_count < count ? entities->free_count : count;
 }
 
-/* Room for the handles of a block of instances or, where they are needed at the end, of all. */
+/* Reserves handles for a block of instances, or for all instances if a fill needs them at the end. */
 static quern_result reserve_handles(spawn *it, uint32_t used_count)
 {
     quern__storage *storage = it->instances.storage;
@@ -68,7 +68,7 @@ static quern_result reserve_handles(spawn *it, uint32_t used_count)
     return QUERN_OK;
 }
 
-/* What a large call has needed is not kept. */
+/* Releases the memory of a large call. */
 static void trim_handles(const spawn *it)
 {
     quern__storage *storage = it->instances.storage;
@@ -88,8 +88,8 @@ static quern_result reserve_links(const spawn *it, uint32_t used_count)
     return quern__instances_reserve_links(&it->instances, &slots, &name_count);
 }
 
-/* All that may fail; on failure nothing is held that was not before, but for archetypes without rows, pages
- * of links and records that were absent. */
+/* Reserves all memory. On failure nothing stays reserved except empty archetypes, pages of links and new entity
+ * records. */
 static quern_result reserve(spawn *it)
 {
     quern__storage *storage = it->instances.storage;
@@ -118,7 +118,7 @@ static void give_handles(const spawn *it, uint32_t first, uint32_t count, const 
                (size_t)count * member_count * sizeof *handles);
 }
 
-/* As many instances at a time as there is room for their handles. */
+/* Spawns all instances, in blocks whose handles fit the reserved memory. */
 static void spawn_all(const spawn *it, quern_entity *out_roots, quern_entity *out_members)
 {
     const uint32_t member_count = it->prefab->members.count, all = it->instances.count;
@@ -138,7 +138,7 @@ static bool is_end_of_components(const void *list, uint32_t i)
     return ((const quern_component *)list)[i].bits == 0;
 }
 
-/* What a fill writes, checked before anything is spawned. */
+/* Checks the member and the components of the fill. */
 static quern_result check_fill(spawn *it)
 {
     const quern_spawn_def *def = it->def;
@@ -166,7 +166,7 @@ static uintptr_t location_of(const spawn *it, uint32_t instance)
     return quern__entities_record(&it->instances.storage->entities, quern_entity_index(entity))->location;
 }
 
-/* The member's rows of so many instances lie next to each other. */
+/* Calls the fill for instances whose rows of the member are consecutive, from `first` on. */
 static void fill_run(const spawn *it, quern_view *view, uintptr_t first)
 {
     quern__chunk *chunk = quern__chunk_of(first);
@@ -214,7 +214,7 @@ static void call_fill(const spawn *it)
 
 /* ------------------------------------------------------------------------------------------ the calls */
 
-/* A living parent, and the relation to it. */
+/* Checks the parent of the roots, and registers the hierarchy if needed. */
 static quern_result find_parent(quern__instances *it, quern_entity parent)
 {
     quern__relations *relations = it->storage->relations;
@@ -243,7 +243,7 @@ static quern_result check_def(spawn *it)
     return result;
 }
 
-/* Prefab, overrides, fill, parent and plan. */
+/* Finds the prefab and the plan, and checks the definition. */
 static quern_result prepare(spawn *it, quern_prefab handle)
 {
     quern__instances *instances = &it->instances;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Giving back what a world does not need: memory without rows (trim) and archetypes without rows
- * (quern_world_remove_empty_archetypes). Neither changes anything that a user can see but the numbers of
- * archetypes and, where trim gives records back, the handles of entities to come. */
+/* Releases unused memory (quern_world_trim) and archetypes without rows (quern_world_remove_empty_archetypes). Visible
+ * effects are only the number of archetypes and, if trim releases pages of records, the handles of later entities. */
 
 #include "core/calls/calls_internal.h"
 #include "core/events/event_internal.h"
@@ -45,7 +44,7 @@ quern_result quern_world_trim(quern_world *world)
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
 
-/* Every query takes up what it has not seen yet, so that afterwards all have seen all. */
+/* Lets every query match the archetypes that are new to it. Afterwards all queries know all archetypes. */
 static quern_result refresh_queries(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next) {
@@ -55,8 +54,8 @@ static quern_result refresh_queries(quern__storage *storage)
     return QUERN_OK;
 }
 
-/* Marks the archetypes to go, and returns how many; out_first is the first in the order. The one without
- * components stays: new entities start there. */
+/* Marks all archetypes without rows as removed. Returns their number; *out_first becomes the index of the first. The
+ * archetype without components is never removed, since new entities start there. */
 static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
 {
     uint32_t count = 0;
@@ -71,7 +70,7 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
     return count;
 }
 
-/* The plans of those that have plans to the archetype, and its own, are made again when they are needed. */
+/* Releases the plans of the archetype, and those of all archetypes with plans to it. They are recreated when needed. */
 static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
 {
     while (archetype->incoming != NULL)
@@ -79,7 +78,7 @@ static void forget_plans_around(quern__storage *storage, quern__archetype *arche
     quern__plans_release(storage, archetype);
 }
 
-/* Takes the marked ones out of all that names archetypes by pointer. */
+/* Removes the marked archetypes from everything that has pointers to archetypes. */
 static void forget_removed(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
@@ -94,8 +93,8 @@ static void forget_removed(quern_world *world, uint32_t first)
             forget_plans_around(storage, storage->archetypes.items[i]);
 }
 
-/* Releases the marked archetypes, and links the others after the first of them anew, in their order: every
- * list has the room, since it had all of them before. */
+/* Releases the marked archetypes and appends the others from `first` on again, in their order. No list has to grow, since
+ * all lists contained these archetypes before. */
 static void relink(quern__storage *storage, uint32_t first)
 {
     const uint32_t count = storage->archetypes.count;
@@ -115,7 +114,7 @@ static void relink(quern__storage *storage, uint32_t first)
     }
 }
 
-/* They have seen all there are. */
+/* Notes that all queries know all archetypes. */
 static void count_scanned(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
@@ -124,7 +123,7 @@ static void count_scanned(quern__storage *storage)
                                    : storage->components.list.items[query->driver]->archetypes.count;
 }
 
-/* Takes the marked archetypes out, of which some query may know one and all have seen all. */
+/* Removes the marked archetypes from the world. Precondition: all queries know all archetypes. */
 static void take_out(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
@@ -132,7 +131,7 @@ static void take_out(quern_world *world, uint32_t first)
     relink(storage, first);
     count_scanned(storage);
     if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
-    quern__structure_changed(storage); /* iterations under way are over: their matches moved */
+    quern__structure_changed(storage); /* invalidates iterators, since matches have moved */
 }
 
 static quern_result remove_empty(quern_world *world, uint32_t *out_count)
@@ -153,9 +152,9 @@ quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *o
     return quern__world_leave(world, remove_empty(world, out_count));
 }
 
-/* ------------------------------------------------------------------------------- another order at once */
+/* ------------------------------------------------------------------------------- setting all archetypes */
 
-/* Those that come and go, and all places in the order, are new to queries. */
+/* Lets all queries match again later, since archetypes and their order change. */
 static void forget_all(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
@@ -185,8 +184,8 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
 
 /* ----------------------------------------------------------------------------- a few at each sync point */
 
-/* An archetype that was without rows at the visit before, so many sync points ago or more, has been left
- * for good, as far as anybody can tell. It may have had rows in between; then it is made again. */
+/* An archetype is removed if it has been empty at two visits, at least this number of sync points apart. It may have had
+ * rows in between, and is created again when needed. */
 enum { PATIENCE = 8 };
 
 static bool is_left(quern__archetype *archetype, uint64_t now)
@@ -199,7 +198,7 @@ static bool is_left(quern__archetype *archetype, uint64_t now)
     return now - archetype->empty_since >= PATIENCE;
 }
 
-/* Visits the next ones in the order, and marks those that are left. */
+/* Visits the archetypes up to `end` and marks those to remove. Returns their number; *out_first: index of the first. */
 static uint32_t mark_left(quern_world *world, uint32_t end, uint32_t *out_first)
 {
     uint32_t count = 0;
@@ -213,7 +212,7 @@ static uint32_t mark_left(quern_world *world, uint32_t end, uint32_t *out_first)
     return count;
 }
 
-/* When there is no memory for queries to take up the rest, they stay until they are visited again. */
+/* Clears the marks if queries have no memory to match; the archetypes stay until the next visit. */
 static void unmark(const quern__storage *storage, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
@@ -224,8 +223,7 @@ void quern__world_remove_some_archetypes(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     world->visit_count++;
-    /* A round is over when it comes to the end of the order, though more may come there: those that were
-     * new in it are for the next one. */
+    /* A round ends at the last archetype. Archetypes that are appended later belong to the next round. */
     if (world->next_visit == 0 || world->next_visit >= storage->archetypes.count) world->next_visit = 1;
     const uint32_t left = storage->archetypes.count - world->next_visit;
     const bool is_last = world->empty_archetype_checks_per_sync >= left;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of relation.h. */
+/* The calls of relation.h: relations, targets and siblings. */
 
 #include "core/calls/calls_internal.h"
 #include "core/query/find_many.h"
@@ -9,7 +9,7 @@
 
 #include <quern/relation.h>
 
-/* Records lie anywhere: those of long lists are fetched so far ahead. */
+/* Records of list elements are scattered in memory and prefetched this many elements ahead. */
 enum { CHECK_RECORDS_AHEAD = 16 };
 
 /* ------------------------------------------------------------------------------------- registering */
@@ -71,7 +71,7 @@ quern_relation quern_world_parent(quern_world *world)
 
 /* ------------------------------------------------------------------------------------------ changing */
 
-/* A living entity and a relation of an unlocked world, or what is wrong. */
+/* Checks that the world is unlocked and the entity alive, and finds the relation. */
 static quern_result check(const quern_world *world, quern_entity entity, quern_relation relation,
                           const char *function, quern__relation **out_relation)
 {
@@ -84,7 +84,7 @@ static quern_result check(const quern_world *world, quern_entity entity, quern_r
     return quern__in_call(result, function);
 }
 
-/* What is wrong with the other entity of a call, named by what it is there. */
+/* Checks that another entity of the call is alive. what: its role, for the message. */
 static inline quern_result check_other(const quern_world *world, quern_entity entity, const char *what)
 {
     if (QUERN__LIKELY(quern__entities_find(&world->storage.entities, entity) != NULL)) return QUERN_OK;
@@ -125,7 +125,7 @@ quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_
     return quern__world_leave(world, quern__world_relate(world, source, relation, target, function));
 }
 
-/* Living entities in pairs, none of which is one entity twice. */
+/* Checks that all entities are alive and that no entity is its own target. */
 static quern_result check_pairs(const quern_world *world, const quern_entity *sources,
                                 const quern_entity *targets, uint32_t count)
 {
@@ -232,7 +232,8 @@ quern_result quern_entity_move_before(quern_world *world, quern_entity source, q
 
 /* ------------------------------------------------------------------------------------------- looking */
 
-/* The links of an entity, or NULL, which has a message when the call is wrong. */
+/* Returns the links of an entity. Returns NULL without a message if there are none, and with a message if the call is
+ * wrong. */
 static const quern__link_node *find_link(const quern_world *world, quern_entity entity,
                                          quern_relation relation, const char *function)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The children of many targets in one call, with or without their values: what goes down trees level by
- * level asks for those of a whole level. The arguments are checked once, and the record of each child is
- * looked at once, for its handle and for where all its values are. */
+/* Lists the sources of many targets in one call, with or without their values. Code that descends a tree level by level
+ * calls this once per level. Arguments are checked once per call, and the record of each source is read once, for its
+ * handle and the locations of all its values. */
 
 #include "core/calls/getter_internal.h"
 #include "core/relations/relate.h"
 
 #include <quern/relation.h>
 
-/* Where values of one component are, and where the pointers to them go. */
+/* A requested component: where its column is in each archetype, and the output array for addresses of values. */
 typedef struct listed_column {
-    const quern__column_position *positions; /* by the archetype's number */
+    const quern__column_position *positions; /* by number of the archetype */
     void **values;
 } listed_column;
 
-/* What is listed, and how much. */
+/* Arguments of one call. */
 typedef struct listing {
     const quern__storage *storage;
     const quern__links *links;
@@ -25,7 +25,7 @@ typedef struct listing {
     uint32_t *counts; /* may be NULL */
 } listing;
 
-/* The links of a target, or NULL: it has no children. */
+/* Returns the links of a living target, or NULL if it has no sources. */
 static inline const quern__link_node *links_of(const quern__storage *storage, const quern__links *links,
                                                quern_entity target)
 {
@@ -34,8 +34,9 @@ static inline const quern__link_node *links_of(const quern__storage *storage, co
     return quern__entities_find(&storage->entities, target) != NULL ? link : NULL;
 }
 
-/* column_count is a constant where columns are few. Links are not asked for ahead: those of children have
- * just been read when they are targets themselves, and waits for others overlap without that. */
+/* Lists the sources of all targets. Returns their number, which may exceed the capacity. column_count is a constant for
+ * the common numbers of columns. Links are not prefetched: the links of targets that a previous call listed as sources
+ * are still cached, and the processor overlaps the other misses. */
 QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column_count,
                                             const quern_entity *targets, uint32_t count)
 {
@@ -68,7 +69,7 @@ QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column
     return total;
 }
 
-/* Whether the arguments that both calls have are right. */
+/* Checks the arguments that both calls have. Returns false with a message if one is wrong. */
 static bool may_list(const quern_world *world, const quern_entity *targets, uint32_t count,
                      quern_relation relation, const char *function, listing *list)
 {
@@ -104,7 +105,7 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
 
 /* -------------------------------------------------------------------------------------- with values */
 
-/* Takes over the columns; NULL, with a message, when something is wrong with one, or else their world. */
+/* Copies the columns to the listing. Returns their world, or NULL with a message if a column is wrong. */
 static const quern_world *take_columns(const quern_getter_column *columns, uint32_t column_count,
                                        uint32_t capacity, const char *function, listing *list)
 {
@@ -136,7 +137,7 @@ static const quern_world *take_columns(const quern_getter_column *columns, uint3
     return world;
 }
 
-/* The values that children have in a column are about to be written. */
+/* Notes that the caller is about to write the listed values of a column. */
 static void note_written(const quern_getter_column *column, const quern_entity *children, uint64_t count)
 {
     const quern__getter *getter = (const quern__getter *)column->getter;

@@ -11,9 +11,9 @@ _Static_assert(_Alignof(quern__plain_context) <= COMMANDS_ALIGNMENT_BYTES, "cont
 
 /* ---------------------------------------------------------------------------------------- life cycle */
 
-/* What a worker of parallel queries has. */
+/* Recorder and context of one worker of parallel queries. */
 typedef struct query_worker {
-    quern_commands recorder; /* first: the address of the worker */
+    quern_commands recorder; /* first member: its address is that of the struct */
     quern__plain_context context;
 } query_worker;
 
@@ -99,14 +99,14 @@ bool quern__world_has_commands(const quern_world *world)
     return holds_commands(&commands->recorder);
 }
 
-/* For builds with checks: values may have changed by right. */
+/* For builds with checks: marks all components as written, since commands may have changed values. */
 static void note_written(const quern_world *world)
 {
     for (uint32_t i = 0; i < world->storage.components.list.count; i++)
         quern__storage_note_written(&world->storage, i);
 }
 
-/* Commands that could not be recorded are reported, and do not keep the others from being applied. */
+/* Applies the commands of the recorders. Commands that could not be recorded are reported; the others are applied. */
 static quern_result apply(quern_world *world, quern__recorders recorders, const quern__executor *executor,
                           quern__flush_report *report)
 {
@@ -123,7 +123,8 @@ static quern_result apply(quern_world *world, quern__recorders recorders, const 
     quern__playback_stats applied = {0};
     quern__playback_start_frame(&commands->playback);
     const bool was_locked = world->locked;
-    quern__world_set_locked(world, true); /* as at the sync points of frames: hooks must not call in */
+    quern__world_set_locked(
+        world, true); /* as at sync points of frames: hooks must not call functions on the world */
     const quern_result result = quern__playback_run(&commands->playback, recorders, executor, &applied);
     quern__world_set_locked(world, was_locked);
     if (result != QUERN_OK) return result;
@@ -156,9 +157,9 @@ quern_result quern__world_apply_commands(quern_world *world, quern__flush_report
 
 /* -------------------------------------------------------------------------------------- public calls */
 
-/* The stream goes on until it is applied, so that its handles stay good, also when the world passes to
- * another thread meanwhile; where an exclusive system or a sync point that failed has ended it, another one
- * follows. */
+/* Returns the recorder with an open stream. The stream stays open until it is applied, so that its provisional handles
+ * stay valid, even if another thread takes over the world. A new stream begins if an exclusive system or a failed sync
+ * point has ended the latest one. */
 static quern_result find_recorder(quern_world *world, quern_commands **out_recorder)
 {
     quern_result result = quern__world_check_unlocked(world, "quern_world_commands");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The life of a world. */
+/* Creates and destroys worlds. */
 
 #include "core/calls/world_commands.h"
 #include "core/events/event_internal.h"
@@ -9,24 +9,23 @@
 
 /* ----------------------------------------------------------------------------------------- world tags */
 
-/* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional
- * handles. */
+/* Bits of the tags in use. Worlds may be created on any thread. Tag 0 marks provisional handles. */
 static _Atomic uint64_t tags_used[4];
 
-/* Where the next search starts: after the tag given last, so that a tag comes back as late as possible. */
+/* Tag before which the next search starts: the latest one taken, so that tags are reused as late as possible. */
 static _Atomic uint32_t tag_start;
 
-/* How many worlds have had each tag. */
+/* Number of worlds that have had each tag. */
 static _Atomic uint32_t tag_uses[QUERN_MAX_WORLDS + 1];
 
-/* 1 to 255, or 0 when all are in use. The start is relaxed: it is a hint where to look. */
+/* Returns a free tag, 1 to 255, or 0 if all are in use. The start is relaxed, since it is only a hint. */
 static uint32_t tag_take(void)
 {
     uint32_t start = atomic_load_explicit(&tag_start, memory_order_relaxed);
     for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++) {
         uint32_t tag = 1 + (start + i) % QUERN_MAX_WORLDS;
         uint64_t bit = 1ull << tag % 64;
-        /* acquire: pairs with the release in tag_give, the last act of the world that had the tag */
+        /* acquire: pairs with the release in tag_give, the last action of the previous world with this tag */
         if ((atomic_fetch_or_explicit(&tags_used[tag / 64], bit, memory_order_acquire) & bit) == 0) {
             atomic_store_explicit(&tag_start, tag, memory_order_relaxed);
             return tag;
@@ -52,8 +51,7 @@ static void attach_rooms(quern_world *world)
     quern__reactions_init(&world->reactions, storage);
 }
 
-/* The use count is relaxed: whoever has the tag is the only one to touch it, and the tag carries the
- * order. */
+/* The use count is relaxed: only the thread that holds the tag accesses it, and taking the tag orders the accesses. */
 static quern_result world_init(const quern_world_def *def, const quern_allocator *allocator, uint32_t tag,
                                quern_world **out_world)
 {

@@ -523,8 +523,8 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
 
 typedef quern_result locked_function(quern_schedule *schedule, quern__flush_report *report);
 
-/* Ends a frame whose exclusive system has lost the world to another thread, which was reported. The lock of
- * the world now belongs to that thread. */
+/* Ends a frame after its exclusive system has lost the world to another thread, which was reported. The
+ * lock of the world now belongs to that thread. */
 static quern_result end_unclaimed(quern_schedule *schedule, quern_result result)
 {
     if (QUERN_CHECKS) quern__guards_invalidate(schedule);

@@ -195,7 +195,7 @@ void quern__guards_renew_open(quern_context *context)
     context->open_guards = NULL;
 }
 
-/* ---------------------------------------------------------------------------------------- all at once */
+/* ----------------------------------------------------------------------------------------- all guards */
 
 typedef void guard_visit(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
                          uint32_t column);

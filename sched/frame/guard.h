@@ -8,9 +8,9 @@
  *
  * While the passes of a segment run, a column may only change through views and lookups that may write it.
  * Each column that a system of the schedule can access has a guard in each chunk of the world: the sum of
- * the hashes of its values. A guard is renewed after each call whose view or lookup may write the column. A
- * guard is checked before the next call whose view has the column. At the end of a segment all guards are
- * checked, whatever the segment accessed. A guard that does not match was broken while no view of the
+ * the hashes of its values. A guard is renewed after each call that may write the column by its view or by a
+ * lookup. It is checked before the next call with a view of the column. At the end of a segment all guards
+ * are checked, whatever the segment accessed. A guard that does not match was broken while no view of the
  * column existed.
  *
  * If a call was refused an access, the guards of the columns that it may only read are renewed, too: a

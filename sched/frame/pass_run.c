@@ -200,9 +200,9 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 
 /* --------------------------------------------------------------------------------------- calls on views */
 
-/* Returns the hash of a column that was declared for reading. Builds with checks compare it to detect a
- * write through a pointer whose const was cast away: no callback may write the column while the view is in
- * use. Returns 0 if the system itself may write the column by lookups. */
+/* Returns the hash of a column that was declared for reading. Builds with checks compare it to detect that
+ * code cast const away and wrote to the column: no callback may write the column while the view is in use.
+ * Returns 0 if the system itself may write the column by lookups. */
 static uint64_t hash_read_column(const quern_context *context, const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
@@ -341,8 +341,8 @@ SPECIALIZED void run_chunk(const quern__pass *pass, const quern__pass_table *tab
     }
 }
 
-/* Returns the table that has the chunk: the last one whose first chunk is not after it. A table without
- * chunks has the same first chunk as the next table, so it is never the last. */
+/* Returns the table that has the chunk: the last table that begins at or before it. A table without chunks
+ * has the same first chunk as the next table, so it is never the last. */
 static const quern__pass_table *find_table(const quern__pass *pass, uint32_t chunk)
 {
     uint32_t low = 0, high = pass->ordered_table_count - 1;

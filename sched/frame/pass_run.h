@@ -20,7 +20,7 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 /* Prepares the context for a call of the system. `call_index` identifies the call's command stream (frame.h). */
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index);
 
-/* Calls the function on a view whose rows are not in a chunk: copies of removed rows, or copied handles.
+/* Calls the function on a view of rows outside of chunks: copies of removed rows, or copied handles.
  * is_reported: the call is reported to the observer. */
 void quern__pass_call_view(quern_context *context, quern_view_callback *run, const quern_view *view,
                            bool is_reported);

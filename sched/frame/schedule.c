@@ -291,7 +291,7 @@ quern_result quern_schedule_compile(quern_schedule *schedule)
     return quern__schedule_compile(schedule, "quern_schedule_compile");
 }
 
-/* ---------------------------------------------------------------------------------------- looking */
+/* --------------------------------------------------------------------------- statistics and order */
 
 quern_result quern_schedule_get_frame_stats(const quern_schedule *schedule, quern_frame_stats *out_stats)
 {

@@ -80,7 +80,7 @@ static void begin_stage(void *context, quern__sync_stage stage)
     schedule->observer->calls->begin_stage(schedule->observer, stage);
 }
 
-/* -------------------------------------------------------------------------------------- the whole of it */
+/* ------------------------------------------------------------------------------------------ sync points */
 
 static quern_result play_back(quern_schedule *schedule, quern__playback_stats *applied)
 {

@@ -32,7 +32,7 @@ typedef struct quern__access {
     uint64_t upward_by_others[QUERN__COMPONENT_WORDS];
     /* Components read by up-terms over the relation `levels`. */
     uint64_t upward_by_levels[QUERN__COMPONENT_WORDS];
-    quern_relation levels; /* relation whose levels order the system's views, or the null relation */
+    quern_relation levels; /* relation that orders the views by level, or the null relation */
     quern__lookups lookups;
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
@@ -44,7 +44,7 @@ typedef struct quern__access {
  * the earlier system finishes before the later one starts. */
 typedef enum quern__conflict_kind {
     QUERN__NO_CONFLICT,
-    QUERN__CONFLICT_ORDER, /* before/after rule between systems whose terms conflict over components */
+    QUERN__CONFLICT_ORDER, /* before/after rule; the terms of both systems conflict over components */
     QUERN__CONFLICT_COMPONENT,
     QUERN__CONFLICT_LEVEL,
     QUERN__CONFLICT_LOOKUP,

@@ -34,8 +34,7 @@ static void add_segment(quern__plan *plan, quern__segment_kind kind, uint32_t ph
                                                                     .end = end};
 }
 
-/* Adds the segments of a phase, whose systems are [first, end) in execution order. Splits them at exclusive
- * systems. */
+/* Adds the segments of a phase: the systems [first, end) in execution order, split at exclusive systems. */
 static void split_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
@@ -239,7 +238,7 @@ static quern_result extend_passes(quern__plan *plan)
     return result;
 }
 
-/* --------------------------------------------------------------------------------------------- all */
+/* ------------------------------------------------------------------------------------- compilation */
 
 static quern_result compile_systems(quern__plan *plan)
 {

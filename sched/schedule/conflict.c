@@ -2,8 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/conflict.h"
 
-/* Returns the entry of a pair whose conflict may still be found or become stronger. Returns NULL if it
- * cannot. */
+/* Returns the entry of a pair if its conflict may still be found or become stronger; otherwise NULL. */
 static quern__conflict *find_open_pair(const quern__plan *plan, const quern__system *a,
                                        const quern__system *b)
 {

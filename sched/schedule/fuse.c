@@ -155,7 +155,7 @@ static void find_lanes(quern__pass *pass)
     renumber_lanes(pass);
 }
 
-/* ---------------------------------------------------------------------------------------------- all */
+/* ------------------------------------------------------------------------------ passes of a segment */
 
 quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later)
 {

@@ -90,7 +90,7 @@ static bool reserve_deep(quern__pass *pass, uint32_t count)
            quern__array_reserve(allocator, &pass->deep_ranges, count);
 }
 
-/* Lists the slots of the entities on the last level whose target is on another level. */
+/* Lists the slots of the entities on the last level that have a target on another level. */
 static void list_top_slots(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
 {
     const quern__links *links = &pass->levels->links;
@@ -125,7 +125,7 @@ static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype 
     return is_there ? low : UINT32_MAX;
 }
 
-/* Lists the location of the slot's entity as a key: table, chunk, row. Omits an entity whose archetype has
+/* Lists the location of the slot's entity as a key: table, chunk, row. Omits an entity if its archetype has
  * no table. */
 static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
 {

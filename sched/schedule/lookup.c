@@ -21,7 +21,7 @@ static quern_result read_limit(const quern__components *components, quern_compon
     return result;
 }
 
-/* Rejects a lookup whose limit excludes every entity: it must be a mistake. */
+/* Rejects a lookup if its limit excludes every entity: it must be a mistake. */
 static quern_result check_limit(const quern__components *components, const quern__lookup *lookup)
 {
     const uint16_t without = lookup->limit.without;

@@ -86,7 +86,7 @@ static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph
 }
 
 /* Appends the systems of the phase to the order, either its reactions or the others. Each time, chooses the
- * first system by registration whose predecessors are all placed. */
+ * first system by registration that has no unplaced predecessor. */
 static quern_result order_phase(quern__plan *plan, order_graph *graph, uint32_t phase, bool reacts)
 {
     for (;;) {

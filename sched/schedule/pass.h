@@ -113,7 +113,7 @@ typedef struct quern__pass {
     bool has_begin, has_end;
     bool has_partials, has_filters; /* some system has partial results, or change filters */
     bool runs_reactions;            /* the systems are reactions (reaction_pass.h) */
-    quern__relation *levels;        /* relation whose levels order the pass, or NULL */
+    quern__relation *levels;        /* relation that orders the pass by level, or NULL */
     /* Nodes in the segment's graph. Without begin callbacks, begin_node is run_node; without end callbacks,
      * end_node is the last run node. */
     uint32_t begin_node, run_node, end_node;
@@ -167,7 +167,7 @@ typedef struct quern__pass_functions {
      * callbacks) and of `end` (end callbacks) is the quern__pass; both ignore the range. The argument of
      * `run` is a quern__pass_stage; the range counts the stage's items. */
     quern_range_function *begin, *run, *end;
-    /* Replaces the function of a system whose query selects rows. Calls that function on each contiguous
+    /* Replaces the function of a system if its query selects rows. Calls that function on each contiguous
      * range of selected rows of the chunk. All these views have the same ordinal, command stream and
      * partial result. If no row is selected, the function is not called. */
     quern_view_callback *call_selected_rows;

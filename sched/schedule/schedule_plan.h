@@ -49,7 +49,7 @@ typedef struct quern__phase {
 } quern__phase;
 
 typedef struct quern__plan {
-    struct quern_schedule *schedule; /* the schedule whose frames execute the plan; opaque to this room */
+    struct quern_schedule *schedule; /* schedule that executes the plan; opaque to this room */
     const quern__pass_functions *functions;
 
     /* declared */

@@ -35,7 +35,7 @@ typedef struct quern__system {
     quern__event_use events;
     /* Without terms, the query matches no archetype: `run` is called once, or on batches of events. */
     quern__query query;
-    quern__relation *levels;   /* relation whose levels order the views, or NULL */
+    quern__relation *levels;   /* relation that orders the views by level, or NULL */
     uint32_t reacts_to;        /* bits of quern_reaction_kind; 0: not a reaction */
     quern__reaction *reaction; /* pending changes for a reaction; NULL: not a reaction */
     QUERN__ARRAY(quern__order_rule) rules;

@@ -67,7 +67,7 @@ static inline const char *name_of(quern_context *context)
     return name;
 }
 
-/* Records the view of a serial reaction whose first term is the health. */
+/* Records the view of a serial reaction. Its first term is the health. */
 static inline void note(quern_context *context, const quern_view *view)
 {
     const uint64_t *values = quern_view_read(view, 0);

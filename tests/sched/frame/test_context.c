@@ -193,7 +193,7 @@ Test(context, context_used_on_another_thread_is_reported)
     quern_schedule_destroy(schedule);
 }
 
-/* --------------------------------------------------------------------- after the schedule got more workers */
+/* -------------------------------------------------------------------------------- after workers were added */
 
 static quern_event hit;
 static quern_emitter *kept_emitter;

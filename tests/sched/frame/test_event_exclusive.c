@@ -10,7 +10,7 @@
 
 TestSuite(event_exclusive, .init = open_world, .fini = close_world);
 
-/* ------------------------------------------------------------------------------------ who else may */
+/* --------------------------------------------------------------------------------- exclusive systems */
 
 static void emit_and_read_exclusively(quern_context *context)
 {

@@ -428,7 +428,7 @@ Test(event_frame, events_read_by_another_schedule_do_not_accumulate)
     quern_schedule_destroy(reading);
 }
 
-/* ------------------------------------------------------------------------------------------- described */
+/* ---------------------------------------------------------------------------------------- descriptions */
 
 Test(event_frame, descriptions_name_emitting_and_reading_systems)
 {

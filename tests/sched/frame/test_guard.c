@@ -90,7 +90,7 @@ static void assert_found(quern_jobs *jobs, const char *words)
     cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
 }
 
-/* ------------------------------------------------------------------------------------- what is found */
+/* -------------------------------------------------------------------------- writes that are reported */
 
 Test(guard, write_through_kept_pointer_in_later_phase_is_found)
 {
@@ -245,7 +245,7 @@ Test(guard, call_renews_guards_of_its_component_only)
     assert_found(NULL, "system 'take'");
 }
 
-/* -------------------------------------------------------------------------------- what is not blamed */
+/* --------------------------------------------------------------------------- writes that are allowed */
 
 static void assert_nothing_found(void)
 {

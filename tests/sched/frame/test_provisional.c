@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Provisional handles in values whose fields are not described, so that they are not replaced. Builds with
- * checks find them at the sync point. */
+/* Provisional handles in fields that are not described, so that they are not replaced. Builds with checks
+ * find them at the sync point. */
 
 typedef struct leash {
     uint32_t length, unused;

@@ -12,7 +12,7 @@
 
 /* Reactions in descriptions, profiles and traces; refused definitions; missing memory. */
 
-/* ------------------------------------------------------------------------------------------- what is seen */
+/* ------------------------------------------------------------------------- descriptions, profiles, traces */
 
 Test(reactions_seen, description_lists_reaction_segments_after_phases)
 {
@@ -95,7 +95,7 @@ Test(reactions_seen, capture_has_tasks_for_removed_and_for_added_rows)
     close_world();
 }
 
-/* -------------------------------------------------------------------------------------- what is refused */
+/* ---------------------------------------------------------------------------------- refused definitions */
 
 static void must_not_add(const quern_system_def *def, const char *reason)
 {
@@ -183,7 +183,7 @@ Test(reactions_seen, before_and_after_name_reactions_of_one_phase)
     quern_world_destroy(world);
 }
 
-/* --------------------------------------------------------------------------------- where memory is missing */
+/* ------------------------------------------------------------------------------------------ missing memory */
 
 static _Atomic uint64_t added_count, removed_count;
 

@@ -288,7 +288,7 @@ Test(up_frame, up_term_does_not_permit_lookups)
     cr_assert_not_null(strstr(reports.last, "looked up 'number' without declaring it"), "%s", reports.last);
 }
 
-/* -------------------------------------------------------------------------------------------- the others */
+/* ---------------------------------------------------------------- filters, descriptions, permissions */
 
 static uint32_t filtered_calls;
 

@@ -248,7 +248,7 @@ Test(access, describe_says_why_each_system_waits)
     quern_schedule_destroy(schedule);
 }
 
-/* --------------------------------------------------------------------- archetypes that appear later */
+/* ----------------------------------------------------------------------------------- new archetypes */
 
 enum { CROWD = 5000 };
 
@@ -566,7 +566,7 @@ Test(undeclared, write_through_cast_pointer_is_reported_with_checks)
     if (quern_has_checks()) assert_offence(cast_const_away, "position");
 }
 
-/* --------------------------------------------------------------------------- pointers kept too long */
+/* ------------------------------------------------------------------------------------ kept pointers */
 
 static vec3 *kept; /* points into another chunk than that of the view */
 

@@ -273,7 +273,7 @@ Test(fuse, declared_order_with_lookup_is_not_local)
     cr_assert_not(fuses(writes, looks), "their terms share nothing");
 }
 
-/* ---------------------------------------------------------------------------------------- more than two */
+/* -------------------------------------------------------------------------------- more than two systems */
 
 Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
 {
@@ -320,7 +320,7 @@ Test(fuse, many_systems_share_one_pass)
         cr_assert(are_fused(systems[0], systems[i]));
 }
 
-/* ------------------------------------------------------------------------------ archetypes that appear */
+/* -------------------------------------------------------------------------------------- new archetypes */
 
 Test(fuse, archetype_with_new_lookup_conflict_splits_pass)
 {
@@ -348,7 +348,7 @@ Test(fuse, an_archetype_without_such_a_conflict_leaves_passes_as_they_are)
     cr_assert(are_fused(writer, reader));
 }
 
-/* --------------------------------------------------------------------------------------------- asking */
+/* ------------------------------------------------------------------------------- queries about fusing */
 
 Test(fuse, asking_needs_a_compiled_schedule_and_known_systems)
 {

@@ -71,7 +71,7 @@ static quern_system add(const char *name, const quern_term *terms, uint32_t term
 #define WITH(c)     quern_term_with(c)
 #define WITHOUT(c)  quern_term_without(c)
 
-/* --------------------------------------------------------------------------------------- what they find */
+/* ----------------------------------------------------------------------------------------- found values */
 
 static quern_lookup asked; /* lookup of the system that asks */
 static uint64_t found[4];  /* results for foe, gun, both, wall; 0: not found */
@@ -251,7 +251,7 @@ Test(lookup, kept_lookup_pointer_is_reported_with_checks)
                        reports.last);
 }
 
-/* -------------------------------------------------------------------------------------- what is refused */
+/* -------------------------------------------------------------------------------------- refused lookups */
 
 static void write_what_is_read(quern_context *context)
 {
@@ -431,7 +431,7 @@ Test(lookup, write_lookup_conflicts_with_up_terms)
     cr_assert_not(waits(above, by_levels));
 }
 
-/* ------------------------------------------------------------------------------------------- described */
+/* ---------------------------------------------------------------------------------------- descriptions */
 
 Test(lookup, descriptions_name_lookups)
 {

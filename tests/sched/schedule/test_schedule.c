@@ -639,7 +639,7 @@ Test(schedule, system_may_have_32_terms_lookups_and_resources)
     cr_assert_eq(run_count, 1u);
 }
 
-/* --------------------------------------------------------------------------------- enabled or not */
+/* ------------------------------------------------------------------- enabled and disabled systems */
 
 static void note_run(quern_context *context, const quern_view *view)
 {

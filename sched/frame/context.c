@@ -161,9 +161,7 @@ static void refuse_resource(quern_context *context, const char *resource, bool w
         writes ? "write" : "read", resource, declared, writes ? "QUERN_ACCESS_WRITE" : "QUERN_ACCESS_READ");
 }
 
-/* Refuses a handle that no component or resource of this world has, most often because it was never
- * registered. */
-static void refuse_handle(quern_context *context, const char *what, const char *function)
+void quern__context_refuse_handle(quern_context *context, const char *what, const char *function)
 {
     if (quern__scope_count_repeated(&context->scope)) return;
     char reason[128];
@@ -183,11 +181,6 @@ bool quern__context_is_system(quern_context *context, const char *function, cons
     return !is_foreign(context, function);
 }
 
-void quern__context_refuse_handle(quern_context *context, const char *what, const char *function)
-{
-    refuse_handle(context, what, function);
-}
-
 /* Returns whether the system may look up the component, with the component's index and the limit of the
  * lookup. out_limit: NULL if any entity may be looked up. */
 static inline bool may_look_up(quern_context *context, quern_component component, const char *function,
@@ -197,7 +190,7 @@ static inline bool may_look_up(quern_context *context, quern_component component
     const quern__lookups *lookups = &context->system->access.lookups;
     *out_limit = NULL;
     if (quern__components_check(components, component) != QUERN_OK) {
-        refuse_handle(context, "component", function);
+        quern__context_refuse_handle(context, "component", function);
         return false;
     }
     *out_index = quern__component_index(component);
@@ -286,7 +279,7 @@ static bool may_write_lookup(quern_context *context, quern_component component, 
 {
     const quern__components *components = &context->schedule->plan.world->storage.components;
     if (quern__components_check(components, component) != QUERN_OK) {
-        refuse_handle(context, "component", lookup_write_name);
+        quern__context_refuse_handle(context, "component", lookup_write_name);
         return false;
     }
     *out_index = quern__component_index(component);
@@ -426,7 +419,7 @@ static const quern__link_node *find_node(quern_context *context, quern_entity en
     const quern__storage *storage = &context->schedule->plan.world->storage;
     quern__relation *known;
     if (quern__relation_check(storage, relation, &known) != QUERN_OK) {
-        refuse_handle(context, "relation", function);
+        quern__context_refuse_handle(context, "relation", function);
         return NULL;
     }
     if (!quern__bitset_has(context->system->access.relations, known->component_index)) {
@@ -483,8 +476,8 @@ static void *find_resource(quern_context *context, quern_resource resource, bool
 {
     const quern__resources *resources = &context->schedule->plan.world->resources;
     if (quern__resources_check(resources, resource) != QUERN_OK) {
-        refuse_handle(context, "resource",
-                      writes ? "quern_context_resource_write" : "quern_context_resource");
+        quern__context_refuse_handle(context, "resource",
+                                     writes ? "quern_context_resource_write" : "quern_context_resource");
         return scratch_resource(context, resource);
     }
     uint32_t index = quern__resource_index(resource);

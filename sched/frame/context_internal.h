@@ -51,8 +51,8 @@ static inline void quern__context_note_refusal(quern_context *context)
  * `what`: what the caller asked for, for the message, such as "events". */
 bool quern__context_is_system(quern_context *context, const char *function, const char *what);
 
-/* Reports an invalid handle, for the reason in quern_error_message. `what`: kind of the handle, such as
- * "event". */
+/* Refuses a call with an invalid handle, most often because the object was never registered. The message
+ * repeats the last error message. `what`: kind of the handle, such as "event". */
 void quern__context_refuse_handle(quern_context *context, const char *what, const char *function);
 
 #endif

@@ -32,18 +32,13 @@
 
 /* ----------------------------------------------------------------------------------------- segments */
 
-/* Returns the number of call indices of the system in one segment: begin, one per view, end. */
-static uint32_t call_count(const quern__system *system)
-{
-    return system->view_count + 2;
-}
-
 static void number_streams(const quern_schedule *schedule, quern__segment *segment)
 {
     segment->serial_count = 0;
     for (uint32_t i = segment->first; i < segment->end; i++) {
-        schedule->plan.order.items[i]->serial_offset = segment->serial_count;
-        segment->serial_count += call_count(schedule->plan.order.items[i]);
+        quern__system *system = schedule->plan.order.items[i];
+        system->serial_offset = segment->serial_count;
+        segment->serial_count += system->view_count + 2; /* begin, one per view, end */
     }
 }
 

@@ -402,16 +402,16 @@ SPECIALIZED void run_deep_ranges(const quern__pass *pass, const quern__system *s
     const quern__pass_call *call = NULL;
     uint32_t ordinal = system->first_deep_ordinal;
     for (uint32_t i = 0; i < pass->deep_ranges.count; i++) {
-        const quern__deep_range *run = &pass->deep_ranges.items[i];
-        if (table != &pass->ordered_tables[run->table]) {
-            table = &pass->ordered_tables[run->table];
+        const quern__deep_range *range = &pass->deep_ranges.items[i];
+        if (table != &pass->ordered_tables[range->table]) {
+            table = &pass->ordered_tables[range->table];
             call = find_call(table, system);
         }
         if (call == NULL) continue;
-        point_view_at_chunk(table, run->chunk_index, view);
-        view->first_row = run->first_row;
-        view->entities += run->first_row;
-        view->count = run->count;
+        point_view_at_chunk(table, range->chunk_index, view);
+        view->first_row = range->first_row;
+        view->entities += range->first_row;
+        view->count = range->count;
         if (!is_skipped(call, view, ALL_LANES))
             call_system(table, call, ordinal, context, view, is_reported);
         ordinal++;
@@ -498,10 +498,10 @@ SPECIALIZED void run_events(const quern__pass_stage *stage, uint32_t begin, uint
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t ordinal =
             seed == 0 ? i : (uint32_t)((stage->chunk_count - 1 - i + seed) % stage->chunk_count);
-        const quern__event_batch *run = quern__channel_batch(reader->channel, reader->cursor + ordinal);
+        const quern__event_batch *batch = quern__channel_batch(reader->channel, reader->cursor + ordinal);
         view.ordinal = ordinal;
-        view.count = run->count;
-        view.chunk = run->values;
+        view.count = batch->count;
+        view.chunk = batch->values;
         if (is_reported) begin_calls(context);
         enter_call(context, system, QUERN__CALL_FIRST_VIEW + ordinal);
         const uint64_t before = QUERN_CHECKS ? hash_events(&view, reader->channel) : 0;
@@ -601,12 +601,6 @@ static __attribute__((noinline)) void run_observed_job(const quern__pass_stage *
     observer->calls->end_job(observer, &job);
 }
 
-static void run_job(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context)
-{
-    spread_item(stage, &begin, &end);
-    run_items(stage, begin, end, context, false);
-}
-
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const quern__pass_stage *stage = argument;
@@ -614,8 +608,10 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
     quern_context *context = enter_pass(stage->pass, QUERN__CALLBACK_RUN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
         run_observed_job(stage, begin, end, context);
-    else
-        run_job(stage, begin, end, context);
+    else {
+        spread_item(stage, &begin, &end);
+        run_items(stage, begin, end, context, false);
+    }
     leave_pass(context);
 }
 

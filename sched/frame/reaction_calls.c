@@ -26,11 +26,6 @@ static void call_copies(const quern__reaction_copies *copies, quern_context *con
     quern__pass_call_view(context, system->run, &view, is_reported);
 }
 
-static const uint64_t *words_of(const quern__reaction_call *reaction_call)
-{
-    return reaction_call->call->system->reaction->taken.words.items + reaction_call->rows->first_word;
-}
-
 /* Calls one system on its rows of one chunk. Each contiguous range of rows is a view. */
 static void call_rows(const quern__pass_table *table, const quern__reaction_call *reaction_call,
                       quern_context *context, bool is_reported)
@@ -50,12 +45,12 @@ static void call_rows(const quern__pass_table *table, const quern__reaction_call
     quern__view_set_change_data(&view, archetype, reaction_call->rows->slot);
     context->reaction = reaction_call->rows->kind;
     quern__pass_enter_call(context, call->system, QUERN__CALL_FIRST_VIEW + reaction_call->ordinal);
-    quern__bit_range run = {0};
-    while (quern__bitset_next_range(words_of(reaction_call), QUERN__BITSET_WORDS(archetype->row_capacity),
-                                    &run)) {
-        view.count = run.count;
-        view.first_row = run.first;
-        view.entities = entities + run.first;
+    const uint64_t *words = call->system->reaction->taken.words.items + reaction_call->rows->first_word;
+    quern__bit_range range = {0};
+    while (quern__bitset_next_range(words, QUERN__BITSET_WORDS(archetype->row_capacity), &range)) {
+        view.count = range.count;
+        view.first_row = range.first;
+        view.entities = entities + range.first;
         quern__pass_call_rows(context, archetype, call->run, &view, is_reported);
     }
 }
@@ -100,7 +95,7 @@ static void call_item(const quern__pass_stage *stage, uint32_t item, quern_conte
 }
 
 /* For tests: permutes items that may run in any order. */
-static uint32_t shuffled(const quern__pass_stage *stage, uint32_t item)
+static uint32_t permute_item(const quern__pass_stage *stage, uint32_t item)
 {
     const uint64_t seed = stage->pass->plan->shuffle_seed;
     if (seed == 0 || stage->pass->kind != QUERN__PASS_CHUNKS) return item;
@@ -116,6 +111,6 @@ void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, u
         call_exclusive(pass, context, is_reported);
     else
         for (uint32_t item = begin; item < end; item++)
-            call_item(stage, shuffled(stage, item), context, is_reported);
+            call_item(stage, permute_item(stage, item), context, is_reported);
     context->reaction = 0;
 }

@@ -36,7 +36,7 @@ static quern_result check_phases(const char *const *names, uint32_t *out_count)
 }
 
 /* Returns the link at the end of the world's list of schedules. */
-static quern_schedule **last_link(quern_world *world)
+static quern_schedule **find_last_link(quern_world *world)
 {
     quern_schedule **link = &world->first_schedule;
     while (*link != NULL)
@@ -103,7 +103,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
-    *last_link(world) = schedule;
+    *find_last_link(world) = schedule;
     *out_schedule = schedule;
     return QUERN_OK;
 }
@@ -174,7 +174,7 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
 }
 
 /* Adds the call and the system's name to the message, unless the name itself may be invalid. */
-static quern_result name_add(quern_result result, const quern_system_def *def)
+static quern_result add_name_to_message(quern_result result, const quern_system_def *def)
 {
     bool has_name = def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
     return quern__message_add_call(result, "quern_schedule_add_system", has_name ? def->name : NULL);
@@ -189,7 +189,7 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     if (result != QUERN_OK) return quern__message_add_call(result, "quern_schedule_add_system", NULL);
     quern__system *system = NULL;
     result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
-    if (result != QUERN_OK) return name_add(result, def);
+    if (result != QUERN_OK) return add_name_to_message(result, def);
     system->plan = &schedule->plan;
     system->index = schedule->plan.systems.count;
     schedule->plan.systems.items[schedule->plan.systems.count++] = system;
@@ -203,8 +203,8 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     return QUERN_OK;
 }
 
-static quern_result find_checked(const quern_schedule *schedule, quern_system handle, const char *function,
-                                 quern__system **out_system)
+static quern_result find_system(const quern_schedule *schedule, quern_system handle, const char *function,
+                                quern__system **out_system)
 {
     if (schedule == NULL) return quern__fail_null(function, "schedule");
     *out_system = quern__schedule_system(schedule, handle);
@@ -216,7 +216,7 @@ static quern_result find_checked(const quern_schedule *schedule, quern_system ha
 quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
 {
     quern__system *system;
-    quern_result result = find_checked(schedule, handle, "quern_schedule_set_system_enabled", &system);
+    quern_result result = find_system(schedule, handle, "quern_schedule_set_system_enabled", &system);
     if (result != QUERN_OK) return result;
     result = quern__schedule_check_idle(schedule, "quern_schedule_set_system_enabled");
     if (result != QUERN_OK) return result;
@@ -228,7 +228,7 @@ quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_s
 bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system handle)
 {
     quern__system *system;
-    return find_checked(schedule, handle, "quern_schedule_is_system_enabled", &system) == QUERN_OK &&
+    return find_system(schedule, handle, "quern_schedule_is_system_enabled", &system) == QUERN_OK &&
            system->enabled;
 }
 
@@ -236,7 +236,7 @@ quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system ha
 {
     static const char function[] = "quern_schedule_set_target";
     quern__system *system;
-    quern_result result = find_checked(schedule, handle, function, &system);
+    quern_result result = find_system(schedule, handle, function, &system);
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
     if (result != QUERN_OK) return result;
     result = quern__target_set(&system->query, target);
@@ -305,7 +305,7 @@ quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, que
                                              quern_system_stats *out_stats)
 {
     quern__system *system;
-    quern_result result = find_checked(schedule, handle, "quern_schedule_get_system_stats", &system);
+    quern_result result = find_system(schedule, handle, "quern_schedule_get_system_stats", &system);
     if (result != QUERN_OK) return result;
     if (out_stats == NULL) return quern__fail_null("quern_schedule_get_system_stats", "out_stats");
     bool has_steps = system->reaction != NULL || schedule->plan.phases[system->phase].step_seconds > 0;
@@ -339,8 +339,8 @@ quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i
 bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before, quern_system after)
 {
     quern__system *earlier, *later;
-    if (find_checked(schedule, before, "quern_schedule_has_edge", &earlier) != QUERN_OK ||
-        find_checked(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
+    if (find_system(schedule, before, "quern_schedule_has_edge", &earlier) != QUERN_OK ||
+        find_system(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
         return false;
     if (!schedule->plan.is_compiled || earlier->position >= later->position) return false;
     return quern__plan_conflict(&schedule->plan, earlier->position, later->position)->kind !=
@@ -350,8 +350,8 @@ bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before
 bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b)
 {
     quern__system *one, *other;
-    if (find_checked(schedule, a, "quern_schedule_are_fused", &one) != QUERN_OK ||
-        find_checked(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
+    if (find_system(schedule, a, "quern_schedule_are_fused", &one) != QUERN_OK ||
+        find_system(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
         return false;
     return schedule->plan.is_compiled && one->pass == other->pass;
 }

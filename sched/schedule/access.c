@@ -120,20 +120,14 @@ static void list_end(char *text, size_t text_bytes)
     if (text[0] == '\0') quern__append(text, text_bytes, "none");
 }
 
-static void list_components(const uint64_t *components, const quern_world *world, char *text,
-                            size_t text_bytes)
-{
-    text[0] = '\0';
-    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
-        if (quern__bitset_has(components, i))
-            list_add(text, text_bytes, "", quern__components_type(&world->storage.components, i)->name);
-    list_end(text, text_bytes);
-}
-
 void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes)
 {
-    list_components(access->relations, world, text, text_bytes);
+    text[0] = '\0';
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
+        if (quern__bitset_has(access->relations, i))
+            list_add(text, text_bytes, "", quern__components_type(&world->storage.components, i)->name);
+    list_end(text, text_bytes);
 }
 
 void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,

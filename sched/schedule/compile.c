@@ -205,13 +205,6 @@ quern_result quern__compile_prepare(const quern__plan *plan, const quern__segmen
 
 /* ------------------------------------------------------------------------------------------- passes */
 
-/* Numbers the segment's passes after those of earlier segments. */
-static void number_passes(quern__plan *plan, const quern__segment *segment)
-{
-    for (uint32_t i = 0; i < segment->passes.count; i++)
-        segment->passes.items[i]->number = plan->pass_count++;
-}
-
 static quern_result compile_passes(quern__plan *plan)
 {
     quern_result result = QUERN_OK;
@@ -222,7 +215,8 @@ static quern_result compile_passes(quern__plan *plan)
         if (segment->kind == QUERN__SEGMENT_SYNC) continue;
         result = quern__fuse(plan, segment);
         if (result == QUERN_OK && segment->kind == QUERN__SEGMENT_RUN) result = link_passes(plan, segment);
-        number_passes(plan, segment);
+        for (uint32_t k = 0; k < segment->passes.count; k++)
+            segment->passes.items[k]->number = plan->pass_count++;
     }
     return result;
 }

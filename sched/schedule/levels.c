@@ -140,12 +140,12 @@ static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t 
 
 static void add_row(quern__pass *pass, uint64_t key)
 {
-    const quern__deep_range run = {.table = (uint32_t)(key >> 48),
-                                   .chunk_index = (uint32_t)(key >> 16),
-                                   .first_row = (uint16_t)key,
-                                   .count = 1};
-    pass->deep_ranges.items[pass->deep_ranges.count++] = run;
-    pass->tables_by_level.items[run.table].deep_range_count++;
+    const quern__deep_range range = {.table = (uint32_t)(key >> 48),
+                                     .chunk_index = (uint32_t)(key >> 16),
+                                     .first_row = (uint16_t)key,
+                                     .count = 1};
+    pass->deep_ranges.items[pass->deep_ranges.count++] = range;
+    pass->tables_by_level.items[range.table].deep_range_count++;
 }
 
 /* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */

@@ -11,12 +11,6 @@ bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *
 
 /* ---------------------------------------------------------------------------------------------- take */
 
-static quern_result fail_memory(const quern__pass *pass)
-{
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the views of reaction '%s'",
-                       pass->systems.items[0]->name);
-}
-
 static quern_result take(const quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
@@ -107,12 +101,12 @@ static void copy_handles(quern__pass *pass, const quern__taken *taken, const que
 {
     const quern__archetype *archetype = rows->archetype;
     const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[rows->slot].chunk);
-    quern__bit_range run = {0};
+    quern__bit_range range = {0};
     while (quern__bitset_next_range(taken->words.items + rows->first_word,
-                                    QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
-        memcpy(&pass->reaction_handles.items[pass->reaction_handles.count], handles + run.first,
-               run.count * sizeof *handles);
-        pass->reaction_handles.count += run.count;
+                                    QUERN__BITSET_WORDS(archetype->row_capacity), &range)) {
+        memcpy(&pass->reaction_handles.items[pass->reaction_handles.count], handles + range.first,
+               range.count * sizeof *handles);
+        pass->reaction_handles.count += range.count;
     }
 }
 
@@ -172,7 +166,9 @@ quern_result quern__reaction_pass_prepare(quern__pass *pass)
     if (result != QUERN_OK) return result;
     pass->reaction_copies.count = pass->reaction_chunks.count = 0;
     pass->reaction_calls.count = pass->reaction_handles.count = 0;
-    if (!reserve(pass)) return fail_memory(pass);
+    if (!reserve(pass))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the views of reaction '%s'",
+                           pass->systems.items[0]->name);
     for (uint32_t i = 0; i < pass->systems.count; i++)
         add_copies(pass, pass->systems.items[i]);
     add_chunks(pass);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-Test(base, every_result_has_a_name_of_its_own)
+Test(base, every_result_has_a_distinct_name)
 {
     for (int a = 0; a <= QUERN_ERROR_DIVERGED; a++) {
         cr_assert_eq(strncmp(quern_result_string((quern_result)a), "QUERN_", 6), 0);
@@ -36,14 +36,14 @@ Test(base, a_success_keeps_the_message_of_the_last_failure)
     cr_assert_str_eq(quern_error_message(), "");
 }
 
-Test(base, libraries_on_top_say_their_own_messages)
+Test(base, libraries_can_set_their_own_messages)
 {
     cr_assert_eq(quern_error_set(QUERN_ERROR_LIMIT, "kit_call: only %d left", 3), QUERN_ERROR_LIMIT);
     cr_assert_str_eq(quern_error_message(), "kit_call: only 3 left");
     quern_error_clear();
 }
 
-Test(base, long_messages_are_cut)
+Test(base, long_messages_are_truncated)
 {
     static char text[4096];
     memset(text, 'x', sizeof text - 1);
@@ -52,7 +52,7 @@ Test(base, long_messages_are_cut)
     cr_assert_lt(strlen(quern_error_message()), 4095u);
 }
 
-Test(base, the_log_goes_where_it_was_set_to_go)
+Test(base, log_messages_are_passed_to_the_handler)
 {
     captured_reports reports;
     capture_reports(&reports);
@@ -64,7 +64,7 @@ Test(base, the_log_goes_where_it_was_set_to_go)
     cr_assert_eq(reports.log_count, 1u);
 }
 
-Test(base, a_violation_is_logged_and_goes_to_the_assert_hook_in_builds_with_checks)
+Test(base, violation_is_logged_and_passed_to_the_assert_handler_in_builds_with_checks)
 {
     captured_reports reports;
     capture_reports(&reports);

@@ -51,7 +51,7 @@ Test(array, grows_seldom)
     failing_allocator_close(memory);
 }
 
-Test(array, makes_room_for_many_at_once)
+Test(array, reserves_many_items_at_once)
 {
     numbers array = {0};
     cr_assert(quern__array_reserve(&allocator, &array, 1001));
@@ -62,7 +62,7 @@ Test(array, makes_room_for_many_at_once)
     failing_allocator_close(memory);
 }
 
-Test(array, stays_as_it_was_when_there_is_no_memory)
+Test(array, is_unchanged_when_out_of_memory)
 {
     numbers array = {0};
     refuse_next();
@@ -105,7 +105,7 @@ Test(map, finds_nothing_when_empty)
     failing_allocator_close(memory);
 }
 
-Test(map, finds_every_key_that_was_put_and_no_other)
+Test(map, finds_exactly_the_keys_that_were_put)
 {
     quern__map map = {0};
     random_source random = {.state = 7};
@@ -121,7 +121,7 @@ Test(map, finds_every_key_that_was_put_and_no_other)
     failing_allocator_close(memory);
 }
 
-Test(map, takes_keys_that_differ_in_high_bits_only)
+Test(map, handles_keys_that_differ_only_in_high_bits)
 {
     quern__map map = {0};
     for (uint64_t i = 1; i < 2000; i++)
@@ -132,12 +132,12 @@ Test(map, takes_keys_that_differ_in_high_bits_only)
     failing_allocator_close(memory);
 }
 
-/* Small, so that clusters are long and go around the end; against an array. */
-Test(map, finds_what_is_left_when_entries_are_removed)
+/* A small map, so that clusters are long and wrap around, compared with an array. */
+Test(map, finds_remaining_entries_after_removals)
 {
     enum { KEYS = 24 };
     quern__map map = {0};
-    uint64_t values[KEYS + 1] = {0}; /* 0: not there */
+    uint64_t values[KEYS + 1] = {0}; /* 0: absent */
     random_source random = {.state = 77};
     cr_assert(quern__map_reserve(&map, &allocator, KEYS));
     for (uint32_t step = 1; step <= 20000; step++) {
@@ -175,7 +175,7 @@ Test(map, is_empty_after_clear_and_keeps_its_memory)
     failing_allocator_close(memory);
 }
 
-Test(map, stays_as_it_was_when_there_is_no_memory)
+Test(map, is_unchanged_when_out_of_memory)
 {
     quern__map map = {0};
     refuse_next();
@@ -192,7 +192,7 @@ Test(map, stays_as_it_was_when_there_is_no_memory)
 
 /* ------------------------------------------------------------------------------------------ bitset */
 
-Test(bitset, has_what_was_added_and_not_removed)
+Test(bitset, contains_added_and_not_removed_numbers)
 {
     uint64_t words[QUERN__BITSET_WORDS(200)] = {0};
     cr_assert_eq(sizeof words / sizeof words[0], 4u);
@@ -204,7 +204,7 @@ Test(bitset, has_what_was_added_and_not_removed)
         cr_assert_eq(quern__bitset_has(words, bit), bit % 3 == 0 && bit % 6 != 0, "bit %u", bit);
 }
 
-Test(bitset, gives_up_its_bits_from_the_lowest)
+Test(bitset, pops_bits_in_ascending_order)
 {
     uint64_t word = 1ull << 63 | 1ull << 5 | 1;
     cr_assert_eq(quern__bitset_pop_lowest(&word), 0u);
@@ -215,7 +215,7 @@ Test(bitset, gives_up_its_bits_from_the_lowest)
 
 /* -------------------------------------------------------------------------------------------- hash */
 
-Test(hash_bytes, every_byte_and_the_length_count)
+Test(hash_bytes, every_byte_and_the_length_affect_the_hash)
 {
     unsigned char bytes[33] = {0};
     for (size_t length = 0; length < 32; length++) {

@@ -47,7 +47,7 @@ static void assert_holds(const char *expected)
 
 TestSuite(file, .init = open_folder, .fini = remove_folder);
 
-Test(file, replaces_what_was_there)
+Test(file, replaces_an_existing_file)
 {
     cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"first text", 0}), 0);
     assert_holds("first text");
@@ -55,14 +55,14 @@ Test(file, replaces_what_was_there)
     assert_holds("second");
 }
 
-Test(file, keeps_what_was_there_when_writing_fails)
+Test(file, keeps_the_existing_file_when_writing_fails)
 {
     cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"first", 0}), 0);
     cr_assert_eq(quern__file_write(path, temporary_path, write_text, &(text){"half of", ENOSPC}), ENOSPC);
     assert_holds("first");
 }
 
-Test(file, says_why_a_file_cannot_be_written)
+Test(file, returns_the_errno_of_the_failure)
 {
     cr_assert_eq(quern__file_write("/nowhere/at/all", temporary_path, write_text, &(text){"", 0}), ENOENT);
 }

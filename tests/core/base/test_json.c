@@ -39,7 +39,7 @@ static void write_nested(quern__json *json)
     quern__json_close(json, '}');
 }
 
-Test(json, values_nest_on_lines_of_their_own)
+Test(json, shallow_values_are_on_separate_lines)
 {
     quern__json json = begin(UINT32_MAX);
     write_nested(&json);
@@ -74,7 +74,7 @@ Test(json, deep_values_share_a_line)
         "{\"yes\":true,\"list\":[18446744073709551615,{\"none\":null,\"no\":false}],\"empty\":[]}\n");
 }
 
-Test(json, texts_are_escaped_and_what_is_not_utf8_is_replaced)
+Test(json, strings_are_escaped_and_invalid_utf8_is_replaced)
 {
     quern__json json = begin(0);
     quern__json_open(&json, NULL, '[');
@@ -85,7 +85,7 @@ Test(json, texts_are_escaped_and_what_is_not_utf8_is_replaced)
     assert_written("[\"\",\"\\\"\\\\\\u000a\\u001f\",\"\xE2\x82\xAC \xEF\xBF\xBD!\"]\n");
 }
 
-Test(json, decimals_are_exact_and_have_no_zeros_at_the_end)
+Test(json, decimals_are_exact_without_trailing_zeros)
 {
     quern__json json = begin(0);
     quern__json_open(&json, NULL, '[');
@@ -107,7 +107,7 @@ static bool refuse(void *user_data, const char *part, size_t bytes)
     return false;
 }
 
-Test(json, an_error_is_kept_until_the_end)
+Test(json, sink_error_is_reported_at_close)
 {
     uint32_t call_count = 0;
     quern__printer_open(&printer, (quern_sink){refuse, &call_count});

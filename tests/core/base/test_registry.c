@@ -50,7 +50,7 @@ Test(registry, a_new_name_is_neither_empty_nor_taken)
     cr_assert_str_eq(quern_error_message(), "the box already has a thing 'two': choose another name");
 }
 
-Test(registry, room_ends_at_the_limit_and_with_the_memory)
+Test(registry, reserving_fails_at_the_limit_and_without_memory)
 {
     failing_allocator *memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
@@ -70,7 +70,7 @@ Test(registry, room_ends_at_the_limit_and_with_the_memory)
     failing_allocator_close(memory);
 }
 
-Test(registry, messages_tell_a_null_handle_from_a_foreign_one)
+Test(registry, messages_distinguish_null_and_foreign_handles)
 {
     cr_assert_eq(quern__registry_fail_unknown(&things, 0, 7), QUERN_ERROR_UNKNOWN_EVENT);
     cr_assert_str_eq(quern_error_message(), "the thing handle is null: register it first");

@@ -18,7 +18,7 @@ static bool give(quern_sink sink, const char *text)
     return sink.write(sink.user_data, text, strlen(text));
 }
 
-Test(sink, a_buffer_ends_with_0_and_knows_the_whole_length)
+Test(sink, text_buffer_is_terminated_and_counts_the_whole_length)
 {
     for (size_t capacity_bytes = 1; capacity_bytes < 16; capacity_bytes++) {
         char text[16];
@@ -36,7 +36,7 @@ Test(sink, a_buffer_ends_with_0_and_knows_the_whole_length)
     }
 }
 
-Test(sink, a_buffer_without_memory_only_measures)
+Test(sink, text_buffer_without_memory_only_counts)
 {
     char kept = 'x';
     quern_text_buffer buffer = {NULL, SIZE_MAX, 0};
@@ -50,7 +50,7 @@ Test(sink, a_buffer_without_memory_only_measures)
 
 /* -------------------------------------------------------------------------------------------- files */
 
-Test(sink, a_file_gets_all_and_stays_open)
+Test(sink, file_receives_all_bytes_and_remains_open)
 {
     FILE *file = tmpfile();
     cr_assert_not_null(file);
@@ -63,7 +63,7 @@ Test(sink, a_file_gets_all_and_stays_open)
     fclose(file);
 }
 
-Test(sink, nothing_to_write_to_is_no_sink)
+Test(sink, sink_of_null_is_empty)
 {
     cr_assert_null(quern_sink_file(NULL).write);
     cr_assert_null(quern_sink_text(NULL).write);
@@ -72,7 +72,7 @@ Test(sink, nothing_to_write_to_is_no_sink)
 
 /* ---------------------------------------------------------------------------------------- printers */
 
-/* Keeps what it gets, until it has got so much that it fails. */
+/* A sink that stores text, and fails once its limit is reached. */
 typedef struct short_sink {
     char text[8192];
     size_t used_bytes, limit_bytes;
@@ -107,8 +107,8 @@ static quern_sink interface_of(short_sink *sink)
     return (quern_sink){.write = write_short, .user_data = sink};
 }
 
-/* Pieces of all lengths up to more than a printer holds at a time. */
-Test(sink, a_printer_loses_nothing_between_its_pieces)
+/* Pieces of all lengths up to more than the size of a printer's buffer. */
+Test(sink, printer_writes_pieces_of_any_length)
 {
     short_sink *sink = open_sink(SIZE_MAX);
     quern__printer printer;
@@ -130,7 +130,7 @@ Test(sink, a_printer_loses_nothing_between_its_pieces)
     free(sink);
 }
 
-Test(sink, a_printer_stops_at_the_first_refusal_and_says_so)
+Test(sink, printer_stops_at_the_first_failed_write_and_reports_it)
 {
     for (size_t limit_bytes = 0; limit_bytes < 3 * QUERN__PRINTER_BYTES; limit_bytes += 97) {
         short_sink *sink = open_sink(limit_bytes);
@@ -147,7 +147,7 @@ Test(sink, a_printer_stops_at_the_first_refusal_and_says_so)
     }
 }
 
-/* Everything that writes text: to a sink that takes all, then to such that take less. */
+/* Any call that writes text: first to an unlimited sink, then to sinks that fail earlier and earlier. */
 typedef quern_result write_call(void *subject, quern_sink sink);
 
 static void assert_write_call(write_call *call, void *subject)

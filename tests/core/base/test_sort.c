@@ -9,7 +9,7 @@ enum { MAX_COUNT = 300 };
 
 static quern__sort_item items[MAX_COUNT + 1], scratch[MAX_COUNT + 1];
 
-/* Few different keys, so that many are equal; pointers are numbers in the order of the input. */
+/* Fills the items with few distinct keys, so that many are equal. Pointers are input positions, to check stability. */
 static void fill(uint32_t count, uint64_t seed)
 {
     random_source random = {seed};
@@ -20,7 +20,7 @@ static void fill(uint32_t count, uint64_t seed)
     }
 }
 
-Test(sort, items_of_every_count_come_in_the_order_of_keys_and_equal_ones_keep_theirs)
+Test(sort, items_are_sorted_by_key_and_stable)
 {
     for (uint32_t count = 0; count <= MAX_COUNT; count++) {
         fill(count, count);
@@ -41,11 +41,11 @@ Test(sort, items_of_every_count_come_in_the_order_of_keys_and_equal_ones_keep_th
     }
 }
 
-Test(sort, sorted_items_stay_as_they_are)
+Test(sort, sorted_input_is_unchanged)
 {
     for (uint32_t i = 0; i < MAX_COUNT; i++)
         items[i] = (quern__sort_item){.key = i / 3, .pointer = (void *)(uintptr_t)i};
-    quern__sort(items, NULL, MAX_COUNT); /* needs no room */
+    quern__sort(items, NULL, MAX_COUNT); /* sorted input needs no scratch memory */
     for (uint32_t i = 0; i < MAX_COUNT; i++)
         cr_assert_eq((uintptr_t)items[i].pointer, i);
 }

@@ -66,14 +66,14 @@ Test(hash, the_same_history_gives_the_same_hash_in_every_world)
     cr_assert_eq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
-/* Afterwards worlds get tags that were used before, and generations that begin elsewhere. */
+/* Creates and destroys worlds until tags are reused, so that later worlds have other generation bases. */
 static void use_up_tags(void)
 {
     for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++)
         quern_world_destroy(setup_world());
 }
 
-Test(hash, where_the_generations_of_a_world_begin_does_not_show)
+Test(hash, generation_base_does_not_affect_the_hash)
 {
     hashed_world first = build();
     use_up_tags();
@@ -83,7 +83,7 @@ Test(hash, where_the_generations_of_a_world_begin_does_not_show)
     hashed_world *both[] = {&first, &second};
     for (uint32_t i = 0; i < 2; i++) {
         must(quern_entity_destroy(both[i]->world, both[i]->entities[5]));
-        described_of(both[i], 2)->target = both[i]->entities[5]; /* does not live any more */
+        described_of(both[i], 2)->target = both[i]->entities[5]; /* was destroyed */
         described_of(both[i], 4)->target = setup_entity(both[i]->world);
     }
     cr_assert_eq(quern_world_hash(first.world), quern_world_hash(second.world));
@@ -91,7 +91,7 @@ Test(hash, where_the_generations_of_a_world_begin_does_not_show)
     cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second), "lives show");
 }
 
-Test(hash, every_changed_byte_of_a_plain_value_shows)
+Test(hash, every_byte_of_a_plain_value_affects_the_hash)
 {
     hashed_world built = build();
     uint64_t before = quern_world_hash(built.world);
@@ -105,7 +105,7 @@ Test(hash, every_changed_byte_of_a_plain_value_shows)
     cr_assert_eq(hash_and_destroy(&built), before);
 }
 
-Test(hash, described_fields_alone_count)
+Test(hash, only_described_fields_affect_the_hash)
 {
     hashed_world built = build();
     uint64_t before = quern_world_hash(built.world);
@@ -121,7 +121,7 @@ Test(hash, described_fields_alone_count)
     quern_world_destroy(built.world);
 }
 
-Test(hash, handles_inside_values_count_without_their_world_tag)
+Test(hash, handles_in_values_are_hashed_without_their_world_tag)
 {
     hashed_world first = build(), second = build();
     described_of(&first, 2)->target = first.entities[5];
@@ -130,7 +130,7 @@ Test(hash, handles_inside_values_count_without_their_world_tag)
     cr_assert_eq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
-Test(hash, a_destroyed_entity_shows)
+Test(hash, destroying_an_entity_changes_the_hash)
 {
     hashed_world built = build();
     uint64_t before = quern_world_hash(built.world);
@@ -143,7 +143,7 @@ Test(hash, a_destroyed_entity_shows)
     quern_world_destroy(built.world);
 }
 
-Test(hash, a_component_added_or_removed_shows)
+Test(hash, adding_or_removing_a_component_changes_the_hash)
 {
     hashed_world built = build();
     uint64_t before = quern_world_hash(built.world);
@@ -155,7 +155,7 @@ Test(hash, a_component_added_or_removed_shows)
     cr_assert_eq(hash_and_destroy(&built), before, "back in its place, the world is the same");
 }
 
-Test(hash, which_component_was_added_shows)
+Test(hash, hash_depends_on_which_component_was_added)
 {
     hashed_world first = build(), second = build();
     quern_component tags[] = {setup_tag(first.world, "tag"), setup_tag(second.world, "other_tag")};
@@ -164,7 +164,7 @@ Test(hash, which_component_was_added_shows)
     cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
-Test(hash, the_order_of_rows_shows)
+Test(hash, hash_depends_on_the_order_of_rows)
 {
     hashed_world first = build(), second = build();
     quern_component tag = setup_tag(first.world, "tag");
@@ -175,7 +175,7 @@ Test(hash, the_order_of_rows_shows)
     cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
-Test(hash, the_order_in_which_free_slots_are_reused_shows)
+Test(hash, hash_depends_on_the_order_of_free_slots)
 {
     hashed_world first = build(), second = build();
     must(quern_entity_destroy(first.world, first.entities[5]));
@@ -185,7 +185,7 @@ Test(hash, the_order_in_which_free_slots_are_reused_shows)
     cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
-Test(hash, the_number_of_lives_of_a_slot_shows)
+Test(hash, hash_depends_on_the_use_counts_of_slots)
 {
     hashed_world first = build(), second = build();
     must(quern_entity_destroy(first.world, setup_entity(first.world)));
@@ -195,7 +195,7 @@ Test(hash, the_number_of_lives_of_a_slot_shows)
     cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
-Test(hash, it_is_taken_without_changing_the_world)
+Test(hash, hashing_does_not_change_the_world)
 {
     hashed_world built = build();
     uint64_t before = quern_world_hash(built.world);
@@ -207,7 +207,7 @@ Test(hash, it_is_taken_without_changing_the_world)
     quern_world_destroy(built.world);
 }
 
-Test(hash, refused_calls_do_not_change_it)
+Test(hash, refused_calls_do_not_change_the_hash)
 {
     hashed_world built = build();
     quern_entity entity = built.entities[0], created;
@@ -237,7 +237,7 @@ static void *add_resource(quern_world *world, const char *name, const quern_fiel
     return quern_resource_get(world, resource);
 }
 
-Test(hash, a_resource_counts_exactly_when_its_fields_are_described)
+Test(hash, resource_affects_the_hash_only_if_its_fields_are_described)
 {
     quern_world *world = setup_world();
     quern_field field = {"score", QUERN_FIELD_U64, 8, .count = 1};
@@ -252,8 +252,8 @@ Test(hash, a_resource_counts_exactly_when_its_fields_are_described)
     quern_world_destroy(world);
 }
 
-/* Their bits depend on the process, and an archive loads them as null. */
-Test(hash, handles_that_are_none_of_this_world_count_as_null)
+/* The bits of such handles depend on the process, and archives load them as null. */
+Test(hash, handles_of_other_worlds_are_hashed_as_null)
 {
     hashed_world built = build(), other = build();
     const uint64_t before = quern_world_hash(built.world);
@@ -272,7 +272,7 @@ Test(hash, handles_that_are_none_of_this_world_count_as_null)
     quern_world_destroy(other.world);
 }
 
-Test(hash, of_null_is_refused)
+Test(hash, null_world_is_refused)
 {
     assert_refused_value(NULL, quern_world_hash(NULL));
 }

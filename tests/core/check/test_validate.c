@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* quern_world_validate sees each kind of damage, and states that only internals can bring about. */
+/* quern_world_validate detects each kind of damage. Also states that only internal functions can produce. */
 
 static quern_world *world;
 static quern_component number;
@@ -39,7 +39,7 @@ static quern__archetype *archetype_of_numbers(void)
     return quern__storage_archetype_of(&world->storage, record);
 }
 
-/* Damages size_bytes at `at`, expects that to be seen, and repairs it. */
+/* Damages size_bytes at `at`, checks that validation detects it, and repairs the damage. */
 static void assert_seen(void *at, size_t size_bytes, const char *what)
 {
     unsigned char saved[16];
@@ -56,7 +56,7 @@ static void assert_seen(void *at, size_t size_bytes, const char *what)
 
 #define assert_damage_seen(object) assert_seen(&(object), sizeof(object), #object)
 
-Test(validate, sees_damaged_chunks)
+Test(validate, detects_damaged_chunks)
 {
     quern__archetype *archetype = archetype_of_numbers();
     cr_assert_gt(archetype->chunk_count, 2u);
@@ -75,7 +75,7 @@ Test(validate, sees_damaged_chunks)
     assert_damage_seen(handles[archetype->row_capacity - 1]);
 }
 
-Test(validate, sees_damaged_records)
+Test(validate, detects_damaged_records)
 {
     quern__entities *slots = &world->storage.entities;
     quern__record *alive = quern__entities_record(slots, 5),
@@ -87,7 +87,7 @@ Test(validate, sees_damaged_records)
     assert_damage_seen(dead->archetype_number);
 }
 
-Test(validate, sees_damaged_counts_of_absent_records)
+Test(validate, detects_damaged_counts_of_absent_records)
 {
     for (uint32_t i = 0; i < COUNT; i++)
         if (quern_entity_is_alive(world, entities[i])) (void)quern_entity_destroy(world, entities[i]);
@@ -100,7 +100,7 @@ Test(validate, sees_damaged_counts_of_absent_records)
     assert_damage_seen(slots->absent_highs.items[0]);
 }
 
-Test(validate, sees_damaged_counts)
+Test(validate, detects_damaged_counts)
 {
     quern__entities *slots = &world->storage.entities;
     assert_damage_seen(slots->free_count);
@@ -113,7 +113,7 @@ Test(validate, sees_damaged_counts)
 
 /* ------------------------------------------------------------------------------------------- states */
 
-Test(validate, a_world_with_retired_slots_is_valid)
+Test(validate, world_with_retired_slots_is_valid)
 {
     uint32_t slot = quern_entity_index(entities[0]);
     cr_assert_eq(quern_entity_destroy(world, entities[0]), QUERN_OK);
@@ -163,7 +163,7 @@ static void check_locked_definitions(quern_query *query)
     cr_assert_not(quern_query_next(&it));
 }
 
-Test(validate, a_world_in_a_frame_refuses_what_would_change_it)
+Test(validate, locked_world_refuses_calls_that_modify_it)
 {
     captured_reports reports;
     capture_reports(&reports);
@@ -184,7 +184,7 @@ static void make_tags(quern_component *out_tags)
         out_tags[i] = setup_tag(world, name);
 }
 
-/* The archetype of a set of the first 16 tags, made below the calls that would give it a chunk. */
+/* Creates the archetype of a set of the first 16 tags by an internal function, so that it gets no chunk. */
 static quern_result make_archetype(const quern_component *tags, uint32_t mask)
 {
     uint16_t set[16];
@@ -206,7 +206,7 @@ static void make_all_archetypes(quern_component *out_tags)
     cr_assert_eq(stats_of_world(world).archetype_count, (uint32_t)QUERN_MAX_ARCHETYPES);
 }
 
-/* Returns the mask of the next one. */
+/* Creates archetypes from `mask` on until the world has `count`. Returns the next mask. */
 static uint32_t make_archetypes_up_to(const quern_component *tags, uint32_t mask, uint32_t count)
 {
     for (; world->storage.archetypes.count < count; mask++)
@@ -214,7 +214,7 @@ static uint32_t make_archetypes_up_to(const quern_component *tags, uint32_t mask
     return mask;
 }
 
-Test(validate, a_world_says_once_when_archetypes_run_out, .timeout = 300)
+Test(validate, many_archetypes_are_logged_once, .timeout = 300)
 {
     captured_reports reports;
     quern_component tags[17];

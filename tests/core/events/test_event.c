@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Events in plain code: registering, emitting, reading, limits, hooks. */
+/* Events in code between frames: registering, emitting, reading, limits, hooks. */
 
 typedef struct Hit {
     quern_entity target;
@@ -55,7 +55,7 @@ static quern_result emit_numbers(quern_event event, uint32_t first, uint32_t cou
     return quern_world_emit(world, event, hits, count);
 }
 
-/* The reader gets just these numbers, one after the other. */
+/* Checks that the reader gets exactly the numbers from `first` on, in order. */
 static void expect_numbers(quern_event_reader *reader, uint32_t first, uint32_t count)
 {
     quern_event_block block;
@@ -81,7 +81,7 @@ static quern_event_stats stats_of(quern_event event)
 
 /* ---------------------------------------------------------------------------------------- registering */
 
-Test(event, is_found_by_its_name)
+Test(event, is_found_by_name)
 {
     cr_assert_eq(quern_event_find(world, "Hit").bits, hit.bits);
     cr_assert_str_eq(quern_event_name(world, hit), "Hit");
@@ -93,10 +93,11 @@ Test(event, is_found_by_its_name)
     assert_refused_value(world, quern_event_name(world, (quern_event){hit.bits + 1}));
     quern_component_def component = {.name = "Hit", .size_bytes = 4};
     quern_component ignored;
-    must(quern_component_register(world, &component, &ignored)); /* names of events are their own */
+    must(
+        quern_component_register(world, &component, &ignored)); /* events and components may share a name */
 }
 
-Test(event, of_the_same_layout_is_the_same)
+Test(event, registering_the_same_layout_again_returns_the_same_event)
 {
     quern_event again = {0};
     must(QUERN_EVENT_REGISTER_FIELDS(world, &again, Hit, target, damage, number));
@@ -113,7 +114,7 @@ static void destroy_nothing(void *values, uint32_t count, void *user_data)
     (void)values, (void)count, (void)user_data;
 }
 
-Test(event, with_a_wrong_definition_is_refused)
+Test(event, invalid_definition_is_refused)
 {
     quern_event out;
     quern_event_def def = {.name = "spark", .size_bytes = 8};
@@ -128,11 +129,11 @@ Test(event, with_a_wrong_definition_is_refused)
     assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE, quern_event_register(world, &def, &out));
     def = (quern_event_def){.size_bytes = 4};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
-    def = (quern_event_def){.name = "spark", .hooks = {.destroy = destroy_nothing}}; /* of no bytes */
+    def = (quern_event_def){.name = "spark", .hooks = {.destroy = destroy_nothing}}; /* 0 bytes */
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
 }
 
-Test(event, types_are_limited)
+Test(event, number_of_event_types_is_limited)
 {
     char name[16];
     for (uint32_t i = 1; i < QUERN_MAX_EVENTS; i++) {
@@ -158,7 +159,7 @@ Test(event, is_read_once_by_each_reader_in_the_order_of_emission)
     must(emit_numbers(hit, 301, 499));
     expect_numbers(a, 0, 800);
     expect_numbers(a, 0, 0);
-    expect_numbers(b, 300, 500); /* from its creation on */
+    expect_numbers(b, 300, 500); /* events since its creation */
     must(emit_numbers(hit, 800, 5));
     expect_numbers(b, 800, 5);
     expect_numbers(a, 800, 5);
@@ -167,7 +168,7 @@ Test(event, is_read_once_by_each_reader_in_the_order_of_emission)
     quern_event_reader_destroy(NULL);
 }
 
-Test(event, is_freed_when_all_readers_have_seen_it)
+Test(event, memory_is_freed_when_all_readers_have_seen_the_event)
 {
     quern_event_reader *a = open_reader(hit, "a"), *b = open_reader(hit, "b");
     for (uint32_t i = 0; i < 100; i++) {
@@ -191,7 +192,7 @@ Test(event, is_freed_when_all_readers_have_seen_it)
     cr_assert_eq(stats_of_world(world).event_bytes, 0u);
 }
 
-Test(event, that_nobody_reads_is_freed_at_once)
+Test(event, memory_of_an_event_without_readers_is_freed_at_once)
 {
     for (uint32_t i = 0; i < 1000; i++)
         must(emit_numbers(hit, 0, 500));
@@ -200,7 +201,7 @@ Test(event, that_nobody_reads_is_freed_at_once)
     cr_assert_leq(stats_of_world(world).event_bytes, 4 * 65536u);
 }
 
-Test(event, little_at_a_time_takes_little_memory)
+Test(event, few_events_at_a_time_need_little_memory)
 {
     quern_event_reader *reader = open_reader(hit, "slow");
     for (uint32_t i = 0; i < 2000; i++)
@@ -210,7 +211,7 @@ Test(event, little_at_a_time_takes_little_memory)
     quern_event_reader_destroy(reader);
 }
 
-Test(event, of_no_bytes_is_counted)
+Test(event, events_of_zero_bytes_are_counted)
 {
     quern_event tick;
     must(quern_event_register(world, &(quern_event_def){.name = "tick"}, &tick));
@@ -225,7 +226,7 @@ Test(event, of_no_bytes_is_counted)
     quern_event_reader_destroy(reader);
 }
 
-Test(event, of_any_size_and_alignment_is_placed_right)
+Test(event, values_of_any_size_and_alignment_are_aligned)
 {
     random_source random = {7};
     for (uint32_t alignment = 1; alignment <= QUERN_MAX_ALIGNMENT_BYTES; alignment *= 2)
@@ -257,7 +258,7 @@ Test(event, of_any_size_and_alignment_is_placed_right)
         }
 }
 
-Test(event, waiting_does_not_show_in_the_hash)
+Test(event, waiting_events_do_not_affect_the_hash)
 {
     const uint64_t before = quern_world_hash(world);
     quern_event_reader *reader = open_reader(hit, "a");
@@ -266,7 +267,7 @@ Test(event, waiting_does_not_show_in_the_hash)
     quern_event_reader_destroy(reader);
 }
 
-Test(event, calls_that_are_wrong_are_refused)
+Test(event, invalid_calls_are_refused)
 {
     Hit one = {.number = 1};
     quern_event_reader *reader = open_reader(hit, "a"), *other;
@@ -288,7 +289,8 @@ Test(event, calls_that_are_wrong_are_refused)
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(NULL, &def, &other));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(world, NULL, &other));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(world, &def, NULL));
-    assert_refused_value(world, quern_event_reader_next(NULL, &block)); /* one that was never made */
+    assert_refused_value(world,
+                         quern_event_reader_next(NULL, &block)); /* a reader that was never created */
     assert_refused_value(world, quern_event_reader_next(reader, NULL));
     assert_refused_value(world, quern_event_reader_lost_count(NULL));
     assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_get_stats(world, none, &stats));
@@ -296,14 +298,14 @@ Test(event, calls_that_are_wrong_are_refused)
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_get_stats(NULL, hit, &stats));
     captured_reports reports;
     capture_reports(&reports);
-    quern_world_destroy(world); /* a reader holds on to it */
+    quern_world_destroy(world); /* fails, because a reader refers to the world */
     cr_assert_not_null(strstr(reports.last, "readers"), "%s", reports.last);
     quern_event_reader_destroy(reader);
 }
 
 /* --------------------------------------------------------------------------------------------- limits */
 
-Test(event, beyond_the_limit_the_oldest_go_and_the_reader_is_named)
+Test(event, oldest_events_beyond_the_limit_are_dropped_and_the_reader_is_named)
 {
     quern_event spark;
     must(quern_event_register(
@@ -326,12 +328,12 @@ Test(event, beyond_the_limit_the_oldest_go_and_the_reader_is_named)
     cr_assert_eq(stats_of(spark).lost_count, 100u);
     cr_assert_leq(stats_of(spark).waiting_bytes, 20000u);
     expect_numbers(idle, 100, 1200);
-    must(emit_numbers(spark, 1300, 100)); /* all is well again */
+    must(emit_numbers(spark, 1300, 100)); /* succeeds again */
     quern_event_reader_destroy(prompt);
     quern_event_reader_destroy(idle);
 }
 
-Test(event, one_publication_may_be_more_than_the_limit)
+Test(event, one_publication_may_exceed_the_limit)
 {
     quern_event spark;
     must(quern_event_register(
@@ -359,7 +361,7 @@ static quern_event register_limited(uint64_t limit_bytes)
     return event;
 }
 
-Test(event, block_given_to_a_reader_is_not_lost)
+Test(event, block_returned_to_a_reader_is_not_lost)
 {
     const quern_event spark = register_limited(100 * 16 + 32 + 100); /* a block of 100, and a little */
     quern_event_reader *reader = open_reader(spark, "a"), *other = open_reader(spark, "b");
@@ -382,7 +384,7 @@ Test(event, block_given_to_a_reader_is_not_lost)
     quern_event_reader_destroy(other);
 }
 
-Test(event, block_given_to_a_reader_outlives_a_trim)
+Test(event, block_returned_to_a_reader_outlives_a_trim)
 {
     quern_event_reader *reader = open_reader(hit, "a");
     quern_event_block block;
@@ -423,7 +425,7 @@ Test(event, each_waiting_block_costs_its_values_and_32_bytes)
     quern_event_reader_destroy(reader);
 }
 
-Test(event, as_much_as_the_limit_may_wait)
+Test(event, events_up_to_the_limit_may_wait)
 {
     const quern_event spark = register_limited(2 * (10 * 16 + 32));
     quern_event_reader *reader = open_reader(spark, "a");
@@ -449,7 +451,7 @@ Test(event, message_counts_the_losses_of_other_readers)
     expect_message("10 events 'spark'");
     expect_message("2 times");
     cr_assert_eq(stats_of(spark).lost_count, 30u, "each event once for each reader");
-    quern_event_reader_destroy(second); /* in the middle of the list */
+    quern_event_reader_destroy(second); /* the middle one of the list */
     cr_assert_eq(stats_of(spark).reader_count, 2u);
     expect_numbers(first, 10, 10);
     expect_numbers(third, 10, 10);
@@ -460,8 +462,8 @@ Test(event, message_counts_the_losses_of_other_readers)
     cr_assert_eq(stats_of(spark).waiting_count, 0u);
 }
 
-/* Sync points look at channels while this number is above 0. */
-Test(event, runs_that_wait_are_counted)
+/* Sync points visit channels only while this number is above 0. */
+Test(event, waiting_batches_are_counted)
 {
     quern_event_reader *reader = open_reader(hit, "a");
     must(emit_numbers(hit, 0, 10));
@@ -504,7 +506,7 @@ static void destroy_tracked(void *values, uint32_t count, void *user_data)
         tracked_destroy((tracked *)values + i, user_data);
 }
 
-Test(event, with_hooks_is_copied_and_destroyed_once)
+Test(event, values_with_hooks_are_copied_and_destroyed_once)
 {
     tracked_counts counts = {0};
     quern_event event;
@@ -539,7 +541,7 @@ Test(event, with_hooks_is_copied_and_destroyed_once)
     cr_assert_eq(counts.broken_count, 0u);
 }
 
-Test(event, values_that_wait_end_with_the_world)
+Test(event, waiting_values_are_destroyed_with_the_world)
 {
     quern_world *short_lived = setup_world();
     tracked_counts counts = {0};
@@ -564,8 +566,7 @@ Test(event, values_that_wait_end_with_the_world)
 
 /* --------------------------------------------------------------------------------------------- memory */
 
-/* Each allocation of a script is refused in turn: the call that fails has done nothing, and goes well the
- * next time. */
+/* Runs a script in which one allocation fails. The failing call changes nothing, and succeeds when it is repeated. */
 static void run_script(failing_allocator *memory, uint64_t failing_call)
 {
     quern_world *small;
@@ -598,7 +599,7 @@ static void run_script(failing_allocator *memory, uint64_t failing_call)
     quern_world_destroy(small);
 }
 
-Test(event, without_memory_nothing_is_half_done)
+Test(event, out_of_memory_leaves_no_partial_change)
 {
     for (uint64_t call = 1, failed = 1; failed > 0; call++) {
         failing_allocator *memory = failing_allocator_create();

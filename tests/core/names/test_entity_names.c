@@ -65,7 +65,7 @@ static void assert_message_has(const char *text)
 
 /* ------------------------------------------------------------------------------------- one entity */
 
-Test(entity_names, a_name_is_kept_and_found_and_taken_away)
+Test(entity_names, name_can_be_set_found_and_removed)
 {
     const quern_entity entity = setup_entity(world);
     cr_assert_null(quern_entity_name(world, entity));
@@ -86,12 +86,13 @@ Test(entity_names, a_name_is_kept_and_found_and_taken_away)
     assert_valid(world);
 }
 
-Test(entity_names, a_name_may_be_given_again_or_lent)
+Test(entity_names, name_can_be_set_again_or_from_its_own_text)
 {
     const quern_entity a = named("a"), b = named("b");
     must(quern_entity_set_name(world, a, "a"));
     must(quern_entity_set_name(world, a, quern_entity_name(world, a)));
-    must(quern_entity_set_name(world, a, quern_entity_name(world, a) + 1)); /* its end: none */
+    must(quern_entity_set_name(
+        world, a, quern_entity_name(world, a) + 1)); /* the empty end of its text: removes the name */
     cr_assert_null(quern_entity_name(world, a));
     must(quern_entity_set_name(world, b, "bc"));
     must(quern_entity_set_name(world, b, quern_entity_name(world, b) + 1));
@@ -118,7 +119,7 @@ Test(entity_names, names_of_every_length_up_to_the_limit_and_in_utf8)
     assert_found("h\xC3\xBClse \xF0\x9F\x8F\xB0", entity);
 }
 
-Test(entity_names, what_is_no_name_is_refused)
+Test(entity_names, invalid_names_are_refused)
 {
     const quern_entity entity = named("gun");
     static const char *const broken[] = {"\xFF", "a\x80", "\xC3", "\xC0\x80", "\xED\xA0\x80", "ab\xE2\x82"};
@@ -157,7 +158,7 @@ Test(entity_names, wrong_arguments_are_refused)
 
 /* ------------------------------------------------------------------------------------------ siblings */
 
-Test(entity_names, siblings_cannot_share_one)
+Test(entity_names, siblings_cannot_share_a_name)
 {
     const quern_entity arena = named("arena"), other = setup_entity(world);
     assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_set_name(world, other, "arena"));
@@ -165,7 +166,7 @@ Test(entity_names, siblings_cannot_share_one)
     const quern_entity tower = child(arena, "tower"), second = setup_entity(world);
     must(quern_entity_relate(world, second, parent, arena));
     assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_set_name(world, second, "tower"));
-    must(quern_entity_set_name(world, second, "arena")); /* no sibling has that */
+    must(quern_entity_set_name(world, second, "arena")); /* no sibling has this name */
     must(quern_entity_set_name(world, other, "tower"));
     assert_found("arena/tower", tower);
     assert_found("arena/arena", second);
@@ -196,7 +197,7 @@ Test(entity_names, paths_lead_down_from_roots_and_from_parents)
     cr_assert_str_eq(path_of(gun), expected);
 }
 
-Test(entity_names, a_name_goes_with_its_entity_to_another_parent)
+Test(entity_names, name_moves_with_its_entity_to_another_parent)
 {
     const quern_entity a = named("a"), b = named("b"), gun = child(a, "gun");
     must(quern_entity_relate(world, gun, parent, b));
@@ -211,7 +212,7 @@ Test(entity_names, a_name_goes_with_its_entity_to_another_parent)
     assert_valid(world);
 }
 
-Test(entity_names, nobody_comes_where_his_name_is_taken)
+Test(entity_names, relating_to_a_parent_where_the_name_is_taken_fails)
 {
     const quern_entity a = named("a"), b = named("b"), gun = child(a, "gun"), other = child(b, "gun");
     assert_refused(world, QUERN_ERROR_SIBLING_NAME_TAKEN, quern_entity_relate(world, gun, parent, b));
@@ -224,11 +225,11 @@ Test(entity_names, nobody_comes_where_his_name_is_taken)
     assert_found("gun", root);
     must(quern_entity_set_name(world, root, NULL));
     must(quern_entity_relate(world, root, parent, a));
-    must(quern_entity_relate(world, gun, parent, a)); /* where it is */
+    must(quern_entity_relate(world, gun, parent, a)); /* its current parent */
     assert_valid(world);
 }
 
-Test(entity_names, other_relations_do_not_matter)
+Test(entity_names, other_relations_do_not_affect_names)
 {
     quern_relation likes;
     must(quern_relation_register(world, &(quern_relation_def){.name = "likes"}, &likes));
@@ -240,7 +241,7 @@ Test(entity_names, other_relations_do_not_matter)
     assert_valid(world);
 }
 
-Test(entity_names, the_hierarchy_may_come_later_and_by_its_name)
+Test(entity_names, hierarchy_can_be_registered_later_by_name)
 {
     quern_world *late = setup_world();
     const quern_entity a = setup_entity(late), b = setup_entity(late);
@@ -256,7 +257,7 @@ Test(entity_names, the_hierarchy_may_come_later_and_by_its_name)
     quern_world_destroy(late);
 }
 
-Test(entity_names, a_path_may_be_deep)
+Test(entity_names, deep_paths_are_found)
 {
     enum { DEPTH = 1000 };
     quern_entity entity = named("0");
@@ -272,7 +273,7 @@ Test(entity_names, a_path_may_be_deep)
 
 /* ------------------------------------------------------------------------------------ what knows them */
 
-Test(entity_names, names_are_part_of_the_hash_and_only_where_there_are_some)
+Test(entity_names, names_affect_the_hash_only_if_there_are_some)
 {
     const quern_entity entity = setup_entity(world);
     const uint64_t without = quern_world_hash(world);
@@ -287,7 +288,7 @@ Test(entity_names, names_are_part_of_the_hash_and_only_where_there_are_some)
     cr_assert_eq(quern_world_hash(world), without);
 }
 
-Test(entity_names, statistics_and_trim_know_them)
+Test(entity_names, names_are_counted_in_statistics_and_trimmed)
 {
     const uint64_t before = stats_of_world(world).held_bytes;
     quern_entity entity = named("a");
@@ -304,7 +305,7 @@ Test(entity_names, statistics_and_trim_know_them)
     assert_found("b", entity);
 }
 
-Test(entity_names, validation_finds_what_is_wrong_with_them)
+Test(entity_names, validation_detects_damaged_names)
 {
     const quern_entity a = named("a"), b = named("b");
     quern__names *names = world->storage.names;
@@ -327,7 +328,7 @@ Test(entity_names, validation_finds_what_is_wrong_with_them)
 
 /* ------------------------------------------------------------------------------------------ destroying */
 
-Test(entity_names, a_name_is_free_when_its_entity_dies)
+Test(entity_names, name_is_free_when_its_entity_is_destroyed)
 {
     const quern_entity a = named("a"), gun = child(a, "gun");
     (void)gun;
@@ -362,7 +363,7 @@ Test(entity_names, bulk_calls_free_names_too)
     assert_valid(world);
 }
 
-Test(entity_names, a_bulk_call_that_unrelates_takes_names_along_or_does_nothing)
+Test(entity_names, bulk_unrelate_moves_names_or_changes_nothing)
 {
     const quern_component tag = setup_tag(world, "tag");
     const quern_entity a = named("a"), b = named("b"), x = child(a, "x"), y = child(a, "y"),
@@ -400,7 +401,7 @@ Test(entity_names, commands_that_destroy_free_names_too)
 
 /* ------------------------------------------------------------------------------------- out of memory */
 
-Test(entity_names, a_name_that_finds_no_memory_changes_nothing)
+Test(entity_names, setting_a_name_without_memory_changes_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The table of names by itself: slots that are far apart, and a plain list beside it. */
+/* The table of names alone, with distant slots, compared with a plain list. */
 
 enum { SLOT_COUNT = 400, STRIDE = 1021, TEXT_COUNT = 60, PARENT_COUNT = 5 };
 
@@ -49,7 +49,7 @@ static uint32_t find_wanted(uint32_t parent, const char *text)
 static void make_text(uint32_t number, char text[QUERN_MAX_ENTITY_NAME_BYTES + 1])
 {
     const int bytes = snprintf(text, QUERN_MAX_ENTITY_NAME_BYTES + 1, "n%u", number);
-    if (number % 7 == 0) /* as long as can be */
+    if (number % 7 == 0) /* maximal length */
         memset(text + bytes, 'x', (size_t)(QUERN_MAX_ENTITY_NAME_BYTES - bytes));
     if (number % 7 == 0) text[QUERN_MAX_ENTITY_NAME_BYTES] = '\0';
 }
@@ -124,7 +124,7 @@ Test(names, random_programs_agree_with_a_list)
     close_names();
 }
 
-Test(names, memory_that_runs_out_loses_no_name)
+Test(names, out_of_memory_loses_no_name)
 {
     failing_allocator_fail_often(memory, 60, 3);
     for (uint64_t seed = 11; seed < 15; seed++) {
@@ -135,7 +135,7 @@ Test(names, memory_that_runs_out_loses_no_name)
     close_names();
 }
 
-Test(names, a_name_stays_where_it_is_as_long_as_it_is_one)
+Test(names, text_of_a_name_never_moves)
 {
     put(0, 1, "kept");
     const char *text = quern__names_of(&names, 0)->text;
@@ -154,7 +154,7 @@ Test(names, a_name_stays_where_it_is_as_long_as_it_is_one)
     close_names();
 }
 
-Test(names, trimming_gives_back_what_holds_none)
+Test(names, trim_releases_memory_without_names)
 {
     put(0, 1, "first");
     quern__names_trim(&names, &allocator);
@@ -176,7 +176,7 @@ Test(names, trimming_gives_back_what_holds_none)
     close_names();
 }
 
-Test(names, a_put_that_was_reserved_needs_no_memory)
+Test(names, reserved_put_needs_no_memory)
 {
     put(3, 1, "a");
     cr_assert(quern__names_reserve(&names, &allocator, 4 * STRIDE));

@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_CORE_PREFABS_PREFAB_SCENE_H
 #define QUERN_TESTS_CORE_PREFABS_PREFAB_SCENE_H
 
-/* A world with a tower to be captured, for the tests of prefabs. */
+/* A world with a tower to capture, for tests of prefabs. */
 
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
@@ -86,8 +86,8 @@ static inline links pair_of(const scene *in, quern_entity entity)
     return *pair;
 }
 
-/* A tower: a base 10, on it a gun 11 and a lamp 12, on the gun a muzzle 13. The gun knows the muzzle and
- * the base, the lamp somebody outside. */
+/* Creates a tower: a base (10) with children gun (11) and lamp (12); the gun has a muzzle (13). The gun has handles of
+ * the muzzle and the base, the lamp has the handle `outside`. */
 static inline quern_entity make_tower(const scene *in, quern_entity outside)
 {
     const quern_entity base = make(in, 10, quern_entity_null());
@@ -99,7 +99,7 @@ static inline quern_entity make_tower(const scene *in, quern_entity outside)
     return base;
 }
 
-/* The members of a tree, as a prefab numbers them. */
+/* Lists the members of a tree in the order in which a prefab numbers them. */
 static inline uint32_t list_tree(const scene *in, quern_entity root, quern_entity *out_members,
                                  uint32_t capacity)
 {
@@ -123,7 +123,7 @@ static inline void expect_same(quern_entity a, quern_entity b)
     cr_assert_eq(a.bits, b.bits, "%llx and %llx", (unsigned long long)a.bits, (unsigned long long)b.bits);
 }
 
-/* An instance of the tower, member by member. */
+/* Checks all members of an instance of the tower. */
 static inline void expect_tower(const scene *in, const quern_entity *members, quern_entity parent,
                                 quern_entity outside)
 {

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prefabs: what is captured, and what is spawned from it at once. */
+/* Prefabs: capturing, and immediate spawning. */
 
 /* ------------------------------------------------------------------------------------------- one tree */
 
-Test(prefab, spawns_what_was_captured_when_the_tree_is_gone, .init = open_scene)
+Test(prefab, spawns_the_captured_tree_after_it_was_destroyed, .init = open_scene)
 {
     const quern_entity outside = make(&it, 1, quern_entity_null());
     const quern_entity base = make_tower(&it, outside);
@@ -35,7 +35,7 @@ Test(prefab, spawns_what_was_captured_when_the_tree_is_gone, .init = open_scene)
     close_scene(&it);
 }
 
-Test(prefab, root_gets_the_parent_given_and_not_its_own, .init = open_scene)
+Test(prefab, root_gets_the_given_parent_and_not_the_captured_one, .init = open_scene)
 {
     const quern_entity arena = make(&it, 1, quern_entity_null()), hill = make(&it, 2, arena);
     const quern_entity outside = make(&it, 3, hill), base = make_tower(&it, outside);
@@ -53,7 +53,7 @@ Test(prefab, root_gets_the_parent_given_and_not_its_own, .init = open_scene)
     close_scene(&it);
 }
 
-Test(prefab, of_a_spawned_tree_and_of_one_within_another, .init = open_scene)
+Test(prefab, captures_spawned_trees_and_nested_trees, .init = open_scene)
 {
     const quern_entity outside = make(&it, 1, quern_entity_null());
     const quern_prefab tower = capture(&it, make_tower(&it, outside));
@@ -80,7 +80,7 @@ static void spawn_one_by_one(const scene *in, quern_prefab prefab, uint32_t coun
         must(quern_prefab_spawn(in->world, prefab, &(quern_spawn_def){.parent = parent}, NULL));
 }
 
-/* Makes some slots free, in no order. */
+/* Frees some slots in random order. */
 static void scatter(const scene *in)
 {
     quern_entity entities[300];
@@ -90,7 +90,7 @@ static void scatter(const scene *in)
         if (i * 7 % 5 < 3) must(quern_entity_destroy(in->world, entities[i * 7 % 300]));
 }
 
-/* Two worlds in which the same happens, but once in one call and once in many. */
+/* Compares two worlds: one spawns all instances by one call, the other by one call per instance. */
 static void compare_many_with_single(uint32_t depth)
 {
     uint64_t hashes[2];
@@ -113,14 +113,14 @@ static void compare_many_with_single(uint32_t depth)
     cr_assert_eq(hashes[0], hashes[1], "below %u ancestors", depth);
 }
 
-Test(prefab, many_are_the_same_as_one_many_times)
+Test(prefab, spawning_many_equals_spawning_one_many_times)
 {
     const uint32_t depths[] = {0, 1, 3, 12, 13, 14, 15, 20};
     for (uint32_t i = 0; i < sizeof depths / sizeof *depths; i++)
         compare_many_with_single(depths[i]);
 }
 
-Test(prefab, many_give_roots_and_members_by_number, .init = open_scene)
+Test(prefab, spawning_many_returns_roots_and_members_by_number, .init = open_scene)
 {
     const quern_entity outside = make(&it, 1, quern_entity_null());
     const quern_prefab tower = capture(&it, make_tower(&it, outside));
@@ -139,7 +139,7 @@ Test(prefab, many_give_roots_and_members_by_number, .init = open_scene)
     close_scene(&it);
 }
 
-Test(prefab, of_a_thousand_members_and_of_a_long_chain, .init = open_scene)
+Test(prefab, captures_a_thousand_members_and_a_long_chain, .init = open_scene)
 {
     const quern_entity root = make(&it, 0, quern_entity_null());
     quern_entity *made = malloc(LARGE * sizeof *made), last = root;
@@ -192,7 +192,7 @@ Test(prefab, copies_values_by_their_hooks, .init = open_scene)
     const uint64_t destroyed = it.counts.destroyed_count;
     must(quern_prefab_destroy(it.world, prefab));
     cr_assert_eq(it.counts.destroyed_count, destroyed + 2);
-    quern_prefab left = capture(&it, root); /* goes with the world */
+    quern_prefab left = capture(&it, root); /* destroyed with the world */
     cr_assert_neq(left.bits, prefab.bits);
     close_scene(&it);
 }
@@ -234,7 +234,7 @@ static void expect_names(quern_entity root)
                 quern_entity_first_source(it.world, gun, it.parent));
 }
 
-Test(prefab, members_have_the_names_that_were_captured, .init = open_scene)
+Test(prefab, members_get_the_captured_names, .init = open_scene)
 {
     const quern_prefab tower = capture(&it, make_named_tower());
     cr_assert_eq(quern_prefab_find_member(it.world, tower, ""), 0u);
@@ -272,7 +272,7 @@ static quern_relation add_relation(const scene *in, const char *name, bool level
     return relation;
 }
 
-Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
+Test(prefab, targets_inside_the_tree_are_remapped_and_others_kept, .init = open_scene)
 {
     const quern_relation likes = add_relation(&it, "likes", false),
                          serves = add_relation(&it, "serves", true);
@@ -283,10 +283,10 @@ Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
     captured[1] = quern_entity_first_source(it.world, base, it.parent);
     captured[2] = quern_entity_next_sibling(it.world, captured[1], it.parent);
     captured[3] = quern_entity_first_source(it.world, captured[1], it.parent);
-    must(quern_entity_relate(it.world, captured[0], likes, captured[3])); /* in a circle */
+    must(quern_entity_relate(it.world, captured[0], likes, captured[3])); /* a cycle */
     must(quern_entity_relate(it.world, captured[3], likes, captured[0]));
     must(quern_entity_relate(it.world, captured[2], likes, king));
-    must(quern_entity_relate(it.world, captured[1], serves, captured[3])); /* against the hierarchy */
+    must(quern_entity_relate(it.world, captured[1], serves, captured[3])); /* opposite to the hierarchy */
     must(quern_entity_relate(it.world, captured[3], serves, duke));
     must(quern_entity_relate(it.world, captured[2], serves, captured[3]));
     const quern_prefab tower = capture(&it, base);
@@ -305,7 +305,7 @@ Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
             expect_same(quern_entity_target(it.world, one[3], serves), duke);
         }
         if (k == 1) break;
-        must(quern_entity_unrelate(it.world, duke, serves)); /* now all of them are a level higher */
+        must(quern_entity_unrelate(it.world, duke, serves)); /* raises all of them by a level */
         must(quern_entity_relate(it.world, king, serves, duke));
     }
     cr_assert_eq(quern_entity_source_count(it.world, duke, serves), 42u);
@@ -323,7 +323,7 @@ Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
 
 /* ------------------------------------------------------------------------------- bad use, failed memory */
 
-Test(prefab, bad_use_is_refused, .init = open_scene)
+Test(prefab, invalid_calls_are_refused, .init = open_scene)
 {
     const quern_entity base = make_tower(&it, quern_entity_null());
     const quern_prefab tower = capture(&it, base), gone = capture(&it, base);
@@ -363,7 +363,7 @@ Test(prefab, bad_use_is_refused, .init = open_scene)
     close_scene(&it);
 }
 
-/* Runs a call with each of its allocations failing in turn, until it passes. Returns how many failed. */
+/* Repeats a call with each of its allocations failing in turn, until it succeeds. Returns the number of failures. */
 #define FAIL_EACH(allocator, world, call)                                                          \
     do {                                                                                           \
         for (uint32_t nth = 1;; nth++) {                                                           \
@@ -387,7 +387,7 @@ static quern_result spawn_or_leave(quern_prefab prefab, uint32_t count, const qu
     return result;
 }
 
-Test(prefab, failed_allocations_leave_all_as_it_was)
+Test(prefab, failed_allocations_change_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
@@ -416,7 +416,7 @@ Test(prefab, failed_allocations_leave_all_as_it_was)
 
 /* ------------------------------------------------------------------------------- archetypes, statistics */
 
-Test(prefab, plans_survive_archetypes_that_go, .init = open_scene)
+Test(prefab, plans_are_rebuilt_after_archetypes_are_removed, .init = open_scene)
 {
     const quern_entity base = make_tower(&it, quern_entity_null());
     const quern_prefab tower = capture(&it, base);
@@ -430,7 +430,7 @@ Test(prefab, plans_survive_archetypes_that_go, .init = open_scene)
     close_scene(&it);
 }
 
-Test(prefab, are_counted_in_what_the_world_holds, .init = open_scene)
+Test(prefab, memory_is_counted_in_world_statistics, .init = open_scene)
 {
     const quern_entity base = make_tower(&it, quern_entity_null());
     const quern_world_stats before = stats_of_world(it.world);

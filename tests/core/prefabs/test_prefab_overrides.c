@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Prefabs: how instances that are spawned at once differ from what was captured. */
+/* Prefabs: overrides and fill callbacks of immediate spawns. */
 
 Test(prefab_overrides, overrides_give_each_instance_values_of_its_own, .init = open_scene)
 {
@@ -78,7 +78,7 @@ Test(prefab_overrides, fill_writes_the_rows_of_one_member, .init = open_scene)
     expect_filled(0);
 }
 
-Test(prefab_overrides, fill_comes_row_by_row_where_siblings_lie_between, .init = open_scene)
+Test(prefab_overrides, fill_is_called_per_row_if_rows_are_not_adjacent, .init = open_scene)
 {
     expect_filled(2);
 }

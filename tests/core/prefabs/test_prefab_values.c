@@ -7,7 +7,7 @@
 #include <quern/prefab.h>
 #include <quern/relation.h>
 
-/* Prefabs: handles in values with hooks and in overrides, and members with tags that the world keeps. */
+/* Prefabs: handles in values with hooks and in overrides, and members with managed tags. */
 
 typedef struct reference {
     quern_entity entity;
@@ -63,7 +63,7 @@ static void expect_reference(quern_entity entity, quern_component component, que
     cr_assert_eq(value->entity.bits, expected.bits);
 }
 
-Test(prefab_values, handles_in_overrides_are_kept_also_where_a_hook_copies_them, .init = open_world,
+Test(prefab_values, handles_in_overrides_are_not_remapped_even_if_a_hook_copies_them, .init = open_world,
      .fini = close_world)
 {
     const quern_entity captured = make(), other = make();
@@ -84,20 +84,21 @@ Test(prefab_values, handles_in_overrides_are_kept_also_where_a_hook_copies_them,
     }
 }
 
-Test(prefab_values, a_tree_with_a_handle_of_no_entity_is_refused, .init = open_world, .fini = close_world)
+Test(prefab_values, tree_with_a_provisional_handle_is_refused, .init = open_world, .fini = close_world)
 {
     const quern_entity entity = make();
     const quern_entity provisional = quern_commands_create(quern_world_commands(world));
     must(quern_world_flush(world));
     must(quern_entity_set(world, entity, plain, &(reference){entity}));
-    ((reference *)quern_entity_get(world, entity, plain))->entity = provisional; /* which no call checks */
+    ((reference *)quern_entity_get(world, entity, plain))->entity =
+        provisional; /* written through a pointer, so no call checks it */
     quern_prefab prefab;
     assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY, quern_prefab_capture(world, entity, &prefab));
     must(quern_entity_set(world, entity, plain, &(reference){entity}));
     must(quern_prefab_capture(world, entity, &prefab));
 }
 
-Test(prefab_values, trees_that_are_off_are_spawned_off, .init = open_world, .fini = close_world)
+Test(prefab_values, disabled_trees_are_spawned_disabled, .init = open_world, .fini = close_world)
 {
     const quern_entity root = make(), child = make();
     const quern_relation parent = quern_world_parent(world);

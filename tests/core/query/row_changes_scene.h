@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_CORE_QUERY_ROW_CHANGES_SCENE_H
 #define QUERN_TESTS_CORE_QUERY_ROW_CHANGES_SCENE_H
 
-/* A world whose components know changes by row, for tests of filters on changes. */
+/* A world with row_changes components, for tests of change filters. */
 
 #include "tests/support/setup.h"
 
@@ -40,7 +40,7 @@ static inline void register_components(void)
     tag = setup_tag(world, "tag");
 }
 
-/* In several chunks, in the order of the list. */
+/* Creates the world and its entities, in several chunks and in list order. */
 static inline void open_world(void)
 {
     world = setup_world();
@@ -56,7 +56,7 @@ static inline void close_world(void)
     quern_world_destroy(world);
 }
 
-/* How many rows come to view; shown gets their handles in order, or is NULL. The walk is over. */
+/* Iterates over the query. Returns the number of visited rows. shown: gets their handles in order, or NULL. */
 static inline uint32_t list_shown(quern_query *query, quern_entity *shown)
 {
     uint32_t count = 0;

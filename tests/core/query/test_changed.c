@@ -9,7 +9,7 @@
 #include <quern/bulk.h>
 #include <string.h>
 
-/* Filters on changes, in queries of plain code. */
+/* Change filters in queries outside of systems. */
 
 enum { ROWS = 3000 };
 
@@ -44,7 +44,7 @@ static quern_query *query_changed(quern_component component)
     return setup_query(world, &term, 1);
 }
 
-/* Rows that come to view. */
+/* Iterates over the query. Returns the number of visited rows. */
 static uint64_t look(quern_query *query)
 {
     uint64_t count = 0;
@@ -65,7 +65,7 @@ static bool shows(quern_query *query, quern_entity entity)
     return shown;
 }
 
-/* Rows of the first chunk, that of entities[0]. */
+/* Returns the number of rows in the chunk of entities[0]. */
 static uint32_t first_chunk_count(void)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
@@ -77,7 +77,7 @@ static uint32_t first_chunk_count(void)
     return count;
 }
 
-Test(changed, the_first_look_shows_everything_and_the_next_nothing)
+Test(changed, first_iteration_visits_all_chunks_and_the_next_none)
 {
     quern_query *query = query_changed(number);
     cr_assert_eq(look(query), ROWS);
@@ -86,7 +86,7 @@ Test(changed, the_first_look_shows_everything_and_the_next_nothing)
     quern_query_destroy(query);
 }
 
-Test(changed, setting_a_value_shows_its_chunk_and_no_other)
+Test(changed, setting_a_value_marks_only_its_chunk_as_changed)
 {
     quern_query *query = query_changed(number), *other_query = query_changed(other);
     look(query);
@@ -100,7 +100,7 @@ Test(changed, setting_a_value_shows_its_chunk_and_no_other)
     quern_query_destroy(other_query);
 }
 
-Test(changed, writing_through_a_view_shows_the_chunk_to_others_and_not_to_the_writer)
+Test(changed, writing_through_a_view_is_new_to_other_queries_but_not_to_the_writer)
 {
     quern_query *watcher = query_changed(number);
     quern_term term = quern_term_changed(quern_term_write(number));
@@ -119,11 +119,11 @@ Test(changed, writing_through_a_view_shows_the_chunk_to_others_and_not_to_the_wr
     quern_query_destroy(writer);
 }
 
-/* The watcher looks while a loop of the writer has a view, and the view is written after that. */
+/* Iterates over the watching query while a loop of the writer is at a view; that view is written afterwards. */
 static void look_before_write(quern_query *writer)
 {
     quern_query *watcher = query_changed(number);
-    for (uint32_t i = 0; i < 3; i++) { /* from the second time on the chunks are known beforehand */
+    for (uint32_t i = 0; i < 3; i++) { /* from the second iteration on, the query uses its list of chunks */
         must(quern_entity_mark_changed(world, entities[0], number));
         quern_query_iterator it = quern_query_iterate(writer);
         cr_assert(quern_query_next(&it));
@@ -138,21 +138,21 @@ static void look_before_write(quern_query *writer)
     quern_query_destroy(writer);
 }
 
-Test(changed, what_is_written_in_a_loop_after_a_look_inside_is_new_to_it)
+Test(changed, write_after_a_nested_iteration_is_new_to_that_query)
 {
     look_before_write(setup_query(world, (quern_term[]){quern_term_write(number)}, 1));
 }
 
-Test(changed, what_a_loop_with_filters_writes_after_a_look_inside_is_new_to_it)
+Test(changed, filtered_write_after_a_nested_iteration_is_new_to_that_query)
 {
     quern_term term = quern_term_changed(quern_term_write(number));
     look_before_write(setup_query(world, &term, 1));
 }
 
-Test(changed, a_walk_under_way_when_the_first_filter_comes_tells_what_it_writes)
+Test(changed, running_iteration_reports_writes_to_a_filter_created_meanwhile)
 {
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
-    look(writer); /* walked again over the same structure, its chunks are known beforehand */
+    look(writer); /* the second iteration over one structure builds the list of chunks */
     look(writer);
     quern_query_iterator it = quern_query_iterate(writer);
     cr_assert(quern_query_next(&it));
@@ -169,13 +169,13 @@ Test(changed, a_walk_under_way_when_the_first_filter_comes_tells_what_it_writes)
     quern_query_destroy(writer);
 }
 
-Test(changed, what_is_written_where_nothing_is_watched_is_told_nobody)
+Test(changed, writes_without_change_tracking_are_not_reported)
 {
     quern_query *watcher = query_changed(number);
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(other)}, 1);
     const quern_entity lone = setup_entity_with(world, &other, 1);
     look(watcher);
-    for (uint32_t i = 0; i < 3; i++) { /* from the second time on the chunks are known beforehand */
+    for (uint32_t i = 0; i < 3; i++) { /* from the second iteration on, the query uses its list of chunks */
         uint32_t written = 0;
         quern_query_iterator it = quern_query_iterate(writer);
         while (quern_query_next(&it))
@@ -189,7 +189,7 @@ Test(changed, what_is_written_where_nothing_is_watched_is_told_nobody)
     quern_query_destroy(writer);
 }
 
-Test(changed, entities_that_come_or_move_show_their_chunks)
+Test(changed, created_and_moved_entities_mark_their_chunks_as_changed)
 {
     quern_query *query = query_changed(number);
     look(query);
@@ -208,7 +208,7 @@ Test(changed, entities_that_come_or_move_show_their_chunks)
     quern_query_destroy(query);
 }
 
-Test(changed, a_pointer_from_get_is_told_by_hand)
+Test(changed, writes_through_a_pointer_must_be_marked_by_the_caller)
 {
     quern_query *query = query_changed(number);
     look(query);
@@ -225,7 +225,7 @@ Test(changed, a_pointer_from_get_is_told_by_hand)
     quern_query_destroy(query);
 }
 
-Test(changed, several_filters_let_pass_what_passes_one)
+Test(changed, several_filters_select_rows_that_pass_any_of_them)
 {
     quern_term terms[] = {quern_term_changed(quern_term_read(number)),
                           quern_term_changed(quern_term_optional(other, QUERN_ACCESS_NONE))};
@@ -239,7 +239,7 @@ Test(changed, several_filters_let_pass_what_passes_one)
     quern_query_destroy(query);
 }
 
-Test(changed, an_absent_optional_component_has_not_changed)
+Test(changed, absent_optional_component_counts_as_unchanged)
 {
     quern_entity alone = setup_entity_with(world, &number, 1);
     quern_term terms[] = {quern_term_read(number),
@@ -249,7 +249,7 @@ Test(changed, an_absent_optional_component_has_not_changed)
     quern_query_destroy(query);
 }
 
-Test(changed, a_tag_changes_with_its_entities)
+Test(changed, tag_changes_when_its_entities_do)
 {
     quern_query *query = query_changed(tag);
     cr_assert_eq(look(query), 0u);
@@ -259,7 +259,7 @@ Test(changed, a_tag_changes_with_its_entities)
     quern_query_destroy(query);
 }
 
-Test(changed, bulk_calls_pay_no_heed_to_filters)
+Test(changed, bulk_calls_ignore_change_filters)
 {
     quern_query *query = query_changed(number);
     look(query);
@@ -274,7 +274,7 @@ Test(changed, bulk_calls_pay_no_heed_to_filters)
     quern_query_destroy(query);
 }
 
-Test(changed, each_query_has_its_own_eyes)
+Test(changed, each_query_has_its_own_seen_version)
 {
     quern_query *first = query_changed(number), *second = query_changed(number);
     look(first);
@@ -286,7 +286,7 @@ Test(changed, each_query_has_its_own_eyes)
     quern_query_destroy(second);
 }
 
-Test(changed, an_excluded_component_cannot_be_filtered)
+Test(changed, excluded_component_cannot_have_a_change_filter)
 {
     quern_query_def def = {.terms = {quern_term_read(number), quern_term_changed(quern_term_without(tag))}};
     quern_query *query;
@@ -295,9 +295,9 @@ Test(changed, an_excluded_component_cannot_be_filtered)
 
 /* ------------------------------------------------------------------------------------ random programs */
 
-/* Entities whose number has changed, or which have come or moved, since the last look. */
+/* Entities whose number was written, or which were created or moved, since the last iteration. */
 static bool is_new[ROWS], is_alive[ROWS];
-static uint32_t place_of[2 * ROWS]; /* in the list, by index of the handle */
+static uint32_t place_of[2 * ROWS]; /* index in the list, by slot */
 
 static void act(random_source *random, uint32_t i)
 {
@@ -331,7 +331,7 @@ static void act(random_source *random, uint32_t i)
     is_new[i] = is_alive[i];
 }
 
-/* Shows at least what is new. Returns how many rows came to view. */
+/* Checks that the query visits at least all changed entities. Returns the number of visited rows. */
 static uint64_t check_look(quern_query *query)
 {
     uint64_t count = 0;
@@ -367,7 +367,7 @@ static void play(uint64_t seed)
     quern_query_destroy(query);
 }
 
-Test(changed, whatever_changes_is_shown)
+Test(changed, random_changes_are_always_visited)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         close_world();
@@ -378,7 +378,8 @@ Test(changed, whatever_changes_is_shown)
 
 /* ----------------------------------------------------------------------------------------- memory */
 
-/* Queries with filters come and go, and entities come, under memory that fails at each request in turn. */
+/* Creates and destroys queries with filters, and creates entities, while one allocation fails. Returns whether all calls
+ * succeeded. */
 static bool survives(failing_allocator *memory, uint64_t call)
 {
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
@@ -399,7 +400,7 @@ static bool survives(failing_allocator *memory, uint64_t call)
     return reached;
 }
 
-Test(changed, missing_memory_is_told_and_nothing_else_is_lost)
+Test(changed, out_of_memory_is_reported_and_loses_no_change)
 {
     quern_world_destroy(world);
     uint64_t call = 1;
@@ -411,7 +412,7 @@ Test(changed, missing_memory_is_told_and_nothing_else_is_lost)
         number = setup_component(world, "number", 8, 8);
         tag = setup_tag(world, "tag");
         quern_component set[] = {number, tag};
-        setup_entity_with(world, set, 2); /* an archetype that is there before the filter */
+        setup_entity_with(world, set, 2); /* an archetype that exists before the filter */
         quern_query *all = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
         must(quern_entity_destroy_matching(all, NULL));
         quern_query_destroy(all);

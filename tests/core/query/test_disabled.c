@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-/* Entities with the tag live on, and are left out where no term names it. */
+/* Disabled entities: they exist, but queries skip them unless a term names the tag. */
 
 static quern_world *world;
 static quern_component number, disabled;
@@ -34,7 +34,7 @@ static void close_world(void)
 
 TestSuite(disabled, .init = open_world, .fini = close_world);
 
-/* `on` entities, and after them `off` ones that are disabled. */
+/* Creates `on` enabled entities and then `off` disabled ones. */
 static void create(uint32_t on, uint32_t off)
 {
     const quern_component both[] = {number, disabled};
@@ -60,7 +60,7 @@ static uint64_t count(const quern_term *terms, uint32_t term_count)
 
 /* ------------------------------------------------------------------------------------------ the tag */
 
-Test(disabled, it_is_one_tag_of_the_world_and_has_a_name)
+Test(disabled, tag_is_registered_once_per_world_with_a_name)
 {
     cr_assert(quern_world_disabled_tag(world).bits == disabled.bits);
     cr_assert_str_eq(quern_component_name(world, disabled), "disabled");
@@ -68,7 +68,7 @@ Test(disabled, it_is_one_tag_of_the_world_and_has_a_name)
     cr_assert(setup_tag(world, "disabled").bits == disabled.bits);
 }
 
-Test(disabled, a_component_of_the_name_is_not_taken_for_it)
+Test(disabled, user_component_with_the_same_name_is_not_the_tag)
 {
     quern_world *other = setup_world();
     const quern_component own = setup_tag(other, "disabled");
@@ -82,7 +82,7 @@ Test(disabled, a_component_of_the_name_is_not_taken_for_it)
     assert_refused_value(NULL, quern_world_disabled_tag(NULL).bits != 0);
 }
 
-Test(disabled, without_memory_it_is_not_registered)
+Test(disabled, tag_is_not_registered_when_out_of_memory)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
@@ -110,7 +110,7 @@ static void ask(quern_context *context)
     asked_in_frame = quern_world_disabled_tag(*(quern_world **)quern_context_user_data(context));
 }
 
-Test(disabled, in_frames_it_is_found_but_not_registered)
+Test(disabled, frames_find_the_tag_but_cannot_register_it)
 {
     quern_world *other = setup_world();
     for (uint32_t round = 0; round < 2; round++) {
@@ -131,7 +131,7 @@ Test(disabled, in_frames_it_is_found_but_not_registered)
 
 /* ------------------------------------------------------------------------------------------- queries */
 
-Test(disabled, a_query_leaves_them_out_unless_a_term_names_the_tag)
+Test(disabled, query_skips_disabled_entities_unless_a_term_names_the_tag)
 {
     create(5, 3);
     cr_assert_eq(COUNT(quern_term_read(number)), 5u);
@@ -145,7 +145,7 @@ Test(disabled, a_query_leaves_them_out_unless_a_term_names_the_tag)
         COUNT(quern_term_any(number, QUERN_ACCESS_READ), quern_term_any(disabled, QUERN_ACCESS_NONE)), 8u);
 }
 
-Test(disabled, a_query_that_is_older_than_the_tag_leaves_them_out_too)
+Test(disabled, query_created_before_the_tag_skips_disabled_entities)
 {
     quern_world *other = setup_world();
     const quern_component here = setup_tag(other, "here");
@@ -161,7 +161,7 @@ Test(disabled, a_query_that_is_older_than_the_tag_leaves_them_out_too)
     quern_world_destroy(other);
 }
 
-Test(disabled, handles_reach_them)
+Test(disabled, handles_of_disabled_entities_work)
 {
     create(0, 0);
     quern_entity entity = setup_entity_with(world, (quern_component[]){number, disabled}, 2);
@@ -173,7 +173,7 @@ Test(disabled, handles_reach_them)
     cr_assert(quern_entity_is_alive(world, entity));
 }
 
-Test(disabled, calls_that_take_a_query_leave_them_out)
+Test(disabled, bulk_calls_skip_disabled_entities)
 {
     quern_query *all = setup_query(world, (quern_term[]){quern_term_with(number)}, 1);
     const quern_component mark = setup_tag(world, "mark");
@@ -192,7 +192,7 @@ Test(disabled, calls_that_take_a_query_leave_them_out)
     quern_query_destroy(all);
 }
 
-Test(disabled, many_are_disabled_and_enabled_in_one_call)
+Test(disabled, one_call_disables_and_enables_many_entities)
 {
     create(1000, 0);
     uint64_t changed = 0;
@@ -270,7 +270,7 @@ static void run_frames(uint32_t thread_count, uint64_t *out_hash)
     quern_jobs_destroy(jobs);
 }
 
-Test(disabled, systems_leave_them_out_at_every_thread_count)
+Test(disabled, systems_skip_disabled_entities_at_every_thread_count)
 {
     uint64_t hashes[POOL_COUNT];
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
@@ -281,7 +281,7 @@ Test(disabled, systems_leave_them_out_at_every_thread_count)
     }
 }
 
-Test(disabled, a_parallel_query_leaves_them_out)
+Test(disabled, parallel_query_skips_disabled_entities)
 {
     create(3000, 2000);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_with(number)}, 1);

@@ -32,7 +32,7 @@ static void close_world(void)
 
 TestSuite(query, .init = open_world, .fini = close_world);
 
-/* `count` entities with the components of a mask: 1 position, 2 velocity, 4 health, 8 frozen. */
+/* Creates `count` entities with the components of a mask: 1 position, 2 velocity, 4 health, 8 frozen. */
 static void create_of(uint32_t mask, uint32_t count)
 {
     quern_component all[] = {position, velocity, health, frozen}, chosen[4];
@@ -43,7 +43,7 @@ static void create_of(uint32_t mask, uint32_t count)
         setup_entity_with(world, chosen, chosen_count);
 }
 
-/* One more entity of each set than of the one before: of mask m there are m + 1. */
+/* Creates m + 1 entities for each mask m. */
 static void create_of_each_set(void)
 {
     for (uint32_t mask = 0; mask < 16; mask++)
@@ -73,8 +73,8 @@ static void assert_finds(const quern_term *terms, uint32_t term_count, uint64_t 
     assert_finds((quern_term[]){__VA_ARGS__}, \
                  (uint32_t)(sizeof((quern_term[]){__VA_ARGS__}) / sizeof(quern_term)), (expected))
 
-/* Entities that create_of_each_set makes with all bits of `all`, none of `none`, one of `any` (0:
- * whatever). */
+/* Returns the number of entities from create_of_each_set with all bits of `all`, no bit of `none`, and one bit of `any`
+ * (0: no condition). */
 static uint64_t expected_count(uint32_t all, uint32_t none, uint32_t any)
 {
     uint64_t count = 0;
@@ -85,7 +85,7 @@ static uint64_t expected_count(uint32_t all, uint32_t none, uint32_t any)
 
 /* ---------------------------------------------------------------------------------------- matching */
 
-Test(query, all_terms_must_be_there)
+Test(query, archetype_must_have_all_required_components)
 {
     create_of_each_set();
     assert_terms_find(expected_count(1, 0, 0), quern_term_read(position));
@@ -94,7 +94,7 @@ Test(query, all_terms_must_be_there)
                       quern_term_read(health), quern_term_with(frozen));
 }
 
-Test(query, none_terms_must_not_be_there)
+Test(query, archetype_must_lack_excluded_components)
 {
     create_of_each_set();
     assert_terms_find(expected_count(1, 2, 0), quern_term_read(position), quern_term_without(velocity));
@@ -111,7 +111,7 @@ Test(query, optional_terms_match_either_way)
     assert_terms_find(expected_count(0, 0, 0), quern_term_optional(velocity, QUERN_ACCESS_READ));
 }
 
-Test(query, one_of_the_any_terms_must_be_there)
+Test(query, archetype_must_have_one_of_the_any_components)
 {
     create_of_each_set();
     assert_terms_find(expected_count(0, 0, 3), quern_term_any(position, QUERN_ACCESS_READ),
@@ -121,7 +121,7 @@ Test(query, one_of_the_any_terms_must_be_there)
                       quern_term_without(frozen));
 }
 
-Test(query, a_view_tells_which_optional_and_any_terms_are_there)
+Test(query, view_reports_present_optional_and_any_terms)
 {
     create_of(1 | 4, 3);
     create_of(2 | 4, 3);
@@ -175,7 +175,7 @@ Test(query, new_archetypes_appear_in_an_old_query)
     quern_query_destroy(query);
 }
 
-Test(query, component_types_registered_later_do_not_disturb_it)
+Test(query, components_registered_later_do_not_affect_a_query)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_component late = setup_component(world, "late", 8, 8);
@@ -211,7 +211,7 @@ Test(query, an_empty_world_has_no_views)
 
 /* ----------------------------------------------------------------------------------------- iterating */
 
-Test(query, views_come_in_order_of_archetype_chunk_and_row)
+Test(query, views_are_ordered_by_archetype_chunk_and_row)
 {
     enum { COUNT = 4000 };
     create_of(1, COUNT);
@@ -235,7 +235,7 @@ Test(query, views_come_in_order_of_archetype_chunk_and_row)
     quern_query_destroy(query);
 }
 
-Test(query, what_is_written_through_a_view_is_seen_by_get)
+Test(query, writes_through_a_view_are_visible_to_get)
 {
     create_of(1 | 2, 2000);
     quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
@@ -260,8 +260,8 @@ Test(query, what_is_written_through_a_view_is_seen_by_get)
     quern_query_destroy(query);
 }
 
-/* The second walk over a structure goes along a list, the first does not. */
-Test(query, an_iteration_that_is_ended_has_no_more_views)
+/* The first iteration over a structure uses no list of chunks, the second one does. */
+Test(query, ended_iteration_has_no_more_views)
 {
     for (uint32_t i = 0; i < 5; i++)
         setup_entity_with(world, (quern_component[]){position, i % 2 == 0 ? velocity : health}, 2);
@@ -276,7 +276,7 @@ Test(query, an_iteration_that_is_ended_has_no_more_views)
     quern_query_destroy(query);
 }
 
-Test(query, several_iterations_at_once_do_not_disturb_each_other)
+Test(query, concurrent_iterations_of_one_query_are_independent)
 {
     create_of(1, 10);
     create_of(1 | 2, 10);
@@ -292,7 +292,7 @@ Test(query, several_iterations_at_once_do_not_disturb_each_other)
     quern_query_destroy(query);
 }
 
-/* From the second walk over an unchanged structure on, the query knows the chunks beforehand. */
+/* Starts an iteration that uses the list of chunks: at least the second one over an unchanged structure. */
 static quern_query_iterator walk_known_chunks(quern_query *query)
 {
     count_rows(query);
@@ -300,7 +300,7 @@ static quern_query_iterator walk_known_chunks(quern_query *query)
     return quern_query_iterate(query);
 }
 
-Test(query, the_first_walk_and_later_ones_see_the_same_views)
+Test(query, first_and_later_iterations_visit_the_same_views)
 {
     create_of_each_set();
     create_of(1 | 2, 4000);
@@ -322,7 +322,7 @@ Test(query, the_first_walk_and_later_ones_see_the_same_views)
         cr_assert_not(quern_query_next(&later), "the end stays the end");
         cr_assert_eq(later.result, QUERN_OK);
         quern_query_destroy((quern_query *)(uintptr_t)first.view.query);
-        create_of(1 | 8, 700); /* another structure for the next time */
+        create_of(1 | 8, 700); /* changes the structure for the next round */
     }
     quern_query_destroy(query);
 }
@@ -335,7 +335,7 @@ static uint32_t count_fetched(const quern_query *query)
     return count;
 }
 
-Test(query, walks_that_no_cache_of_a_core_holds_fetch_the_next_chunk)
+Test(query, iterations_larger_than_the_cache_prefetch_the_next_chunk)
 {
     create_of(1 | 2, 10000);
     create_of(1 | 2 | 8, 63);
@@ -370,7 +370,7 @@ static uint32_t count_views(quern_query *query)
     return count;
 }
 
-Test(query, walks_that_fetch_tell_filters_what_they_write)
+Test(query, prefetching_iterations_report_writes_to_filters)
 {
     create_of(1 | 2, 20000);
     create_of(1 | 2 | 4, 2000);
@@ -379,7 +379,7 @@ Test(query, walks_that_fetch_tell_filters_what_they_write)
     quern_query *changed =
         setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(position))}, 1);
     const uint32_t view_count = count_views(changed);
-    for (uint32_t walk = 0; walk < 3; walk++) { /* chunks are known in the second, which fetches */
+    for (uint32_t walk = 0; walk < 3; walk++) { /* the second one uses the list of chunks and prefetches */
         uint32_t written_count = 0;
         quern_query_iterator it = quern_query_iterate(query);
         while (quern_query_next(&it))
@@ -392,7 +392,7 @@ Test(query, walks_that_fetch_tell_filters_what_they_write)
     quern_query_destroy(changed);
 }
 
-Test(query, a_walk_over_known_chunks_ends_with_a_change_too)
+Test(query, iteration_over_the_chunk_list_ends_at_a_structural_change)
 {
     create_of(1, 4000);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
@@ -406,7 +406,7 @@ Test(query, a_walk_over_known_chunks_ends_with_a_change_too)
     quern_query_destroy(query);
 }
 
-Test(query, a_walk_over_known_chunks_ends_when_a_frame_runs)
+Test(query, iteration_over_the_chunk_list_ends_when_a_frame_runs)
 {
     create_of(1, 4000);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
@@ -420,7 +420,7 @@ Test(query, a_walk_over_known_chunks_ends_when_a_frame_runs)
     quern_query_destroy(query);
 }
 
-Test(query, walks_are_whole_without_memory_to_know_the_chunks)
+Test(query, iteration_is_complete_without_memory_for_the_chunk_list)
 {
     failing_allocator *memory = failing_allocator_create();
     quern_world_def def = {.allocator = failing_allocator_interface(memory)};
@@ -440,7 +440,7 @@ Test(query, walks_are_whole_without_memory_to_know_the_chunks)
     failing_allocator_close(memory);
 }
 
-/* Starts an iteration over two chunks, lets `change` happen, and expects the iteration to end. */
+/* Starts an iteration over two chunks, calls `change`, and checks that the iteration ends. */
 static void assert_change_ends_iteration(void (*change)(quern_entity entity))
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
@@ -483,7 +483,7 @@ static void change_by_set_of_a_missing_one(quern_entity entity)
     must(quern_entity_set(world, entity, health, &value));
 }
 
-Test(query, a_structural_change_ends_the_iteration)
+Test(query, structural_change_ends_the_iteration)
 {
     create_of(1, 4000);
     assert_change_ends_iteration(change_by_create);
@@ -520,7 +520,8 @@ static quern_query_iterator first_view(quern_query *query)
     return it;
 }
 
-/* The first refusal of an iteration is logged, and in a build with checks reported to the assert handler. */
+/* Checks that the first refusal of an iteration was logged and, in builds with checks, passed to the assert
+ * handler. */
 static void assert_reported_once(void)
 {
     cr_assert_eq(reports.log_count, 1u);
@@ -528,8 +529,7 @@ static void assert_reported_once(void)
     reports = (captured_reports){0};
 }
 
-/* The column is scratch memory, and the message names the component and what was
- * declared. */
+/* Checks that the column is scratch memory, and that the message names the component and the declared access. */
 static void assert_undeclared(const void *column, size_t size_bytes, const char *component_name)
 {
     cr_assert(is_scratch(column, size_bytes));
@@ -537,7 +537,7 @@ static void assert_undeclared(const void *column, size_t size_bytes, const char 
     cr_assert_not_null(strstr(quern_error_message(), "declared"), "%s", quern_error_message());
 }
 
-Test(query, access_that_was_not_declared_is_refused)
+Test(query, undeclared_access_is_refused)
 {
     create_of(1 | 2 | 4 | 8, 3);
     quern_term terms[] = {quern_term_read(position), quern_term_with(velocity),
@@ -557,7 +557,7 @@ Test(query, access_that_was_not_declared_is_refused)
     quern_query_destroy(query);
 }
 
-Test(query, a_term_number_beyond_the_last_is_refused)
+Test(query, term_index_out_of_range_is_refused)
 {
     create_of(1, 3);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_write(position)}, 1);
@@ -586,7 +586,7 @@ static quern_query *speed_query(quern_term (*make)(quern_component component))
     return setup_query(world, (quern_term[]){make(speed)}, 1);
 }
 
-Test(query, a_column_of_a_c_type_is_that_of_the_view)
+Test(query, typed_column_equals_the_column_of_the_view)
 {
     quern_query *query = speed_query(quern_term_write);
     quern_query_iterator it = first_view(query);
@@ -598,7 +598,7 @@ Test(query, a_column_of_a_c_type_is_that_of_the_view)
     quern_query_destroy(query);
 }
 
-Test(query, a_column_without_const_is_to_be_written)
+Test(query, non_const_column_requests_write_access)
 {
     quern_query *query = speed_query(quern_term_read);
     quern_query_iterator it = first_view(query);
@@ -637,7 +637,7 @@ Test(query, a_column_of_another_name_is_refused_in_builds_with_checks)
     quern_query_destroy(query);
 }
 
-Test(query, a_column_that_the_entities_lack_is_null)
+Test(query, column_of_an_absent_component_is_null)
 {
     create_of(1, 3);
     quern_term terms[] = {quern_term_read(position), quern_term_optional(health, QUERN_ACCESS_READ),
@@ -651,7 +651,7 @@ Test(query, a_column_that_the_entities_lack_is_null)
     quern_query_destroy(query);
 }
 
-Test(query, a_column_written_by_its_type_is_a_change)
+Test(query, typed_write_access_marks_the_chunk_as_changed)
 {
     quern_query *query = speed_query(quern_term_write);
     quern_component speed = quern_component_find(world, "Speed");
@@ -729,7 +729,7 @@ Test(query, a_term_that_names_no_component_does_not_end_the_list)
         strstr(quern_error_message(), "quern_query_create: term 1 names no component: was it registered?"));
 }
 
-Test(query, a_term_without_match_asks_for_the_component)
+Test(query, term_without_match_requires_the_component)
 {
     setup_entity_with(world, (quern_component[]){position}, 1);
     setup_entity_with(world, (quern_component[]){velocity}, 1);
@@ -749,7 +749,7 @@ Test(query, null_queries_are_refused)
     cr_assert_not(quern_query_next(&it));
 }
 
-Test(query, thirty_two_terms_are_taken)
+Test(query, thirty_two_terms_are_accepted)
 {
     quern_term terms[QUERN_MAX_TERMS];
     quern_component components[QUERN_MAX_TERMS];

@@ -10,7 +10,7 @@
 #include <quern/parallel.h>
 #include <quern/prefab.h>
 
-/* Filters on components whose changes are known by row: exactly these rows come to the views of a query. */
+/* Change filters on components with row_changes: a query visits exactly the changed rows. */
 
 TestSuite(row_changes, .init = open_world, .fini = close_world);
 
@@ -20,14 +20,14 @@ static quern_query *query_changed(quern_component component)
     return setup_query(world, &term, 1);
 }
 
-/* Just this entity has changed. */
+/* Returns whether the query visits only this entity. */
 static bool shows_only(quern_query *query, quern_entity entity)
 {
     static quern_entity shown[MAX_ROWS];
     return list_shown(query, shown) == 1 && quern_entity_equal(shown[0], entity);
 }
 
-Test(row_changes, the_first_look_shows_everything_and_the_next_nothing)
+Test(row_changes, first_iteration_visits_all_rows_and_the_next_none)
 {
     quern_query *query = query_changed(number);
     cr_assert_eq(look(query), ROWS);
@@ -39,7 +39,7 @@ Test(row_changes, the_first_look_shows_everything_and_the_next_nothing)
     quern_query_destroy(query);
 }
 
-Test(row_changes, a_value_that_is_set_shows_its_row_alone)
+Test(row_changes, setting_a_value_marks_only_its_row_as_changed)
 {
     quern_query *query = query_changed(number), *other_query = query_changed(other);
     look(query);
@@ -58,7 +58,7 @@ Test(row_changes, a_value_that_is_set_shows_its_row_alone)
     quern_query_destroy(other_query);
 }
 
-Test(row_changes, rows_come_as_runs_or_all_in_one_view)
+Test(row_changes, changed_rows_form_ranges_or_one_view_per_chunk)
 {
     const quern_query_def def = {.terms = {quern_term_changed(quern_term_read(number))},
                                  .whole_chunks = true};
@@ -93,7 +93,7 @@ Test(row_changes, rows_come_as_runs_or_all_in_one_view)
     quern_query_destroy(whole_chunks);
 }
 
-Test(row_changes, entities_that_come_are_shown_and_those_that_move_are_not)
+Test(row_changes, created_entities_are_changed_and_moved_ones_are_not)
 {
     quern_query *query = query_changed(number);
     look(query);
@@ -123,7 +123,7 @@ Test(row_changes, entities_that_come_are_shown_and_those_that_move_are_not)
     quern_query_destroy(query);
 }
 
-/* Asks for a column to write, in the first view of a query. */
+/* Returns an iterator at the first view of the query, after requesting write access to its column. */
 static quern_query_iterator first_view(quern_query *query)
 {
     quern_query_iterator it = quern_query_iterate(query);
@@ -131,7 +131,7 @@ static quern_query_iterator first_view(quern_query *query)
     return it;
 }
 
-Test(row_changes, writing_a_column_changes_all_rows_of_the_view)
+Test(row_changes, write_access_to_a_column_changes_all_rows_of_the_view)
 {
     quern_query *watcher = query_changed(number);
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
@@ -149,7 +149,7 @@ Test(row_changes, writing_a_column_changes_all_rows_of_the_view)
     quern_query_destroy(writer);
 }
 
-Test(row_changes, where_rows_are_left_out_the_others_are_written)
+Test(row_changes, write_access_changes_only_the_selected_rows)
 {
     const quern_query_def def = {.terms = {quern_term_write(number)}, .whole_chunks = true};
     quern_query *watcher = query_changed(other), *by_row, *whole_chunks;
@@ -178,7 +178,7 @@ Test(row_changes, where_rows_are_left_out_the_others_are_written)
     quern_query_destroy(whole_chunks);
 }
 
-Test(row_changes, rows_are_marked_one_by_one)
+Test(row_changes, single_rows_can_be_marked_as_changed)
 {
     const quern_term terms[] = {quern_term_write(number), quern_term_write(plain), quern_term_read(other)};
     quern_query *watcher = query_changed(number), *by_chunk = query_changed(plain);
@@ -213,7 +213,7 @@ Test(row_changes, rows_are_marked_one_by_one)
     quern_query_destroy(writer);
 }
 
-Test(row_changes, a_row_that_lacks_the_component_cannot_be_marked)
+Test(row_changes, row_without_the_component_cannot_be_marked)
 {
     const quern_term terms[] = {quern_term_with(tag), quern_term_optional(number, QUERN_ACCESS_WRITE),
                                 quern_term_optional(flag, QUERN_ACCESS_WRITE)};
@@ -229,7 +229,7 @@ Test(row_changes, a_row_that_lacks_the_component_cannot_be_marked)
     quern_query_destroy(watcher);
 }
 
-Test(row_changes, pointers_to_write_change_their_rows)
+Test(row_changes, writable_pointers_mark_their_rows_as_changed)
 {
     const quern_getter_def def = {.component = number, .refs = true};
     quern_query *query = query_changed(number);
@@ -255,7 +255,7 @@ Test(row_changes, pointers_to_write_change_their_rows)
     quern_query_destroy(query);
 }
 
-Test(row_changes, a_switch_is_a_change)
+Test(row_changes, enabling_or_disabling_is_a_change)
 {
     quern_query *query = setup_query(
         world, (quern_term[]){quern_term_changed(quern_term_either(quern_term_with(number)))}, 1);
@@ -280,8 +280,8 @@ Test(row_changes, a_switch_is_a_change)
     quern_query_destroy(by_chunk);
 }
 
-/* Enabling what is enabled is a change, by whatever call; a tag that is set again is none. */
-Test(row_changes, what_makes_no_difference_may_be_a_change_all_the_same)
+/* Enabling an enabled component counts as a change with every call; setting a tag again does not. */
+Test(row_changes, enabling_an_enabled_component_is_a_change)
 {
     quern_query *query = query_changed(number), *flags = query_changed(flag);
     must(quern_entity_add(world, entities[5], flag, NULL));
@@ -310,7 +310,7 @@ Test(row_changes, what_makes_no_difference_may_be_a_change_all_the_same)
     quern_query_destroy(flags);
 }
 
-Test(row_changes, a_tag_changes_when_it_is_added_or_switched)
+Test(row_changes, tag_changes_when_it_is_added_enabled_or_disabled)
 {
     quern_query *query = query_changed(flag);
     quern_query *either =
@@ -333,7 +333,7 @@ Test(row_changes, a_tag_changes_when_it_is_added_or_switched)
     quern_query_destroy(either);
 }
 
-Test(row_changes, switching_a_tag_changes_nothing_else_of_its_chunk)
+Test(row_changes, enabling_a_tag_marks_no_other_component_of_the_chunk)
 {
     quern_query *by_chunk = query_changed(plain);
     must(quern_entity_add(world, entities[0], flag, NULL));
@@ -350,7 +350,7 @@ Test(row_changes, switching_a_tag_changes_nothing_else_of_its_chunk)
     quern_query_destroy(by_chunk);
 }
 
-Test(row_changes, several_filters_let_pass_what_passes_one)
+Test(row_changes, several_filters_select_rows_that_pass_any_of_them)
 {
     const quern_term both[] = {quern_term_changed(quern_term_read(number)),
                                quern_term_changed(quern_term_optional(other, QUERN_ACCESS_READ))};
@@ -378,7 +378,7 @@ Test(row_changes, several_filters_let_pass_what_passes_one)
     quern_query_destroy(by_either);
 }
 
-Test(row_changes, what_a_loop_writes_after_a_change_inside_does_not_hide_that)
+Test(row_changes, write_of_a_loop_does_not_hide_a_change_made_inside_it)
 {
     quern_query *writer =
         setup_query(world, (quern_term[]){quern_term_changed(quern_term_write(number))}, 1);
@@ -403,7 +403,7 @@ Test(row_changes, what_a_loop_writes_after_a_change_inside_does_not_hide_that)
 
 /* ---------------------------------------------------------------------------------------- commands */
 
-/* Returns the recorder for what comes next. */
+/* Runs a sync point. Returns the recorder for the next commands. */
 static quern_commands *flush(void)
 {
     must(quern_world_flush(world));
@@ -411,7 +411,7 @@ static quern_commands *flush(void)
     return quern_world_commands(world);
 }
 
-Test(row_changes, commands_change_the_rows_that_they_give_values)
+Test(row_changes, commands_mark_rows_to_which_they_write_values)
 {
     quern_query *query = query_changed(number);
     quern_commands *commands = quern_world_commands(world);
@@ -442,7 +442,7 @@ Test(row_changes, commands_change_the_rows_that_they_give_values)
     quern_query_destroy(query);
 }
 
-Test(row_changes, accumulated_values_change_their_rows)
+Test(row_changes, accumulated_values_mark_their_rows_as_changed)
 {
     quern_component score;
     const quern_component_def def = {.name = "score",
@@ -463,7 +463,7 @@ Test(row_changes, accumulated_values_change_their_rows)
     quern_query_destroy(query);
 }
 
-Test(row_changes, instances_of_prefabs_are_new)
+Test(row_changes, prefab_instances_are_changed_rows)
 {
     quern_query *query = query_changed(number);
     quern_prefab prefab;
@@ -513,8 +513,8 @@ Test(row_changes, parallel_queries_see_and_make_changes_by_row)
 
 /* ------------------------------------------------------------------------------- other choosy terms */
 
-/* Of the changed rows, those whose parent has the component come, whether as runs or in one view. */
-Test(row_changes, of_rows_that_have_changed_up_terms_leave_out_theirs)
+/* Only changed rows whose parent has the component are visited, as ranges or in one view. */
+Test(row_changes, up_terms_select_among_changed_rows)
 {
     const quern_relation parent = quern_world_parent(world);
     quern_query *queries_up[2];
@@ -538,7 +538,7 @@ Test(row_changes, of_rows_that_have_changed_up_terms_leave_out_theirs)
     }
 }
 
-Test(row_changes, of_the_children_of_a_target_those_that_have_changed_come)
+Test(row_changes, target_terms_select_among_changed_rows)
 {
     const quern_relation parent = quern_world_parent(world);
     const quern_term terms[] = {quern_term_changed(quern_term_write(number)),
@@ -559,7 +559,7 @@ Test(row_changes, of_the_children_of_a_target_those_that_have_changed_come)
 
 /* ------------------------------------------------------------------------------------ registration */
 
-Test(row_changes, it_is_part_of_the_layout)
+Test(row_changes, row_changes_flag_is_part_of_the_component_layout)
 {
     quern_component component;
     const quern_component_def without = {.name = "other", .size_bytes = 8, .alignment_bytes = 8};
@@ -572,7 +572,7 @@ Test(row_changes, it_is_part_of_the_layout)
     cr_assert(quern_component_equal(component, other));
 }
 
-Test(row_changes, the_hash_knows_nothing_of_it)
+Test(row_changes, world_hash_ignores_row_versions)
 {
     const uint64_t hash = quern_world_hash(world);
     quern_query *query = query_changed(number);
@@ -582,7 +582,7 @@ Test(row_changes, the_hash_knows_nothing_of_it)
     quern_query_destroy(query);
 }
 
-Test(row_changes, trimming_gives_back_what_rows_that_went_had)
+Test(row_changes, trim_releases_row_versions_of_removed_rows)
 {
     quern_query *query = query_changed(number);
     look(query);
@@ -613,7 +613,7 @@ static quern__archetype *archetype_of(quern_entity entity)
     return quern__storage_archetype_of(&world->storage, record);
 }
 
-Test(row_changes, validation_finds_a_row_that_is_newer_than_its_chunk)
+Test(row_changes, validation_detects_a_row_newer_than_its_chunk)
 {
     quern_query *query = query_changed(number);
     assert_valid(world);
@@ -626,7 +626,7 @@ Test(row_changes, validation_finds_a_row_that_is_newer_than_its_chunk)
     quern_query_destroy(query);
 }
 
-Test(row_changes, without_filters_nothing_is_kept)
+Test(row_changes, no_row_versions_exist_without_filters)
 {
     cr_assert_null(archetype_of(entities[0])->row_versions);
     quern_query *query = query_changed(plain);

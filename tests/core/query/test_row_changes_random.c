@@ -10,7 +10,7 @@
 #include <quern/getter.h>
 #include <quern/prefab.h>
 
-/* Random programs with filters on changes by row, compared with a model; and missing memory. */
+/* Random programs with change filters by row, compared with a model, also when out of memory. */
 
 TestSuite(row_changes_random, .init = open_world, .fini = close_world);
 
@@ -18,19 +18,19 @@ TestSuite(row_changes_random, .init = open_world, .fini = close_world);
 
 enum { QUERIES = 6, LANES = 4 };
 
-/* By number in the list; the model's time goes on with each act and each look. */
+/* The model: state by index in the list. Its time advances with each operation and each iteration. */
 static struct {
     bool is_alive, has[LANES], has_tag, is_off[LANES]; /* number, other, flag, plain */
     uint64_t changed[LANES];
 } model[ROWS];
-static uint32_t place_of[2 * ROWS]; /* in the list, by index of the handle */
+static uint32_t place_of[2 * ROWS]; /* index in the list, by slot */
 static uint64_t now;
 static quern_query *queries[QUERIES];
 static uint64_t seen[QUERIES];
 static quern_component lanes[LANES];
 static quern_getter *getter;
 
-/* What queries ask for: a filter, or just to be there, by lane. */
+/* Terms of the queries by lane: with a change filter, or only required. */
 static const struct {
     bool wants[LANES], filters[LANES], is_optional[LANES], is_either, no_tag, whole_chunks;
 } asks[QUERIES] = {
@@ -89,7 +89,7 @@ static bool is_to_be_shown(uint32_t q, uint32_t i)
     return is_new;
 }
 
-/* Shows what is new, each once, and nothing else. */
+/* Checks that the query visits exactly the changed entities, once each. */
 static uint32_t check_look(uint32_t q)
 {
     static quern_entity shown[MAX_ROWS];
@@ -123,7 +123,7 @@ static void create_one(uint32_t i)
     change_lane(i, 1);
 }
 
-/* Adds a component or takes it out, by a call or by a command. */
+/* Adds or removes a component, by a call or by a command. */
 static void switch_lane(random_source *random, uint32_t i, uint32_t k)
 {
     const bool adds = !model[i].has[k];
@@ -182,7 +182,7 @@ static void switch_tag(uint32_t i)
     model[i].has_tag = !model[i].has_tag;
 }
 
-/* One view of many is written, as a whole or by rows. */
+/* Writes to one view of an iteration, to the whole column or to single rows. */
 static void write_view(random_source *random)
 {
     const bool whole_chunks = random_chance(random, 50), by_rows = random_chance(random, 50);
@@ -266,7 +266,7 @@ static void play(uint64_t seed)
     close_queries();
 }
 
-Test(row_changes_random, what_has_changed_is_shown_and_nothing_else)
+Test(row_changes_random, random_programs_visit_exactly_the_changed_rows)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         close_world();
@@ -277,7 +277,7 @@ Test(row_changes_random, what_has_changed_is_shown_and_nothing_else)
 
 /* ----------------------------------------------------------------------------------------- memory */
 
-/* Filters and rows come under memory that fails at each request in turn. */
+/* Creates filters and rows while one allocation fails. Returns whether all calls succeeded. */
 static bool survives(failing_allocator *memory, uint64_t call)
 {
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
@@ -298,7 +298,7 @@ static bool survives(failing_allocator *memory, uint64_t call)
     return reached;
 }
 
-Test(row_changes_random, missing_memory_is_told_and_nothing_else_is_lost)
+Test(row_changes_random, out_of_memory_is_reported_and_loses_no_change)
 {
     quern_world_destroy(world);
     uint64_t call = 1;

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* Queries and systems over the children of one entity, against a look at every entity there is. */
+/* Target terms in queries and systems, compared with a scan over all entities. */
 
 enum { TARGETS = 5, COUNT = 3000 };
 
@@ -24,7 +24,7 @@ static quern_relation owner;
 static quern_component number, tag, wide;
 static quern_entity targets[TARGETS], all[COUNT];
 
-/* Entities of several archetypes; the i-th has the target i * i % (TARGETS + 1), or none. */
+/* Creates entities in several archetypes. Entity i has target i * i % (TARGETS + 1), or none if that is TARGETS. */
 static void open_world_as(const quern_world_def *def)
 {
     must(quern_world_create(def, &world));
@@ -60,7 +60,7 @@ static quern_query *children_of(quern_entity target)
     return setup_query(world, (quern_term[]){quern_term_target(owner, target), quern_term_read(number)}, 2);
 }
 
-/* What a walk over all that have a target finds, in its order. */
+/* Lists the sources of a target in the order of an iteration over all entities with a target. */
 static uint32_t list_children(quern_entity target, uint64_t *out_numbers)
 {
     const quern_term terms[] = {quern_term_read(quern_relation_component(owner)), quern_term_read(number)};
@@ -103,7 +103,7 @@ static void assert_walk(quern_query *query, quern_entity target)
 
 /* ------------------------------------------------------------------------------------------- queries */
 
-Test(target, a_walk_comes_to_the_children_of_one_entity_in_the_order_of_rows)
+Test(target, iteration_visits_the_sources_of_a_target_in_row_order)
 {
     for (uint32_t i = 0; i < TARGETS; i++) {
         quern_query *query = children_of(targets[i]);
@@ -128,7 +128,7 @@ Test(target, the_target_can_be_set_and_unset)
     quern_query_destroy(query);
 }
 
-Test(target, the_list_follows_every_change)
+Test(target, list_of_sources_is_updated_after_every_change)
 {
     random_source random = {7};
     quern_query *query = children_of(targets[1]);
@@ -148,15 +148,15 @@ Test(target, the_list_follows_every_change)
     }
     must(quern_world_remove_empty_archetypes(world, NULL));
     assert_walk(query, targets[1]);
-    must(quern_entity_destroy(world, targets[1])); /* its children end with it */
+    must(quern_entity_destroy(world, targets[1])); /* its sources are destroyed with it */
     cr_assert_eq(quern_query_count(query), 0u);
-    const quern_entity heir = setup_entity(world); /* perhaps in its slot */
+    const quern_entity heir = setup_entity(world); /* may reuse its slot */
     must(quern_entity_relate(world, setup_entity(world), owner, heir));
     cr_assert_eq(quern_query_count(query), 0u);
     quern_query_destroy(query);
 }
 
-Test(target, other_terms_narrow_the_rows)
+Test(target, other_terms_narrow_the_selection)
 {
     static uint64_t expected[COUNT];
     const uint32_t count = list_children(targets[3], expected);
@@ -170,7 +170,7 @@ Test(target, other_terms_narrow_the_rows)
     quern_query_destroy(query);
 }
 
-Test(target, walks_go_on_when_archetypes_without_entities_are_removed)
+Test(target, iterations_work_after_empty_archetypes_are_removed)
 {
     quern_query *query = children_of(targets[3]);
     for (uint32_t i = 0; i < COUNT; i++)
@@ -186,14 +186,14 @@ Test(target, walks_go_on_when_archetypes_without_entities_are_removed)
     quern_query_destroy(query);
 }
 
-Test(target, a_list_without_memory_is_not_taken_for_that_of_the_target_before)
+Test(target, failed_list_is_not_mistaken_for_that_of_the_previous_target)
 {
     quern_world *const own = world;
     failing_allocator *memory = failing_allocator_create();
     open_world_as(&(quern_world_def){.allocator = failing_allocator_interface(memory)});
     quern_query *query = children_of(targets[0]);
     assert_walk(query, targets[0]);
-    must(quern_query_set_target(query, targets[1])); /* has more children */
+    must(quern_query_set_target(query, targets[1])); /* has more sources */
     failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert_eq(it.result, QUERN_ERROR_OUT_OF_MEMORY);
@@ -206,7 +206,7 @@ Test(target, a_list_without_memory_is_not_taken_for_that_of_the_target_before)
     world = own;
 }
 
-Test(target, a_change_in_the_middle_ends_the_walk)
+Test(target, structural_change_ends_the_iteration)
 {
     quern_query *query = children_of(targets[1]);
     for (uint32_t kind = 0; kind < 3; kind++) {
@@ -220,14 +220,14 @@ Test(target, a_change_in_the_middle_ends_the_walk)
     }
     quern_query_iterator outer = quern_query_iterate(query);
     cr_assert(quern_query_next(&outer));
-    assert_walk(query, targets[3]); /* another walk does not */
+    assert_walk(query, targets[3]); /* another iteration does not */
     cr_assert(quern_query_next(&outer));
     quern_query_iterator_end(&outer);
     cr_assert_not(quern_query_next(&outer));
     quern_query_destroy(query);
 }
 
-Test(target, what_makes_no_sense_is_refused)
+Test(target, invalid_target_terms_are_refused)
 {
     quern_query *query = NULL;
     const quern_entity dead = setup_entity(world);
@@ -259,7 +259,7 @@ Test(target, what_makes_no_sense_is_refused)
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_query_set_target(NULL, targets[0]));
 }
 
-Test(target, without_memory_there_is_no_walk_and_later_there_is)
+Test(target, iteration_fails_without_memory_and_works_later)
 {
     failing_allocator *allocator = failing_allocator_create();
     quern_world *kept = world;
@@ -335,7 +335,7 @@ static void run_frames(uint32_t thread_count, quern_schedule_def style, uint64_t
     quern_jobs_destroy(jobs);
 }
 
-Test(target, a_system_comes_to_the_same_rows_at_every_thread_count)
+Test(target, system_visits_the_same_rows_at_every_thread_count)
 {
     uint64_t hashes[POOL_COUNT];
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
@@ -346,7 +346,7 @@ Test(target, a_system_comes_to_the_same_rows_at_every_thread_count)
     }
 }
 
-Test(target, systems_with_such_a_term_have_rules)
+Test(target, systems_with_target_terms_have_restrictions)
 {
     quern_schedule *schedule = setup_schedule(world);
     const quern_system plain = setup_writer(schedule, "plain", number);
@@ -375,7 +375,7 @@ static void add_up(quern_context *context, const quern_view *view)
         atomic_fetch_add_explicit(&sum, numbers[i] + 1, memory_order_relaxed);
 }
 
-Test(target, a_parallel_query_comes_to_them_too)
+Test(target, parallel_query_visits_the_sources_of_a_target)
 {
     static uint64_t expected[COUNT];
     uint64_t wanted = 0;
@@ -395,7 +395,7 @@ Test(target, a_parallel_query_comes_to_them_too)
 
 /* ------------------------------------------------------------------------------ filters and up-terms */
 
-Test(target, filters_and_up_terms_work_with_it)
+Test(target, filters_and_up_terms_combine_with_a_target_term)
 {
     const quern_component rank = setup_component(world, "rank", sizeof(uint64_t), 8);
     for (uint32_t i = 0; i < TARGETS; i += 2)

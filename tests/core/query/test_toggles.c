@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Components that can be disabled: calls, commands, and which rows come to the views of a query. */
+/* Components that can be disabled: calls, commands, and the rows that queries select. */
 
 enum { ENTITIES = 3000 };
 
@@ -35,8 +35,7 @@ static quern_component component_that_can(const char *name, uint32_t size_bytes,
     return component;
 }
 
-/* Entity i has the number i; every other one has `other` as well, so that there are two archetypes, each of
- * several chunks. */
+/* Entity i has the number i. Every other one also has `other`, so there are two archetypes of several chunks. */
 static void open_world(void)
 {
     world = setup_world();
@@ -66,7 +65,8 @@ static void disable(uint32_t i)
     is_disabled[i] = true;
 }
 
-/* Every tenth at random, and all of 500 in a row, so that runs go over words and chunks have all disabled. */
+/* Disables every tenth at random, and 500 consecutive entities, so that ranges cross words and chunks are disabled as a
+ * whole. */
 static void disable_some(void)
 {
     random_source random = {3};
@@ -85,7 +85,7 @@ static quern_query *query_of(quern_term term, bool whole_chunks)
     return query;
 }
 
-/* Which entities a view shows, by their numbers. Returns how many. */
+/* Marks the entities of a view in `seen`, by their numbers. Returns the number of entities. */
 static uint32_t see(const quern_view *view, bool *seen)
 {
     const uint64_t *numbers = QUERN_COLUMN(view, 0, const uint64_t);
@@ -103,7 +103,7 @@ static uint32_t see(const quern_view *view, bool *seen)
     return count;
 }
 
-/* The query shows just the entities that are `wanted`, in either way, and counts as many. */
+/* Checks that the query visits and counts exactly the enabled or disabled entities, as requested. */
 static void check_query(quern_term term, bool whole_chunks, bool shows_enabled, bool shows_disabled)
 {
     quern_query *query = query_of(term, whole_chunks);
@@ -121,7 +121,7 @@ static void check_query(quern_term term, bool whole_chunks, bool shows_enabled, 
 
 /* ------------------------------------------------------------------------------------------- queries */
 
-Test(toggles, terms_are_about_who_has_the_component_enabled)
+Test(toggles, terms_select_rows_by_enabled_component)
 {
     const quern_term off = quern_term_if_disabled(quern_term_read(number));
     for (uint32_t round = 0; round < 2; round++) {
@@ -135,8 +135,8 @@ Test(toggles, terms_are_about_who_has_the_component_enabled)
     }
 }
 
-/* The number of each disabled entity grows by what it has not grown by yet, and no other number. */
-Test(toggles, values_are_written_of_just_those_that_have_it_disabled)
+/* Writes through a term for disabled components change the numbers of disabled entities and no others. */
+Test(toggles, write_access_covers_only_rows_with_the_component_disabled)
 {
     disable_some();
     for (uint64_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
@@ -157,7 +157,7 @@ Test(toggles, values_are_written_of_just_those_that_have_it_disabled)
     }
 }
 
-Test(toggles, a_chunk_comes_as_a_view_for_each_run_or_as_one)
+Test(toggles, chunk_is_visited_as_one_view_per_range_or_as_one_view)
 {
     disable(2);
     disable(6);
@@ -188,7 +188,7 @@ Test(toggles, a_chunk_comes_as_a_view_for_each_run_or_as_one)
     quern_query_destroy(whole);
 }
 
-Test(toggles, several_terms_each_leave_rows_out)
+Test(toggles, several_terms_each_exclude_rows)
 {
     random_source random = {5};
     bool other_disabled[ENTITIES] = {false};
@@ -220,7 +220,7 @@ static void look_in_parallel(quern_context *context, const quern_view *view)
     look->count += see(view, look->seen);
 }
 
-Test(toggles, parallel_queries_leave_out_the_same)
+Test(toggles, parallel_queries_select_the_same_rows)
 {
     disable_some();
     for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
@@ -233,7 +233,7 @@ Test(toggles, parallel_queries_leave_out_the_same)
     }
 }
 
-Test(toggles, go_together_with_terms_on_targets)
+Test(toggles, combine_with_up_terms)
 {
     quern_relation parent;
     must(quern_relation_register(world, &(quern_relation_def){.name = "parent"}, &parent));
@@ -285,7 +285,7 @@ Test(toggles, tags_can_be_disabled_too)
 
 /* --------------------------------------------------------------------------------------------- views */
 
-Test(toggles, a_view_toggles_its_rows_and_keeps_its_runs)
+Test(toggles, toggling_rows_of_a_view_keeps_its_ranges)
 {
     disable_some();
     for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
@@ -305,7 +305,7 @@ Test(toggles, a_view_toggles_its_rows_and_keeps_its_runs)
                     is_disabled[numbers[i]] = true;
                     if (i + 1 < it.view.count && numbers[i] % 5 == 1) {
                         const bool was = quern_view_is_enabled(&it.view, 0, i + 1);
-                        cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, false)); /* still comes */
+                        cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, false)); /* is still visited */
                         cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, was));
                     }
                 }
@@ -346,7 +346,7 @@ Test(toggles, count_as_changes_of_the_component)
 
 /* -------------------------------------------------------------------------------------------- entities */
 
-Test(toggles, follow_the_entity_and_begin_anew_with_the_component)
+Test(toggles, disabled_state_moves_with_the_entity_and_resets_with_the_component)
 {
     disable(7);
     must(quern_entity_add(world, entities[7], solid, NULL));
@@ -363,7 +363,7 @@ Test(toggles, follow_the_entity_and_begin_anew_with_the_component)
     assert_valid(world);
 }
 
-Test(toggles, tell_in_the_hash_only_where_something_is_disabled)
+Test(toggles, affect_the_world_hash_only_where_a_component_is_disabled)
 {
     const uint64_t before = quern_world_hash(world);
     disable(3);
@@ -377,7 +377,7 @@ Test(toggles, tell_in_the_hash_only_where_something_is_disabled)
 
 /* -------------------------------------------------------------------------------------------- commands */
 
-/* What a few commands on one entity come to, with the number at first absent, enabled or disabled. */
+/* The result of a few commands on one entity that has no number, an enabled one, or a disabled one. */
 typedef enum step { ADD, SET, REMOVE, ENABLE, DISABLE, STEPS } step;
 
 static void record_step(quern_commands *commands, quern_entity entity, step what)
@@ -408,8 +408,8 @@ static void play_step(step what, bool *has, bool *disabled)
     if (what == ENABLE || what == DISABLE) *disabled = *has && what == DISABLE;
 }
 
-/* All sequences of four, each on three entities that live and one that is created. */
-Test(toggles, by_command_come_to_what_they_come_to_one_by_one)
+/* All sequences of four commands, each on three existing entities and one that is created. */
+Test(toggles, commands_have_the_same_result_as_single_calls)
 {
     enum { LENGTH = 4, COUNT = STEPS * STEPS * STEPS * STEPS, STATES = 4 };
     static quern_entity subjects[COUNT][STATES];
@@ -429,7 +429,7 @@ Test(toggles, by_command_come_to_what_they_come_to_one_by_one)
             record_step(commands, made, (step)(rest % STEPS));
         }
     }
-    /* creates take the slots behind all others, in their order */
+    /* created entities get the slots after all others, in order */
     const uint32_t first_slot = quern_entity_index(subjects[COUNT - 1][2]) + 1;
     must(quern_world_flush(world));
     assert_valid(world);
@@ -484,14 +484,14 @@ Test(toggles, are_captured_with_a_tree_and_spawned_by_calls_and_commands)
 
 /* ---------------------------------------------------------------------------------------------- refused */
 
-Test(toggles_refused, components_are_told_apart_by_whether_they_can)
+Test(toggles_refused, registering_with_another_toggle_flag)
 {
     quern_component component;
     const quern_component_def def = {.name = "number", .size_bytes = 8, .alignment_bytes = 8};
     assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &component));
 }
 
-Test(toggles_refused, calls_on_what_cannot_be_disabled)
+Test(toggles_refused, calls_on_components_that_cannot_be_disabled)
 {
     const quern_entity entity = entities[0];
     must(quern_entity_add(world, entity, solid, NULL));
@@ -521,7 +521,7 @@ static void refuse_term(quern_term term, quern_result expected)
     assert_refused(world, expected, quern_query_create(world, &def, &query));
 }
 
-Test(toggles_refused, terms_that_ask_for_what_is_never_so)
+Test(toggles_refused, terms_for_components_that_cannot_be_disabled)
 {
     refuse_term(quern_term_disabled(solid), QUERN_ERROR_INVALID_ARGUMENT);
     refuse_term(quern_term_if_disabled(quern_term_write(solid)), QUERN_ERROR_INVALID_ARGUMENT);
@@ -534,7 +534,7 @@ Test(toggles_refused, terms_that_ask_for_what_is_never_so)
     refuse_term(term, QUERN_ERROR_INVALID_ARGUMENT);
 }
 
-Test(toggles_refused, calls_on_all_that_match_where_single_rows_may_be_left_out)
+Test(toggles_refused, bulk_calls_on_queries_that_select_single_rows)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_destroy_matching(query, NULL));
@@ -551,7 +551,7 @@ Test(toggles_refused, calls_on_all_that_match_where_single_rows_may_be_left_out)
     quern_query_destroy(either);
 }
 
-Test(toggles_refused, rows_and_terms_of_a_view_that_are_not_there)
+Test(toggles_refused, rows_and_terms_out_of_range)
 {
     must(quern_entity_add(world, entities[0], solid, NULL));
     quern_query *query = setup_query(world,

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Up-terms in queries: the values of the targets of rows, in loops and in parallel queries. */
+/* Up-terms: values of the targets of rows, in loops and in parallel queries. */
 
 enum { TARGETS = 300, SOURCES = 3000, CHAIN = 40, WALKS = 8 };
 
@@ -23,11 +23,11 @@ typedef struct wide {
 } wide;
 
 static quern_world *world;
-static quern_relation parent, friend_of; /* friends may go round in circles */
+static quern_relation parent, friend_of; /* may contain cycles */
 static quern_component number, other, tag;
 static quern_entity targets[TARGETS]; /* every third lacks the number */
 static quern_entity sources[SOURCES];
-static uint32_t target_of[SOURCES]; /* neighbours often have the same */
+static uint32_t target_of[SOURCES]; /* consecutive sources often share a target */
 static captured_reports reports;
 
 static void relate(quern_entity source, quern_relation relation, quern_entity target)
@@ -57,7 +57,7 @@ static void register_types(void)
     tag = setup_tag(world, "tag");
 }
 
-/* Target i has the number i; sources have theirs in `other`, and are of two archetypes in several chunks. */
+/* Target i has the number i. Source i has i in `other`; sources are in two archetypes of several chunks. */
 static void make_entities(void)
 {
     random_source random = {7};
@@ -94,7 +94,7 @@ TestSuite(up_refused, .init = open_world, .fini = close_world);
 
 /* ------------------------------------------------------------------------------------------------ up */
 
-/* Checks the views of read other, up number; which sources they show. Returns how many rows there were. */
+/* Checks a view of the terms read(other), up(number), and marks its sources in `seen`. Returns the number of rows. */
 static uint32_t check_views(const quern_view *view, bool *seen)
 {
     const wide *own = QUERN_COLUMN(view, 0, const wide);
@@ -129,7 +129,7 @@ Test(up, the_addresses_are_those_of_the_targets_values)
     quern_query_destroy(query);
 }
 
-Test(up, a_chunk_comes_as_runs_of_rows_that_stay_with_one_ordinal)
+Test(up, chunk_is_visited_as_row_ranges_with_one_ordinal)
 {
     quern_query *query = setup_query(
         world,
@@ -155,7 +155,7 @@ Test(up, a_chunk_comes_as_runs_of_rows_that_stay_with_one_ordinal)
     quern_query_destroy(query);
 }
 
-Test(up, where_all_rows_stay_a_chunk_comes_as_one_view)
+Test(up, chunk_without_excluded_rows_is_one_view)
 {
     for (uint32_t i = 0; i < TARGETS; i++)
         if (!has_number(i)) must(quern_entity_add(world, targets[i], number, &(uint64_t){i}));
@@ -172,7 +172,7 @@ Test(up, where_all_rows_stay_a_chunk_comes_as_one_view)
     quern_query_destroy(query);
 }
 
-Test(up, an_optional_one_leaves_no_row_out)
+Test(up, optional_up_term_excludes_no_row)
 {
     quern_query *query = setup_query(
         world, (quern_term[]){quern_term_read(other), quern_term_up_optional(number, parent)}, 2);
@@ -200,7 +200,7 @@ Test(up, an_optional_one_leaves_no_row_out)
     quern_query_destroy(query);
 }
 
-Test(up, the_same_component_may_be_asked_of_the_row_and_of_its_target)
+Test(up, one_component_can_be_read_from_the_row_and_its_target)
 {
     quern_query *query = setup_query(world,
                                      (quern_term[]){quern_term_write(number), quern_term_up(number, parent),
@@ -226,7 +226,7 @@ Test(up, the_same_component_may_be_asked_of_the_row_and_of_its_target)
     quern_query_destroy(query);
 }
 
-Test(up, what_comes_after_the_query_is_found)
+Test(up, archetypes_created_after_the_query_are_found)
 {
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_with(tag), quern_term_up(number, parent)}, 2);
@@ -248,7 +248,7 @@ Test(up, what_comes_after_the_query_is_found)
 
 /* ------------------------------------------------------------------------------------------- iterations */
 
-/* Its iterator is static, so that calls use one object, wherever a sanitizer puts local variables. */
+/* The iterator is static, so that all calls use one object even if a sanitizer moves local variables. */
 static uint64_t sum_of_targets(quern_query *query, bool leaves_early)
 {
     static quern_query_iterator it;
@@ -283,7 +283,7 @@ Test(up, loops_over_one_query_may_be_nested)
     quern_query_destroy(query);
 }
 
-Test(up, loops_that_are_left_early_are_taken_over)
+Test(up, buffers_of_loops_left_early_are_reused)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
     const uint64_t expected = sum_of_targets(query, false), first = sum_of_targets(query, true);
@@ -313,8 +313,8 @@ Test(up, loops_that_are_left_early_are_taken_over)
     quern_query_destroy(query);
 }
 
-/* For each row of an outer loop, an inner one over the same query that is left at its first view. */
-Test(up, inner_loops_that_are_left_early_do_not_end_the_outer_one)
+/* For each row of an outer loop, an inner loop over the same query is left at its first view. */
+Test(up, inner_loops_left_early_do_not_end_the_outer_loop)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
     const uint64_t expected = sum_of_targets(query, false);
@@ -333,7 +333,7 @@ Test(up, inner_loops_that_are_left_early_do_not_end_the_outer_one)
     quern_query_destroy(query);
 }
 
-Test(up, loops_that_are_left_early_can_be_ended)
+Test(up, loops_left_early_can_be_ended)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
     const uint64_t expected = sum_of_targets(query, false);
@@ -353,7 +353,7 @@ Test(up, loops_that_are_left_early_can_be_ended)
         others[i] = quern_query_iterate(query);
         cr_assert(quern_query_next(&others[i]));
     }
-    quern_query_iterator_end(&outer); /* its place is another's by now, which goes on */
+    quern_query_iterator_end(&outer); /* its addresses were reused by another iteration, which continues */
     quern_query_iterator last = quern_query_iterate(query);
     cr_assert(quern_query_next(&last), "takes the place of the first of them");
     captured_reports lost;
@@ -367,7 +367,7 @@ Test(up, loops_that_are_left_early_can_be_ended)
 
 /* --------------------------------------------------------------------------------------------- nearest */
 
-/* A chain, of which element 0 is the root; those that are divisible by 7 have a number, which is theirs. */
+/* Makes a chain with element 0 as root. Each element divisible by 7 has its index as number. */
 static void make_chain(quern_entity *chain, quern_relation relation)
 {
     for (uint32_t i = 0; i < CHAIN; i++) {
@@ -377,7 +377,7 @@ static void make_chain(quern_entity *chain, quern_relation relation)
     }
 }
 
-Test(up_nearest, the_nearest_ancestor_with_the_component_counts_and_not_the_row)
+Test(up_nearest, value_of_the_nearest_ancestor_is_used_and_not_that_of_the_row)
 {
     quern_entity chain[CHAIN];
     make_chain(chain, friend_of);
@@ -401,7 +401,7 @@ Test(up_nearest, the_nearest_ancestor_with_the_component_counts_and_not_the_row)
     quern_query_destroy(query);
 }
 
-Test(up_nearest, an_optional_one_is_null_where_no_ancestor_has_it)
+Test(up_nearest, optional_value_is_null_without_an_ancestor_that_has_it)
 {
     quern_entity chain[CHAIN];
     make_chain(chain, friend_of);
@@ -422,8 +422,8 @@ Test(up_nearest, an_optional_one_is_null_where_no_ancestor_has_it)
     quern_query_destroy(query);
 }
 
-/* Circles of every length up to 20, with tails of every length up to 5. */
-Test(up_nearest, a_search_in_a_circle_ends)
+/* Cycles of every length up to 20, with tails of every length up to 5. */
+Test(up_nearest, search_in_a_cycle_ends)
 {
     for (uint32_t length = 2; length <= 20; length++)
         for (uint32_t tail = 0; tail <= 5; tail++) {
@@ -471,7 +471,7 @@ static quern_term changed_up(quern_term term, quern_match match, quern_access ac
     return term;
 }
 
-Test(up_refused, terms_that_make_no_sense)
+Test(up_refused, invalid_up_terms)
 {
     const quern_relation none = {0}, component = {number.bits}, unknown = {parent.bits + 500};
     const quern_term up = quern_term_up(number, parent);
@@ -496,7 +496,7 @@ Test(up_refused, terms_that_make_no_sense)
                    4));
 }
 
-Test(up_refused, a_relation_of_another_world)
+Test(up_refused, relation_of_another_world)
 {
     quern_world *stranger = setup_world();
     quern_relation foreign;
@@ -510,7 +510,7 @@ static void assert_says(const char *words)
     cr_assert_not_null(strstr(quern_error_message(), words), "%s", quern_error_message());
 }
 
-/* As many addresses as rows, of zero bytes. */
+/* Checks that there is an address of zeroed memory for each row. */
 static void assert_scratch_up(const void *const *addresses, uint32_t count)
 {
     cr_assert(addresses != NULL && count > 0);
@@ -518,7 +518,7 @@ static void assert_scratch_up(const void *const *addresses, uint32_t count)
         cr_assert_eq(*(const uint32_t *)addresses[i], 0u);
 }
 
-Test(up_refused, an_up_term_has_no_column_and_a_column_no_addresses)
+Test(up_refused, column_of_an_up_term_and_addresses_of_a_column)
 {
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_read(other), quern_term_up(number, parent)}, 2);
@@ -539,7 +539,7 @@ Test(up_refused, an_up_term_has_no_column_and_a_column_no_addresses)
     quern_query_destroy(query);
 }
 
-Test(up_refused, bulk_calls_on_a_query_that_leaves_rows_out)
+Test(up_refused, bulk_calls_on_a_query_with_required_up_terms)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
     uint64_t count = 77;
@@ -558,7 +558,7 @@ Test(up_refused, bulk_calls_on_a_query_that_leaves_rows_out)
 /* -------------------------------------------------------------------------------------- parallel queries */
 
 typedef struct answers {
-    uint64_t of[SOURCES]; /* what the source's target has; 0: it did not come */
+    uint64_t of[SOURCES]; /* number of the source's target; 0: the source was not visited */
 } answers;
 
 static void answer(quern_context *context, const quern_view *view)
@@ -574,7 +574,7 @@ static void answer(quern_context *context, const quern_view *view)
     }
 }
 
-Test(up, a_parallel_query_has_them_on_any_number_of_threads)
+Test(up, parallel_query_reads_up_terms_on_any_number_of_threads)
 {
     static const uint32_t thread_counts[] = {0, 1, 2, 3, 8};
     quern_query *query =
@@ -599,7 +599,7 @@ Test(up, a_parallel_query_has_them_on_any_number_of_threads)
         quern_query_destroy(tagged);
         must(quern_world_validate(world));
         quern_jobs_destroy(jobs);
-        if (k == 0) hash = 0; /* removing has brought the rows into an order that stays */
+        if (k == 0) hash = 0; /* the order of rows is stable after the first removal */
     }
     quern_query_destroy(query);
 }
@@ -610,7 +610,7 @@ static void do_nothing(quern_context *context, const quern_view *view)
     (void)view;
 }
 
-Test(up_refused, a_parallel_query_that_writes_what_it_reads_upward)
+Test(up_refused, parallel_query_that_writes_a_component_read_upward)
 {
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_write(number), quern_term_up(number, parent)}, 2);
@@ -623,7 +623,7 @@ Test(up_refused, a_parallel_query_that_writes_what_it_reads_upward)
 
 /* ------------------------------------------------------------------------------------------------ memory */
 
-/* What needs memory fails as a whole, and works once there is some. */
+/* Operations that run out of memory change nothing, and succeed later. */
 Test(up, every_allocation_may_fail)
 {
     failing_allocator *memory = failing_allocator_create();

@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_CORE_REACTIONS_REACTION_SCENE_H
 #define QUERN_TESTS_CORE_REACTIONS_REACTION_SCENE_H
 
-/* A world with one reaction and a list of what it was told, for tests of reactions. */
+/* A world with one reaction and a list of the changes reported to it, for tests of reactions. */
 
 #include "tests/support/failing_allocator.h"
 #include "tests/support/reacting.h"
@@ -18,7 +18,7 @@
 
 enum {
     ALL_KINDS = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
-    MANY = 700, /* entities that take several chunks */
+    MANY = 700, /* number of entities that fill several chunks */
     WIDE_BYTES = 120
 };
 
@@ -26,7 +26,7 @@ static failing_allocator *memory;
 static quern_world *world;
 static quern_component number, other, tag, big, tracked_component;
 static tracked_counts counts;
-static reacting told; /* of numbers, all kinds */
+static reacting told; /* reaction to numbers, with all kinds */
 
 static inline reacting react(uint32_t kinds, quern_term term)
 {
@@ -47,7 +47,7 @@ static inline void open_world(void)
     told = react(ALL_KINDS, quern_term_read(number));
 }
 
-/* At the end of each test: nothing is left over. */
+/* Ends a test: destroys the world and checks that all memory was released. */
 static inline void close_world(void)
 {
     if (told.reaction != NULL) reacting_end(&told);
@@ -65,7 +65,7 @@ static inline quern_entity create(uint64_t value)
     return entity;
 }
 
-/* An entity of which the reaction has been told. */
+/* Creates an entity, and reports it to the reaction. */
 static inline quern_entity create_old(uint64_t value)
 {
     const quern_entity entity = create(value);
@@ -74,7 +74,7 @@ static inline quern_entity create_old(uint64_t value)
     return entity;
 }
 
-/* Looks, and expects to be told of so many rows. */
+/* Runs the reaction, and checks the number of reported rows. */
 static inline void expect(uint32_t count)
 {
     reacting_look(&told);
@@ -88,7 +88,7 @@ static inline void expect_one(quern_reaction_kind kind, quern_entity entity)
     cr_assert(quern_entity_equal(told.rows[0].entity, entity));
 }
 
-/* The same for one that went, with the number that it had. */
+/* Runs the reaction, and checks that only the removal of this entity, with this number, is reported. */
 static inline void expect_gone(quern_entity entity, uint64_t value)
 {
     expect_one(QUERN_REACT_REMOVED, entity);
@@ -96,7 +96,7 @@ static inline void expect_gone(quern_entity entity, uint64_t value)
     reacting_done(&told);
 }
 
-/* Plays what was recorded; afterwards there is nothing more to play. */
+/* Returns the recorder of commands outside of frames. */
 static inline quern_commands *commands(void)
 {
     return quern_world_commands(world);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-/* Random programs of calls and sync points, and what reactions are told of them: as in a model that compares
- * who matched before each change with who does so afterwards, at every number of threads. */
+/* Random programs of calls and sync points. The changes reported to reactions are compared, at every number of threads,
+ * with a model that compares the matching entities before and after each change. */
 
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
@@ -32,18 +32,18 @@ static const uint32_t type_bytes[TYPES] = {8, 160, sizeof(tracked), 0, 24};
 /* ---------------------------------------------------------------------------------------- the model */
 
 typedef struct subject {
-    quern_entity handle; /* provisional until its sync point is over */
+    quern_entity handle; /* provisional until the end of its sync point */
     bool is_alive;
-    uint32_t mask; /* of types */
+    uint32_t mask; /* bits of types */
     uint64_t values[TYPES];
-    uint32_t given;             /* types of which it got values in this change */
+    uint32_t given;             /* bits of types whose values were set in this change */
     uint8_t pending[REACTIONS]; /* ADDED, SET or 0 */
     /* before the change */
     bool was_alive;
     uint32_t old_mask;
     uint64_t old_values[TYPES];
     const quern__archetype *archetype;
-    uint64_t rank; /* of those that leave one archetype in one change */
+    uint64_t rank; /* order among the entities that leave one archetype in one change */
 } subject;
 
 typedef struct gone {
@@ -92,7 +92,8 @@ static const struct {
     {QUERN_REACT_SET,
      2,
      {{SMALL, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {TAG, QUERN_MATCH_NONE, QUERN_ACCESS_NONE}}},
-    {QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT, /* comes and goes */
+    {QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED |
+         QUERN_REACT_PRESENT, /* added and removed repeatedly */
      2,
      {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_NONE}}},
 };
@@ -124,7 +125,7 @@ static bool matches(uint32_t reaction, uint32_t mask)
     return !wants_any || has_any;
 }
 
-/* The types with values that the reaction looks at. */
+/* Returns the types whose values the reaction accesses. */
 static uint32_t looked_at(uint32_t reaction)
 {
     uint32_t mask = 0;
@@ -236,7 +237,7 @@ static subject *add_subject(quern_entity handle, uint32_t mask)
     return it;
 }
 
-/* A value of a type, on its way. */
+/* A value of any of the types. */
 typedef struct carrier {
     _Alignas(64) unsigned char bytes[256];
     uint32_t type;
@@ -324,7 +325,7 @@ static void command(quern_commands *commands, uint32_t likely_kind)
     } else if (kind == 2) {
         must(quern_commands_destroy(commands, it->handle));
         it->is_alive = false;
-        if (random_chance(&dice, 10)) command_give(commands, it, type); /* in vain */
+        if (random_chance(&dice, 10)) command_give(commands, it, type); /* no effect, as the entity dies */
     } else if (kind < 5) {
         must(quern_commands_remove(commands, it->handle, types[type]));
         take(it, type);
@@ -333,7 +334,7 @@ static void command(quern_commands *commands, uint32_t likely_kind)
     }
 }
 
-/* Destroys in the order of rows, which is a turnover where no values have hooks. */
+/* Destroys entities in row order, which uses the destroy_and_create fast path if no type has hooks. */
 static void command_turnover(quern_commands *commands)
 {
     const quern__storage *storage = &world->storage;
@@ -362,7 +363,7 @@ static void record(quern_context *context)
         command(commands, likely_kind);
 }
 
-/* Handles of those that the sync point created. */
+/* Finds the handles of the entities that the sync point created. */
 static void find_created(void)
 {
     const quern__storage *storage = &world->storage;
@@ -642,7 +643,7 @@ static void play(uint64_t seed, uint32_t thread_count)
     quern_jobs_destroy(jobs);
 }
 
-Test(random_reactions, are_told_what_each_change_adds_up_to)
+Test(random_reactions, reactions_process_the_net_effect_of_each_change)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         for (uint32_t i = 0; i < POOL_COUNT; i++)

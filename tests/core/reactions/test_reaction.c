@@ -4,11 +4,11 @@
 
 #include <criterion/criterion.h>
 
-/* What reactions are told of, change by change. */
+/* The changes reported to reactions, one by one. */
 
 TestSuite(reaction, .init = open_world);
 
-Test(reaction, a_created_entity_was_added_and_is_told_of_once)
+Test(reaction, created_entity_is_reported_once_as_added)
 {
     const quern_entity entity = create(1);
     cr_assert(quern__reactions_are_pending(world->storage.reactions));
@@ -18,7 +18,7 @@ Test(reaction, a_created_entity_was_added_and_is_told_of_once)
     close_world();
 }
 
-Test(reaction, who_does_not_match_is_not_told_of)
+Test(reaction, entities_that_do_not_match_are_not_reported)
 {
     const quern_entity entity = setup_entity_with(world, &other, 1);
     must(quern_entity_add(world, entity, tag, NULL));
@@ -29,7 +29,7 @@ Test(reaction, who_does_not_match_is_not_told_of)
     close_world();
 }
 
-Test(reaction, who_comes_and_goes_before_anybody_looks_is_not_told_of)
+Test(reaction, entity_added_and_removed_between_runs_is_not_reported)
 {
     must(quern_entity_destroy(world, create(1)));
     expect(0);
@@ -39,7 +39,7 @@ Test(reaction, who_comes_and_goes_before_anybody_looks_is_not_told_of)
     close_world();
 }
 
-Test(reaction, who_goes_and_comes_again_is_told_of_twice)
+Test(reaction, entity_removed_and_added_again_is_reported_twice)
 {
     const quern_entity entity = create_old(3);
     must(quern_entity_remove(world, entity, number));
@@ -53,12 +53,12 @@ Test(reaction, who_goes_and_comes_again_is_told_of_twice)
 
     must(quern_entity_remove(world, entity, number));
     must(quern_entity_add(world, entity, number, &(uint64_t){5}));
-    must(quern_entity_destroy(world, entity)); /* nobody was told that it came again */
+    must(quern_entity_destroy(world, entity)); /* its second addition was not reported */
     expect_gone(entity, 4);
     close_world();
 }
 
-Test(reaction, a_value_that_is_set_is_told_of_once)
+Test(reaction, set_value_is_reported_once)
 {
     const quern_entity entity = create_old(1), still = create_old(2);
     must(quern_entity_set(world, entity, number, &(uint64_t){7}));
@@ -69,7 +69,7 @@ Test(reaction, a_value_that_is_set_is_told_of_once)
     close_world();
 }
 
-Test(reaction, values_of_who_was_just_added_belong_to_that)
+Test(reaction, values_of_an_added_entity_are_not_reported_as_set)
 {
     const quern_entity entity = create(1);
     must(quern_entity_set(world, entity, number, &(uint64_t){7}));
@@ -77,7 +77,7 @@ Test(reaction, values_of_who_was_just_added_belong_to_that)
     close_world();
 }
 
-Test(reaction, values_that_no_term_reads_are_not_told_of)
+Test(reaction, values_that_no_term_reads_are_not_reported)
 {
     reacting with = react(ALL_KINDS, quern_term_with(number));
     const quern_entity entity = create_old(1);
@@ -95,7 +95,7 @@ Test(reaction, values_that_no_term_reads_are_not_told_of)
     close_world();
 }
 
-Test(reaction, what_is_pending_follows_a_row)
+Test(reaction, pending_bits_move_with_their_row)
 {
     const quern_entity set = create_old(1), filler = create_old(2), added = create(3);
     must(quern_entity_set(world, set, number, &(uint64_t){9}));
@@ -110,7 +110,7 @@ Test(reaction, what_is_pending_follows_a_row)
     close_world();
 }
 
-Test(reaction, an_optional_value_that_comes_along_was_set)
+Test(reaction, optional_value_that_is_added_is_reported_as_set)
 {
     const quern_term terms[] = {quern_term_read(number), quern_term_optional(other, QUERN_ACCESS_READ)};
     reacting both = reacting_begin(world, ALL_KINDS, terms, 2);
@@ -150,7 +150,7 @@ Test(reaction, matching_by_exclusion_and_by_any)
     close_world();
 }
 
-Test(reaction, each_kind_is_told_to_those_that_ask)
+Test(reaction, each_kind_is_reported_to_reactions_that_request_it)
 {
     reacting removed = react(QUERN_REACT_REMOVED, quern_term_read(number));
     reacting set = react(QUERN_REACT_SET, quern_term_read(number));
@@ -175,7 +175,7 @@ Test(reaction, each_kind_is_told_to_those_that_ask)
     close_world();
 }
 
-Test(reaction, who_is_present_counts_as_added_only_on_request)
+Test(reaction, present_entities_count_as_added_only_on_request)
 {
     quern_entity entities[MANY];
     must(quern_entity_create_many(world, (const quern_component[]){number, big}, NULL, 2, MANY, entities));
@@ -195,7 +195,7 @@ Test(reaction, who_is_present_counts_as_added_only_on_request)
     close_world();
 }
 
-Test(reaction, one_that_is_removed_forgets_and_leaves_the_others_alone)
+Test(reaction, removing_a_reaction_does_not_affect_others)
 {
     reacting second = react(ALL_KINDS, quern_term_read(number));
     reacting third = react(ALL_KINDS, quern_term_read(number));
@@ -214,7 +214,7 @@ Test(reaction, one_that_is_removed_forgets_and_leaves_the_others_alone)
     close_world();
 }
 
-Test(reaction, what_is_dropped_is_not_told_of)
+Test(reaction, dropped_changes_are_not_reported)
 {
     const quern_entity old = create_old(1), set = create_old(2);
     create(3);
@@ -226,7 +226,7 @@ Test(reaction, what_is_dropped_is_not_told_of)
     close_world();
 }
 
-Test(reaction, a_world_may_end_while_something_is_pending)
+Test(reaction, world_can_be_destroyed_with_pending_reactions)
 {
     reacting values = react(ALL_KINDS, quern_term_read(tracked_component));
     const quern_entity entity = setup_entity_with(world, &tracked_component, 1);

@@ -9,13 +9,13 @@
 #include <quern/prefab.h>
 #include <quern/relation.h>
 
-/* What each call and each command tells reactions. */
+/* The changes that each call and each command reports to reactions. */
 
 TestSuite(reaction_calls, .init = open_world);
 
 /* ------------------------------------------------------------------------------------- each call */
 
-Test(reaction_calls, many_that_are_created_at_once)
+Test(reaction_calls, many_created_entities)
 {
     quern_entity entities[MANY];
     must(quern_entity_create_many(world, (const quern_component[]){number, big}, NULL, 2, MANY, entities));
@@ -25,7 +25,7 @@ Test(reaction_calls, many_that_are_created_at_once)
     close_world();
 }
 
-/* The i-th row that went was this one. */
+/* Checks the i-th reported removal. */
 static void assert_gone(uint32_t i, quern_entity entity, uint64_t value)
 {
     cr_assert_eq(told.rows[i].kind, QUERN_REACT_REMOVED);
@@ -33,7 +33,7 @@ static void assert_gone(uint32_t i, quern_entity entity, uint64_t value)
     cr_assert_eq(*(const uint64_t *)told.rows[i].values[0], value);
 }
 
-Test(reaction_calls, many_that_are_destroyed_come_in_the_order_of_the_list)
+Test(reaction_calls, many_destroyed_entities_are_reported_in_list_order)
 {
     quern_entity entities[MANY], list[MANY];
     create_many_old(entities, MANY);
@@ -46,7 +46,7 @@ Test(reaction_calls, many_that_are_destroyed_come_in_the_order_of_the_list)
     close_world();
 }
 
-Test(reaction_calls, all_matches_that_are_destroyed)
+Test(reaction_calls, all_destroyed_matches)
 {
     quern_entity entities[MANY];
     create_many_old(entities, MANY);
@@ -59,7 +59,7 @@ Test(reaction_calls, all_matches_that_are_destroyed)
     close_world();
 }
 
-Test(reaction_calls, components_of_all_matches_are_put_in_and_taken_out)
+Test(reaction_calls, components_added_to_and_removed_from_all_matches)
 {
     quern_entity entities[MANY];
     create_many_old(entities, MANY);
@@ -78,7 +78,7 @@ Test(reaction_calls, components_of_all_matches_are_put_in_and_taken_out)
     close_world();
 }
 
-Test(reaction_calls, an_entity_that_is_switched_off_no_longer_matches)
+Test(reaction_calls, disabled_entity_no_longer_matches)
 {
     const quern_entity entity = create_old(5);
     must(quern_entity_set_enabled(world, entity, false));
@@ -88,7 +88,7 @@ Test(reaction_calls, an_entity_that_is_switched_off_no_longer_matches)
     close_world();
 }
 
-Test(reaction_calls, who_writes_through_a_pointer_has_to_say_so)
+Test(reaction_calls, writes_through_a_pointer_must_be_marked)
 {
     const quern_entity entity = create_old(1);
     quern_getter *getter;
@@ -102,7 +102,7 @@ Test(reaction_calls, who_writes_through_a_pointer_has_to_say_so)
     close_world();
 }
 
-Test(reaction_calls, a_target_is_a_value)
+Test(reaction_calls, target_is_reported_as_a_value)
 {
     const quern_relation parent = quern_world_parent(world);
     reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(parent)));
@@ -112,17 +112,17 @@ Test(reaction_calls, a_target_is_a_value)
     reacting_look(&related);
     cr_assert_eq(related.count, 2u);
     cr_assert_not_null(reacting_find(&related, QUERN_REACT_ADDED, child));
-    must(quern_entity_relate(world, child, parent, deep)); /* on another level */
+    must(quern_entity_relate(world, child, parent, deep)); /* changes its level */
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
     cr_assert_not_null(reacting_find(&related, QUERN_REACT_SET, child));
     const quern_entity other_root = create(4);
-    must(
-        quern_entity_relate(world, deep, parent, other_root)); /* the child's level stays, and its target */
+    must(quern_entity_relate(world, deep, parent,
+                             other_root)); /* the child keeps its level and its target */
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
     cr_assert_not_null(reacting_find(&related, QUERN_REACT_SET, deep));
-    must(quern_entity_unrelate(world, deep, parent)); /* the child comes to another level */
+    must(quern_entity_unrelate(world, deep, parent)); /* changes the level of the child */
     reacting_look(&related);
     cr_assert_eq(related.count, 1u);
     const reacting_row *row = reacting_find(&related, QUERN_REACT_REMOVED, deep);
@@ -131,7 +131,7 @@ Test(reaction_calls, a_target_is_a_value)
     close_world();
 }
 
-Test(reaction_calls, all_that_end_with_a_target_are_told_of)
+Test(reaction_calls, sources_destroyed_with_their_target_are_reported)
 {
     const quern_relation parent = quern_world_parent(world);
     const quern_entity root = create(1), child = create(2), grandchild = create(3);
@@ -146,7 +146,7 @@ Test(reaction_calls, all_that_end_with_a_target_are_told_of)
     close_world();
 }
 
-Test(reaction_calls, who_lives_on_without_a_target_is_told_of)
+Test(reaction_calls, sources_that_lose_their_target_are_reported)
 {
     quern_relation likes;
     must(quern_relation_register(
@@ -165,7 +165,7 @@ Test(reaction_calls, who_lives_on_without_a_target_is_told_of)
     close_world();
 }
 
-Test(reaction_calls, members_of_a_prefab_that_is_spawned)
+Test(reaction_calls, spawned_prefab_members)
 {
     const quern_relation parent = quern_world_parent(world);
     const quern_entity root = create(1), child = create_old(2);
@@ -185,7 +185,7 @@ Test(reaction_calls, members_of_a_prefab_that_is_spawned)
 
 /* --------------------------------------------------------------------------------------- commands */
 
-Test(reaction_calls, what_commands_add_up_to)
+Test(reaction_calls, net_effect_of_commands)
 {
     const quern_entity gone = create_old(1), set = create_old(2), back = create_old(3);
     const quern_entity moved = create_old(4), still = create_old(5);
@@ -194,11 +194,11 @@ Test(reaction_calls, what_commands_add_up_to)
     must(quern_commands_set(list, gone, number, &value));
     must(quern_commands_destroy(list, gone));
     must(quern_commands_set(list, set, number, &value));
-    must(quern_commands_add(list, set, other, NULL)); /* which moves it */
+    must(quern_commands_add(list, set, other, NULL)); /* moves the entity */
     must(quern_commands_remove(list, back, number));
     must(quern_commands_add(list, back, number, &value));
     must(quern_commands_add(list, moved, tag, NULL));
-    must(quern_commands_add(list, still, number, NULL)); /* it has one, and keeps it */
+    must(quern_commands_add(list, still, number, NULL)); /* keeps the existing value */
     must(quern_commands_destroy(list, quern_commands_create_with(list, &number, NULL, 1)));
     const quern_entity created = quern_commands_create_with(list, &number, NULL, 1);
     must(quern_commands_set(list, created, number, &value));
@@ -214,7 +214,7 @@ Test(reaction_calls, what_commands_add_up_to)
     close_world();
 }
 
-Test(reaction_calls, those_that_commands_take_out_come_in_the_order_of_rows)
+Test(reaction_calls, entities_removed_by_commands_are_reported_in_row_order)
 {
     quern_entity entities[MANY];
     create_many_old(entities, MANY);
@@ -231,7 +231,7 @@ Test(reaction_calls, those_that_commands_take_out_come_in_the_order_of_rows)
     close_world();
 }
 
-Test(reaction_calls, sync_points_and_calls_before_a_look_come_one_after_the_other)
+Test(reaction_calls, sync_points_and_calls_between_runs_are_reported_in_order)
 {
     quern_entity entities[6];
     create_many_old(entities, 6);

@@ -7,9 +7,9 @@
 #include <quern/enabled.h>
 #include <quern/relation.h>
 
-/* Reactions where memory is missing. */
+/* Reactions when out of memory. */
 
-/* What may need memory in a world with entities, half of which are of several chunks. */
+/* A change that may allocate. Half of the world's entities are in archetypes of several chunks. */
 typedef quern_result change(void);
 
 static quern_entity listed[MANY];
@@ -61,7 +61,7 @@ static quern_result play_commands(void)
     return quern_world_flush(world);
 }
 
-/* Entities of which the reactions know; with a tree, the first is above all others. */
+/* Creates entities and reports them to the reactions. makes_tree: the first entity is an ancestor of all others. */
 static void fill_world(bool makes_tree)
 {
     const quern_component components[] = {number, big, tracked_component};
@@ -85,8 +85,8 @@ static void record_turnover(void)
         must(quern_commands_destroy(commands(), listed[i]));
 }
 
-/* How often it asks for memory is found out by letting the n-th request fail, n = 1, 2, 3 ... Each time
- * nothing may have happened; and afterwards, all. */
+/* Lets the n-th allocation of a change fail, n = 1, 2, 3, ..., until the change succeeds. Each failure must change
+ * nothing, and the success everything. */
 static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*record)(void),
                                        uint32_t expected_count)
 {
@@ -154,7 +154,7 @@ Test(reaction_memory, sync_points)
     assert_whole_or_not_at_all(play_commands, false, record_turnover, (MANY + 2) / 3);
 }
 
-Test(reaction_memory, a_reaction_that_is_added)
+Test(reaction_memory, adding_a_reaction)
 {
     bool has_failed = true;
     uint64_t n = 1;
@@ -182,7 +182,7 @@ Test(reaction_memory, a_reaction_that_is_added)
     close_world();
 }
 
-Test(reaction_memory, an_archetype_that_is_new)
+Test(reaction_memory, creating_an_archetype)
 {
     bool has_failed = true;
     uint64_t n = 1;

@@ -6,13 +6,13 @@
 
 #include <criterion/criterion.h>
 
-/* Copies of values of removed rows, blocks that are taken and put back, archetypes that reactions watch. */
+/* Copies of values of removed rows, blocks that are taken and put back, archetypes with subscriptions. */
 
 TestSuite(reaction_values, .init = open_world);
 
 /* ---------------------------------------------------------------------------------------- values */
 
-Test(reaction_values, old_values_with_hooks_are_copies_and_are_destroyed_when_they_were_seen)
+Test(reaction_values, removed_values_with_hooks_are_copied_and_destroyed_after_the_run)
 {
     const quern_term terms[] = {quern_term_read(tracked_component), quern_term_read(number)};
     reacting values = reacting_begin(world, ALL_KINDS, terms, 2);
@@ -51,7 +51,7 @@ Test(reaction_values, old_values_with_hooks_are_copies_and_are_destroyed_when_th
     close_world();
 }
 
-Test(reaction_values, a_value_that_cannot_be_copied_cannot_be_kept)
+Test(reaction_values, types_without_copy_hook_are_refused)
 {
     atomic_llong live_count = 0;
     const quern_component boxed = owned_register(world, "boxed", &live_count);
@@ -76,12 +76,12 @@ Test(reaction_values, a_value_that_cannot_be_copied_cannot_be_kept)
 
 /* ------------------------------------------------------------------------------- what is taken, and back */
 
-enum { GONE = 1300 }; /* entities that go: more than two blocks of copies */
+enum { GONE = 1300 }; /* number of removed entities: more than two blocks of copies */
 
 static quern_entity gone[GONE];
 static reacting_row rows_before[4 * GONE];
 
-/* Half of them have another component, too, so that they are in two archetypes. */
+/* Creates the entities to remove. Half of them have another component, so they are in two archetypes. */
 static void create_gone(void)
 {
     for (uint64_t i = 0; i < GONE; i++)
@@ -98,7 +98,7 @@ static void destroy_gone(uint32_t first, uint32_t count)
         must(quern_entity_destroy(world, gone[i]));
 }
 
-/* Looks, puts back what it saw, and expects to see the same again. */
+/* Takes the pending changes, puts them back, and checks that the same changes are reported again. */
 static void expect_again(uint32_t count)
 {
     expect(count);
@@ -119,7 +119,7 @@ static uint32_t block_count(uint32_t i)
     return told.reaction->subscriptions.items[i]->removed.blocks.count;
 }
 
-Test(reaction_values, what_is_put_back_is_told_of_again)
+Test(reaction_values, changes_that_are_put_back_are_reported_again)
 {
     create_gone();
     for (uint64_t i = 0; i < 10; i++)
@@ -140,7 +140,7 @@ Test(reaction_values, what_is_put_back_is_told_of_again)
     close_world();
 }
 
-Test(reaction_values, copies_that_come_after_a_look_are_told_of_after_those_that_are_put_back)
+Test(reaction_values, later_copies_are_reported_after_those_put_back)
 {
     create_gone();
     destroy_gone(0, 50);
@@ -158,7 +158,7 @@ Test(reaction_values, copies_that_come_after_a_look_are_told_of_after_those_that
     close_world();
 }
 
-Test(reaction_values, as_many_blocks_are_kept_as_were_used_last)
+Test(reaction_values, number_of_kept_blocks_is_that_of_the_last_run)
 {
     create_gone();
     destroy_gone(0, GONE - 20);
@@ -175,7 +175,7 @@ Test(reaction_values, as_many_blocks_are_kept_as_were_used_last)
     close_world();
 }
 
-Test(reaction_values, what_is_dropped_leaves_no_copies_and_no_other_reaction)
+Test(reaction_values, dropping_destroys_copies_of_one_reaction_only)
 {
     reacting beside = react(ALL_KINDS, quern_term_read(number));
     create_gone();
@@ -197,7 +197,7 @@ Test(reaction_values, what_is_dropped_leaves_no_copies_and_no_other_reaction)
 
 /* ------------------------------------------------------------------------------------ archetypes */
 
-Test(reaction_values, an_archetype_stays_until_those_that_left_it_were_seen)
+Test(reaction_values, archetype_is_kept_until_its_removed_rows_were_reported)
 {
     const quern_entity entity = create_old(6);
     must(quern_entity_destroy(world, entity));
@@ -214,7 +214,7 @@ Test(reaction_values, an_archetype_stays_until_those_that_left_it_were_seen)
     close_world();
 }
 
-Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_what_goes)
+Test(reaction_values, single_calls_use_the_fast_path_again_without_removed_reactions)
 {
     const quern_entity entity = create_old(1);
     const quern__archetype *archetype = quern__storage_archetype_of(
@@ -226,11 +226,11 @@ Test(reaction_values, single_calls_take_the_short_way_again_when_nobody_keeps_wh
     reacting added = react(QUERN_REACT_ADDED | QUERN_REACT_SET, quern_term_read(number));
     cr_assert(archetype->has_fast_leave);
     cr_assert(archetype->tracks_changes);
-    must(quern_entity_add(world, entity, other, NULL)); /* makes an edge */
+    must(quern_entity_add(world, entity, other, NULL)); /* creates an edge */
     must(quern_entity_remove(world, entity, other));
     must(quern_entity_add(world, entity, other, NULL));
     must(quern_entity_remove(world, entity, other));
-    told = react(ALL_KINDS, quern_term_without(other)); /* old edges are forgotten */
+    told = react(ALL_KINDS, quern_term_without(other)); /* removes the old edges */
     must(quern_entity_add(world, entity, other, NULL));
     expect(1);
     cr_assert_not_null(reacting_find(&told, QUERN_REACT_REMOVED, entity));

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Copies of rows, without a reaction: the rows of one archetype, whose values are their numbers from 0. */
+/* Copies of rows, without a reaction. The value of a row is its number, from 0. */
 
 enum { ROWS = 1700, COLUMNS = 2 };
 
@@ -33,7 +33,7 @@ static quern__removed_column column_at(uint32_t i)
                                    .size_bytes = (uint16_t)column->size_bytes};
 }
 
-/* has_hooks: the rows have a tracked value besides, which is copied, too. */
+/* Creates the rows. has_hooks: they also have a value with hooks, which is copied, too. */
 static void open_copies(bool has_hooks)
 {
     memory = failing_allocator_create();
@@ -70,7 +70,7 @@ static void close_copies(void)
     failing_allocator_close(memory);
 }
 
-/* Copies the rows from first on, chunk by chunk. */
+/* Copies `count` rows from `first` on, chunk by chunk. */
 static void copy_rows(uint32_t first, uint32_t count, bool orders_by_row)
 {
     while (count > 0) {
@@ -88,7 +88,7 @@ static char *block_of(uint32_t i)
     return copies.blocks.items[i / copies.block_rows];
 }
 
-/* The i-th copy is that of the row. */
+/* Checks that the i-th copy is that of the row. */
 static void expect_copy(uint32_t i, uint32_t row)
 {
     const uint32_t place = i % copies.block_rows;
@@ -115,7 +115,7 @@ static void reserve(uint64_t change, uint32_t count)
 
 /* ------------------------------------------------------------------------------------------- order */
 
-/* Copies pieces of all rows from first on in an order as several threads have it. */
+/* Copies pieces of the rows from `first` on in random order, as several threads would. */
 static void copy_shuffled(uint32_t first, uint32_t count, random_source *random)
 {
     uint32_t begins[ROWS], lengths[ROWS], piece_count = 0;
@@ -143,7 +143,7 @@ static void try_order(bool has_hooks, uint64_t seed)
     cr_assert_eq(copies.count, (uint32_t)ROWS);
     cr_assert(quern__removed_sort(&copies, &allocator));
     expect_copies(0, 0, ROWS);
-    reserve(2, 300); /* calls: in their own order */
+    reserve(2, 300); /* calls: in the order of copying */
     copy_rows(200, 100, false);
     copy_rows(0, 200, false);
     reserve(3, 500);
@@ -156,7 +156,7 @@ static void try_order(bool has_hooks, uint64_t seed)
     close_copies();
 }
 
-Test(removed, copies_come_in_the_order_of_changes_and_of_rows)
+Test(removed, copies_are_sorted_by_change_and_row)
 {
     for (uint64_t seed = 1; seed < 5; seed++) {
         try_order(false, seed);
@@ -177,8 +177,8 @@ Test(removed, copies_in_order_are_not_moved)
     close_copies();
 }
 
-/* Within the last block that has copies: its other rows are as they were allocated. */
-Test(removed, one_copy_out_of_order_is_enough)
+/* The copy is in the last block, whose remaining rows are uninitialised. */
+Test(removed, one_copy_out_of_order_is_sorted)
 {
     open_copies(false);
     reserve(1, 3);
@@ -192,8 +192,8 @@ Test(removed, one_copy_out_of_order_is_enough)
     close_copies();
 }
 
-/* The memory behind the last copy has the key of a row that would be the next one. */
-Test(removed, copies_that_were_cleared_are_no_neighbours)
+/* The memory after the last copy contains the key of the row that would follow. */
+Test(removed, cleared_copies_do_not_join_sequences)
 {
     open_copies(false);
     reserve(1, 4);
@@ -211,7 +211,7 @@ Test(removed, copies_that_were_cleared_are_no_neighbours)
 
 /* ------------------------------------------------------------------------------------------- blocks */
 
-Test(removed, room_adds_up_within_a_change_and_is_used_by_the_next)
+Test(removed, reserved_memory_adds_up_within_a_change_and_is_reused_by_the_next)
 {
     open_copies(false);
     const uint32_t rows = copies.block_rows;
@@ -222,7 +222,7 @@ Test(removed, room_adds_up_within_a_change_and_is_used_by_the_next)
     reserve(1, 1);
     cr_assert_eq(copies.blocks.count, 2);
     copy_rows(0, 10, true);
-    reserve(2, 2 * rows - 10); /* the other room of the first change is free again */
+    reserve(2, 2 * rows - 10); /* reuses the memory that the first change has not used */
     cr_assert_eq(copies.blocks.count, 2);
     reserve(2, 1);
     cr_assert_eq(copies.blocks.count, 3);
@@ -232,7 +232,7 @@ Test(removed, room_adds_up_within_a_change_and_is_used_by_the_next)
     close_copies();
 }
 
-Test(removed, blocks_are_held_for_a_number_of_copies)
+Test(removed, blocks_are_reserved_for_a_total_of_copies)
 {
     open_copies(false);
     const uint32_t rows = copies.block_rows;

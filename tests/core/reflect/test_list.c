@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* What a world tells of itself. */
+/* Lists of a world's components, resources, events, relations and entities. */
 
 static quern_world *world;
 
@@ -42,7 +42,7 @@ static quern_type_info info_of(quern_component component)
     return info;
 }
 
-Test(list, components_tell_all_that_they_were_registered_with)
+Test(list, component_info_equals_the_definition)
 {
     quern_component position;
     const quern_component_def def = {QUERN_TYPE(vec3),
@@ -95,7 +95,7 @@ Test(list, flags_are_listed_and_found_in_types)
     }
 }
 
-Test(list, flags_beyond_the_last_are_refused)
+Test(list, flag_index_out_of_range_is_refused)
 {
     quern_flag_info flag;
     cr_assert_eq(quern_component_flag_get_info(3, &flag), QUERN_ERROR_INVALID_ARGUMENT);
@@ -105,7 +105,7 @@ Test(list, flags_beyond_the_last_are_refused)
     cr_assert_eq(quern_component_flag_get_info(0, NULL), QUERN_ERROR_NULL_ARGUMENT);
 }
 
-/* What is_listed tells is what list has recorded. */
+/* is_listed reports the state that the command of `list` has set. */
 Test(list, flags_with_a_list_read_and_change_the_state_of_an_entity)
 {
     const quern_component_def def = {.name = "toggle", .can_disable = true};
@@ -126,7 +126,7 @@ Test(list, flags_with_a_list_read_and_change_the_state_of_an_entity)
     cr_assert_not(quern_entity_is_component_enabled(world, entity, toggle));
 }
 
-Test(list, components_that_the_world_keeps_are_told_apart)
+Test(list, managed_components_are_reported_as_managed)
 {
     const quern_relation parent = quern_world_parent(world);
     const quern_component disabled = quern_world_disabled_tag(world);
@@ -175,7 +175,7 @@ Test(list, resources_events_and_relations)
     cr_assert_eq(again.bits, owner.bits);
 }
 
-Test(list, entities_in_the_order_of_slots_and_their_components)
+Test(list, entities_are_listed_by_slot_with_their_components)
 {
     const quern_component b = setup_component(world, "b", 4, 4), a = setup_tag(world, "a");
     quern_entity entities[4], found[4];
@@ -198,7 +198,7 @@ Test(list, entities_in_the_order_of_slots_and_their_components)
     cr_assert_eq(quern_entity_component_count(world, entities[0]), 0u);
 }
 
-Test(list, entities_of_worlds_whose_pages_were_given_back)
+Test(list, entities_are_listed_after_pages_were_released)
 {
     enum { COUNT = QUERN__PAGE_RECORDS + 10 };
     static quern_entity entities[COUNT];

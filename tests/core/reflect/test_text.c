@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Values from and to text. */
+/* Conversion of values to text and back. */
 
 typedef enum Mood { MOOD_CALM, MOOD_ANGRY = 7 } Mood;
 
@@ -238,16 +238,16 @@ static void assert_floats_come_back(uint32_t bits, uint64_t wide_bits)
                  text);
 }
 
-Test(text, random_bits_of_floats_come_back)
+Test(text, random_floats_round_trip)
 {
     random_source random = {7};
     for (uint32_t i = 0; i < 5000; i++)
         assert_floats_come_back((uint32_t)random_next(&random), random_next(&random));
-    for (uint32_t i = 0; i < 1000; i++) /* those with few digits */
+    for (uint32_t i = 0; i < 1000; i++) /* floats with few digits */
         assert_floats_come_back((uint32_t)(i << 20), (uint64_t)i << 50);
 }
 
-Test(text, no_locale_changes_what_is_written_or_read)
+Test(text, conversion_is_independent_of_the_locale)
 {
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL && setlocale(LC_ALL, "de_DE.utf8") == NULL &&
         setlocale(LC_ALL, "fr_FR.UTF-8") == NULL)
@@ -279,7 +279,7 @@ Test(text, named_values_and_numbers_without_one)
     refuse("mood", "CALM", "expected calm, Very angry, or a whole number from 0 to 4294967295");
 }
 
-Test(text, ranges_are_kept)
+Test(text, ranges_are_enforced)
 {
     assert_text("speed", "10", "10");
     assert_text("speed", "-1", "-1");
@@ -289,7 +289,7 @@ Test(text, ranges_are_kept)
     refuse("speed", "inf", "cannot hold");
 }
 
-Test(text, what_is_read_only_is_read)
+Test(text, read_only_fields_can_be_read)
 {
     thing.serial = 12;
     cr_assert_str_eq(get("serial"), "12");
@@ -321,7 +321,7 @@ Test(text, arrays_and_their_elements)
     refuse("title[0]", "1", "'title' of 'Thing' is no array");
 }
 
-Test(text, structs_inside_are_reached_by_dots)
+Test(text, nested_fields_are_named_with_dots)
 {
     assert_text("place.y", "2", "2");
     assert_text("slots[1].weight", "0.75", "0.75");
@@ -338,7 +338,7 @@ Test(text, structs_inside_are_reached_by_dots)
     refuse("placex", "1", "has no field");
 }
 
-Test(text, text_is_itself)
+Test(text, text_fields_are_copied)
 {
     assert_text("title", "", "");
     assert_text("title", " Käse [1] ", " Käse [1] ");
@@ -397,7 +397,7 @@ Test(text, entities_by_number_and_by_path)
     refuse("others", "[/arena, none]", "cannot be '/arena'");
 }
 
-Test(text, any_bits_of_handles_come_back)
+Test(text, handles_with_any_bits_round_trip)
 {
     random_source random = {3};
     for (uint32_t i = 0; i < 1000; i++) {
@@ -420,7 +420,7 @@ static const char *get_of(quern_entity of, const char *path)
     return said;
 }
 
-Test(text, components_of_entities_and_who_hears_of_it)
+Test(text, setting_component_text_is_reported_as_a_change)
 {
     quern_query *query;
     quern_query_def def = {.terms = {quern_term_changed(quern_term_read(component))}};
@@ -444,7 +444,7 @@ Test(text, components_of_entities_and_who_hears_of_it)
     quern_query_destroy(query);
 }
 
-Test(text, the_longest_name_of_a_component_counts)
+Test(text, longest_matching_component_name_is_used)
 {
     quern_component a, ab;
     const quern_component_def a_def = {
@@ -483,7 +483,7 @@ Test(text, targets_relate_and_unrelate)
     assert_valid(world);
 }
 
-/* A refusal names the call that the program made. */
+/* Checks that a message names the public call. */
 #define EXPECT_NAMED(call_name, call)                                                                    \
     do {                                                                                                 \
         cr_assert_neq((call), QUERN_OK);                                                                 \
@@ -491,7 +491,7 @@ Test(text, targets_relate_and_unrelate)
                      quern_error_message());                                                             \
     } while (0)
 
-Test(text, refusals_by_name_name_the_call)
+Test(text, messages_begin_with_the_call)
 {
     const quern_entity other = setup_entity(world), dead = setup_entity(world);
     setup_tag(world, "tag");
@@ -508,7 +508,7 @@ Test(text, refusals_by_name_name_the_call)
     EXPECT_NAMED("quern_entity_remove_by_name", quern_entity_remove_by_name(world, other, "tag"));
 }
 
-Test(text, components_come_and_go_by_name)
+Test(text, components_are_added_and_removed_by_name)
 {
     const quern_component tag = setup_tag(world, "tag");
     const quern_relation parent = quern_world_parent(world);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What becomes of sources when targets are destroyed. */
+/* Destruction of targets, and its effect on their sources. */
 
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
@@ -20,7 +20,7 @@ static quern_world *world;
 static quern_component named, tag;
 static quern_relation parent, ring, friend, keeper, home;
 
-/* The names of those whose values have been destroyed, in order. */
+/* Names of the entities whose values were destroyed, in order. */
 static char ended[MAX_ENDED + 1];
 
 static void note_end(void *values, uint32_t count, void *user_data)
@@ -57,7 +57,7 @@ static void open_world(void)
     memset(ended, 0, sizeof ended);
 }
 
-/* The end of each test: an assertion in .fini would not fail it. */
+/* Called at the end of each test, because an assertion in .fini would not fail the test. */
 static void close_world(void)
 {
     assert_valid(world);
@@ -80,7 +80,7 @@ static void relate(quern_entity source, quern_relation relation, quern_entity ta
                  quern_error_message());
 }
 
-/* a with children b and c; d below b; e below c */
+/* Creates a tree: a has children b and c, b has d, c has e. */
 static void make_tree(quern_entity *out)
 {
     for (uint32_t i = 0; i < 5; i++)
@@ -91,7 +91,7 @@ static void make_tree(quern_entity *out)
     relate(out[4], parent, out[2]);
 }
 
-Test(cascade, children_end_with_their_target_and_before_it)
+Test(cascade, sources_are_destroyed_with_their_target_and_before_it)
 {
     quern_entity tree[5];
     make_tree(tree);
@@ -103,7 +103,7 @@ Test(cascade, children_end_with_their_target_and_before_it)
     close_world();
 }
 
-Test(cascade, a_part_of_a_tree_ends_and_the_rest_stays)
+Test(cascade, destroying_a_subtree_keeps_the_rest)
 {
     quern_entity tree[5];
     make_tree(tree);
@@ -114,7 +114,7 @@ Test(cascade, a_part_of_a_tree_ends_and_the_rest_stays)
     close_world();
 }
 
-Test(cascade, a_list_ends_after_all_that_follow_from_it)
+Test(cascade, list_is_destroyed_after_all_dependent_entities)
 {
     quern_entity tree[5];
     make_tree(tree);
@@ -125,7 +125,7 @@ Test(cascade, a_list_ends_after_all_that_follow_from_it)
     close_world();
 }
 
-Test(cascade, cycles_end_as_a_whole)
+Test(cascade, cycles_are_destroyed_as_a_whole)
 {
     const quern_entity a = make('a'), b = make('b'), c = make('c');
     relate(a, ring, b);
@@ -137,14 +137,14 @@ Test(cascade, cycles_end_as_a_whole)
     close_world();
 }
 
-Test(cascade, a_relation_that_unrelates_leaves_its_sources_alive)
+Test(cascade, unrelating_policy_keeps_sources_alive)
 {
     quern_entity tree[5];
     make_tree(tree);
     const quern_entity x = make('x'), y = make('y');
     relate(x, friend, tree[3]);
     relate(y, friend, tree[3]);
-    relate(tree[4], friend, tree[3]); /* ends, too */
+    relate(tree[4], friend, tree[3]); /* destroyed, too */
     cr_assert_eq(quern_entity_destroy(world, tree[0]), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 2u);
     cr_assert_not(quern_entity_has(world, x, quern_relation_component(friend)));
@@ -153,8 +153,8 @@ Test(cascade, a_relation_that_unrelates_leaves_its_sources_alive)
     close_world();
 }
 
-/* They lose targets in two relations at once, and those below them follow to another level. */
-Test(cascade, who_loses_several_targets_comes_to_rest_in_one_archetype)
+/* Sources lose targets in two relations at once, and the levels of all entities below them change. */
+Test(cascade, source_that_loses_several_targets_moves_to_one_archetype)
 {
     const quern_entity house = make('h'), dog = make('d'), flea = make('f'), mite = make('m');
     relate(dog, home, house);
@@ -173,7 +173,7 @@ Test(cascade, who_loses_several_targets_comes_to_rest_in_one_archetype)
     close_world();
 }
 
-Test(cascade, a_relation_that_refuses_keeps_its_targets)
+Test(cascade, refusing_policy_keeps_targets_alive)
 {
     quern_entity tree[5];
     make_tree(tree);
@@ -189,7 +189,7 @@ Test(cascade, a_relation_that_refuses_keeps_its_targets)
     close_world();
 }
 
-Test(cascade, matching_entities_end_with_all_that_follow)
+Test(cascade, matching_entities_are_destroyed_with_all_dependent_entities)
 {
     quern_entity tree[5];
     make_tree(tree);
@@ -205,8 +205,8 @@ Test(cascade, matching_entities_end_with_all_that_follow)
     close_world();
 }
 
-/* Without its target it comes to an archetype that the query matches. */
-Test(cascade, who_loses_its_target_by_a_match_is_no_match_itself)
+/* Losing the target moves the source to an archetype that the query matches. */
+Test(cascade, source_that_loses_its_target_is_not_matched_afterwards)
 {
     const quern_entity target = make('t'), source = make('s');
     relate(source, friend, target);
@@ -220,7 +220,7 @@ Test(cascade, who_loses_its_target_by_a_match_is_no_match_itself)
     close_world();
 }
 
-Test(cascade, failing_for_memory_changes_nothing)
+Test(cascade, out_of_memory_changes_nothing)
 {
     quern_entity tree[5];
     make_tree(tree);
@@ -255,7 +255,7 @@ static quern_entity *make_many(uint32_t count)
     return entities;
 }
 
-Test(cascade, a_chain_may_be_long_when_it_is_made_from_the_top)
+Test(cascade, long_chain_created_from_the_top)
 {
     quern_entity *chain = make_many(CHAIN);
     for (uint32_t i = 1; i < CHAIN; i++)
@@ -271,13 +271,14 @@ Test(cascade, a_chain_may_be_long_when_it_is_made_from_the_top)
     close_world();
 }
 
-Test(cascade, a_chain_may_be_long_when_it_is_made_from_the_bottom)
+Test(cascade, long_chain_created_from_the_bottom)
 {
     quern_entity *chain = make_many(CHAIN);
     for (uint32_t i = 1; i < CHAIN; i++)
         relate(chain[i - 1], home, chain[i]);
     assert_valid(world);
-    cr_assert_eq(quern_entity_destroy(world, chain[CHAIN - 1]), QUERN_OK); /* the others are detached */
+    cr_assert_eq(quern_entity_destroy(world, chain[CHAIN - 1]),
+                 QUERN_OK); /* the others lose their targets */
     cr_assert_eq(stats_of_world(world).entity_count, CHAIN - 1);
     free(chain);
     close_world();

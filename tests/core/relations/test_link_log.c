@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Transactions over links and names by themselves: what a log lists, and that taking one back leaves every link, level
- * and name as it was. That rows agree with links afterwards is tested by calls and commands (test_random_relations,
- * test_related). */
+/* Transactions over links and names alone: the entries of a log, and that reverting restores every link, level and name.
+ * Other tests check that rows agree with links afterwards (test_random_relations, test_related). */
 
 #include "core/relations/link_log.h"
 #include "core/world/world_internal.h"
@@ -25,8 +24,7 @@ enum {
 static failing_allocator *memory;
 static quern_world *world;
 static quern__storage *storage;
-static quern__relation
-    *relations[3]; /* the hierarchy; another one with levels and without order; one without levels */
+static quern__relation *relations[3]; /* the hierarchy; an unordered one with levels; one without levels */
 static uint32_t slots[ENTITIES];
 static quern__link_node links_before[3][ENTITIES];
 static char names_before[ENTITIES][QUERN_MAX_ENTITY_NAME_BYTES + 1];
@@ -133,7 +131,7 @@ static quern_result change_at_random(uint64_t seed)
     return result;
 }
 
-Test(link_log, taking_back_restores_links_levels_and_names)
+Test(link_log, revert_restores_links_levels_and_names)
 {
     save_state();
     for (uint64_t seed = 0; seed < PROGRAMS; seed++) {
@@ -144,7 +142,7 @@ Test(link_log, taking_back_restores_links_levels_and_names)
     close_world();
 }
 
-Test(link_log, a_change_without_memory_is_taken_back_with_all_before_it)
+Test(link_log, failed_change_is_reverted_with_all_before_it)
 {
     save_state();
     uint64_t failed = 1;
@@ -188,7 +186,7 @@ Test(link_log, lists_entities_below_in_breadth_first_order_with_the_tiers_of_the
     close_world();
 }
 
-Test(link_log, rows_stay_unless_the_level_changes_or_the_target_comes_or_goes)
+Test(link_log, rows_move_only_if_the_tier_changes)
 {
     save_state();
     const quern__link_log *log = &storage->relations->log;
@@ -206,7 +204,7 @@ Test(link_log, rows_stay_unless_the_level_changes_or_the_target_comes_or_goes)
     close_world();
 }
 
-Test(link_log, an_entity_that_ends_leaves_its_target_and_keeps_all_levels)
+Test(link_log, unlinking_a_destroyed_source_keeps_all_levels)
 {
     save_state();
     cr_assert_eq(quern__link_log_unlink(storage, relations[0], slots[1]), QUERN_OK);
@@ -218,7 +216,7 @@ Test(link_log, an_entity_that_ends_leaves_its_target_and_keeps_all_levels)
     close_world();
 }
 
-Test(link_log, leaves_out_what_a_cascade_ends_and_all_below)
+Test(link_log, skips_entities_of_a_cascade_and_all_below)
 {
     save_state();
     quern__cascade *cascade = &storage->relations->cascade;
@@ -235,7 +233,7 @@ Test(link_log, leaves_out_what_a_cascade_ends_and_all_below)
     close_world();
 }
 
-Test(link_log, marks_links_whose_level_follows_for_histories)
+Test(link_log, level_changes_mark_link_groups_as_touched)
 {
     quern__links *links = &relations[0]->links;
     uint32_t child = 0;

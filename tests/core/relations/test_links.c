@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Links by themselves, against lists kept the naive way. */
+/* Links alone, compared with naive lists. */
 
 #include "core/relations/links.h"
 #include "tests/support/failing_allocator.h"
@@ -25,7 +25,7 @@ static void open_links(void)
     links = (quern__links){.memory = &pages};
 }
 
-/* The end of each test: an assertion in .fini would not fail it. */
+/* Called at the end of each test, because an assertion in .fini would not fail the test. */
 static void close_links(void)
 {
     quern__links_release(&links, &allocator);
@@ -35,7 +35,7 @@ static void close_links(void)
 
 TestSuite(links, .init = open_links);
 
-/* Slots of several pages, so that lists go from page to page. */
+/* Returns the i-th slot. Slots are in several pages, so that lists cross pages. */
 static uint32_t slot_of(uint32_t i)
 {
     return i % 3 * QUERN__LINK_PAGE_SLOTS + i;
@@ -139,7 +139,7 @@ Test(links, slots_without_pages_have_no_links)
     close_links();
 }
 
-Test(links, only_pages_that_were_touched_exist)
+Test(links, only_reserved_pages_exist)
 {
     cr_assert(quern__links_reserve(&links, &allocator, FAR));
     cr_assert(quern__links_reserve(&links, &allocator, FAR + 1));
@@ -149,7 +149,7 @@ Test(links, only_pages_that_were_touched_exist)
     close_links();
 }
 
-Test(links, any_sequence_of_verbs_leaves_the_lists_that_lists_would_be)
+Test(links, random_operations_agree_with_naive_lists)
 {
     static naive_links naive;
     random_source random = {.state = 5};
@@ -178,7 +178,7 @@ Test(links, any_sequence_of_verbs_leaves_the_lists_that_lists_would_be)
     close_links();
 }
 
-Test(links, who_is_above_whom_is_found_by_walking_up)
+Test(links, ancestors_are_found_by_walking_up)
 {
     reserve_all();
     for (uint32_t i = 1; i < CHAIN; i++) {
@@ -195,12 +195,12 @@ Test(links, who_is_above_whom_is_found_by_walking_up)
     close_links();
 }
 
-Test(links, trimming_gives_pages_without_links_back)
+Test(links, trim_releases_pages_without_links)
 {
     reserve_all();
     cr_assert(quern__links_reserve(&links, &allocator, FAR));
     cr_assert_eq(links.held_count, 4u);
-    quern__links_link(&links, slot_of(1), slot_of(2), QUERN__SLOT_NONE); /* in two of the pages */
+    quern__links_link(&links, slot_of(1), slot_of(2), QUERN__SLOT_NONE); /* uses two of the pages */
     quern__links_trim(&links, &allocator);
     cr_assert_eq(links.held_count, 2u);
     cr_assert_eq(quern__links_target(&links, slot_of(1)), slot_of(2));
@@ -213,8 +213,8 @@ Test(links, trimming_gives_pages_without_links_back)
     close_links();
 }
 
-/* Two relations with pages in turn, more than a block has. */
-Test(links, relations_share_blocks_which_go_back_when_all_their_pages_are_free)
+/* Two relations allocate pages alternately, more than fit a block. */
+Test(links, shared_blocks_are_released_when_all_pages_are_free)
 {
     enum { PAGES = QUERN__LINK_BLOCK_PAGES };
     quern__links others = {.memory = &pages};
@@ -229,7 +229,7 @@ Test(links, relations_share_blocks_which_go_back_when_all_their_pages_are_free)
         cr_assert_eq(quern__links_at(&links, page * QUERN__LINK_PAGE_SLOTS)->count, page + 1);
         cr_assert_eq(quern__links_at(&others, page * QUERN__LINK_PAGE_SLOTS)->count, page + 1);
     }
-    /* the first block holds the first half of the pages of both */
+    /* the first block contains the first half of the pages of each relation */
     for (uint32_t page = 0; page < PAGES / 2; page++) {
         quern__links_at(&links, page * QUERN__LINK_PAGE_SLOTS)->count = 0;
         quern__links_at(&others, page * QUERN__LINK_PAGE_SLOTS)->count = 0;
@@ -244,7 +244,7 @@ Test(links, relations_share_blocks_which_go_back_when_all_their_pages_are_free)
     close_links();
 }
 
-Test(links, a_page_that_cannot_be_had_leaves_everything_as_it_was)
+Test(links, failed_page_allocation_changes_nothing)
 {
     cr_assert(quern__links_reserve(&links, &allocator, 0));
     for (uint32_t i = 1; i < QUERN__LINK_BLOCK_PAGES; i++) /* the next page needs a block */

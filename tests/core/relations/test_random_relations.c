@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: optimised */
-/* Random programs of all immediate calls, between which entities are related, unrelated, placed, created with
- * targets and destroyed, compared with the naive model; with memory, and while it runs out. */
+/* Random programs of immediate calls that relate, unrelate, reorder, create and destroy entities, compared with a naive
+ * model, also when out of memory. */
 
 #include "tests/support/model_relations.h"
 #include "tests/support/program.h"
@@ -29,7 +29,7 @@ static bool must_retry(quern_result result)
     return true;
 }
 
-/* The call gives this code, whenever it does not lack memory. */
+/* Checks that the call returns this code unless it is out of memory. */
 #define ASSERT_RESULT(expected, call)                                                           \
     do {                                                                                        \
         quern_result asserted;                                                                  \
@@ -64,7 +64,7 @@ static void step_relate(uint32_t r)
     if (expected == QUERN_OK) model_relate(&relations, r, source, target);
 }
 
-/* What relating all pairs gives, one after the other; the model has done it when that is OK. */
+/* Relates all pairs in the model, in order. Returns the result of the whole; an error changes nothing. */
 static quern_result model_relate_many(uint32_t r, const uint32_t *sources, const uint32_t *targets,
                                       uint32_t count)
 {
@@ -88,7 +88,7 @@ static quern_result model_relate_many(uint32_t r, const uint32_t *sources, const
     return result;
 }
 
-/* In some lists one source, or one whole tree, comes again and again. */
+/* Relates a random list of pairs. In some lists one source, or one whole tree, appears repeatedly. */
 static void step_relate_many(uint32_t r)
 {
     enum { MAX_PAIRS = 80 };
@@ -155,7 +155,7 @@ static void step_create(uint32_t r)
     if (count == 2) model_relate(&relations, other, number, targets[1]);
 }
 
-/* One alone, or some by a list, in which one may stand twice. */
+/* Destroys one entity, or a list in which an entity may appear twice. */
 static void step_destroy(void)
 {
     uint32_t list[MAX_LIST];
@@ -173,7 +173,7 @@ static void step_destroy(void)
     if (expected == QUERN_OK) model_destroy_marked(&relations);
 }
 
-/* All that have a target in the relation, or all that have none. */
+/* Destroys all entities that have a target in the relation, or all that have none. */
 static void step_destroy_matching(uint32_t r)
 {
     static uint32_t list[1 << 16];
@@ -257,13 +257,13 @@ static void play(uint64_t seed, failing_allocator *allocator)
     program_release(&run);
 }
 
-Test(random_relations, any_program_leaves_what_the_model_says)
+Test(random_relations, random_programs_agree_with_the_model)
 {
     for (uint64_t seed = 1; seed <= 6; seed++)
         play(seed, NULL);
 }
 
-Test(random_relations, any_program_bears_lack_of_memory)
+Test(random_relations, random_programs_survive_lack_of_memory)
 {
     for (uint64_t seed = 21; seed <= 23; seed++) {
         failing_allocator *allocator = failing_allocator_create();

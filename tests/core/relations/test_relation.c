@@ -95,14 +95,14 @@ Test(relation, is_found_by_name_and_registered_once)
     cr_assert(quern_component_is_null(quern_component_find(world, "level 1 of parent")));
 }
 
-Test(relation, children_come_in_the_order_in_which_they_were_related)
+Test(relation, sources_are_listed_in_the_order_of_relating)
 {
     const quern_entity root = make(0), a = make(1), b = make(2), c = make(3);
     relate(a, parent, root);
     relate(b, parent, root);
     relate(c, parent, root);
     ASSERT_CHILDREN(parent, root, a, b, c);
-    relate(a, parent, root); /* the same target: the place stays */
+    relate(a, parent, root); /* the same target: its position in the list does not change */
     ASSERT_CHILDREN(parent, root, a, b, c);
     relate(b, parent, a);
     ASSERT_CHILDREN(parent, root, a, c);
@@ -110,7 +110,7 @@ Test(relation, children_come_in_the_order_in_which_they_were_related)
     cr_assert_eq(*(uint32_t *)quern_entity_get(world, b, number), 2u);
 }
 
-Test(relation, levels_follow_the_depth)
+Test(relation, levels_equal_the_depth)
 {
     quern_entity chain[20];
     for (uint32_t i = 0; i < 20; i++) {
@@ -130,7 +130,7 @@ Test(relation, levels_follow_the_depth)
         cr_assert_eq(level_of(chain[i]), i < 15 ? i : 15);
 }
 
-Test(relation, cycles_are_refused_where_there_are_levels)
+Test(relation, cycles_are_refused_in_relations_with_levels)
 {
     const quern_entity a = make(0), b = make(1), c = make(2);
     relate(b, parent, a);
@@ -143,7 +143,7 @@ Test(relation, cycles_are_refused_where_there_are_levels)
     ASSERT_CHILDREN(owner, b, a);
 }
 
-Test(relation, the_component_may_be_set_added_and_removed_instead)
+Test(relation, target_can_be_set_through_the_component)
 {
     const quern_component component = quern_relation_component(parent);
     const quern_entity a = make(0), b = make(1), c = make(2);

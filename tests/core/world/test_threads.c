@@ -11,14 +11,14 @@
 #include <pthread.h>
 #include <string.h>
 
-/* A world belongs to one thread at a time; several worlds may live on several threads. */
+/* One thread at a time may use a world; several threads may use different worlds. */
 
 enum { THREAD_COUNT = 4, ROUND_COUNT = 60, ENTITY_COUNT = 500 };
 
 typedef struct worker {
     pthread_t thread;
     uint64_t hashes[ROUND_COUNT];
-    const char *failure; /* assertions are for the main thread alone */
+    const char *failure; /* checked by the main thread, the only one that may assert */
 } worker;
 
 #define WORKER_REQUIRE(condition) \
@@ -64,7 +64,7 @@ static void *start(void *argument)
     return NULL;
 }
 
-Test(threads, each_has_worlds_of_its_own)
+Test(threads, each_thread_can_use_its_own_worlds)
 {
     static worker workers[THREAD_COUNT];
     for (uint32_t i = 0; i < THREAD_COUNT; i++)
@@ -83,7 +83,7 @@ static void *make_world(void *argument)
     return quern_world_create(NULL, argument) == QUERN_OK ? NULL : argument;
 }
 
-Test(threads, a_world_may_be_made_on_one_and_used_on_another)
+Test(threads, world_can_be_created_on_one_thread_and_used_on_another)
 {
     quern_world *world = NULL;
     pthread_t thread;
@@ -102,7 +102,7 @@ static void *fail_there(void *argument)
     return quern_world_create(NULL, NULL) == QUERN_ERROR_NULL_ARGUMENT ? NULL : argument;
 }
 
-Test(threads, the_error_message_is_the_threads_own)
+Test(threads, error_message_is_thread_local)
 {
     cr_assert_eq(quern_entity_destroy(NULL, quern_entity_null()), QUERN_ERROR_NULL_ARGUMENT);
     char before[512];
@@ -116,14 +116,14 @@ Test(threads, the_error_message_is_the_threads_own)
 
 /* ------------------------------------------------------------------------- two threads in one world */
 
-/* What a second thread does while the first one is in a call: a hook of a component starts it. */
+/* A second thread uses the world while the first one is in a call. A hook of a component starts the second thread. */
 static quern_world *shared;
 static quern_component hooked, plain;
 static quern_entity living;
 static quern_query *everybody;
 static captured_reports reports;
 
-/* Each changes the world at once. */
+/* Calls that modify the world immediately. */
 static quern_result call_create(void)
 {
     quern_entity entity;
@@ -269,7 +269,7 @@ static void *intrude(void *argument)
     return NULL;
 }
 
-/* The construct hook: in the middle of the first thread's call. */
+/* The construct hook, which runs within the first thread's call. */
 static void let_in(void *values, uint32_t count, void *user_data)
 {
     (void)user_data;
@@ -303,7 +303,7 @@ static void close_shared(void)
 
 TestSuite(intruders, .init = open_shared, .fini = close_shared);
 
-Test(intruders, a_second_thread_in_a_world_is_reported_and_refused, .timeout = 300)
+Test(intruders, second_thread_in_a_world_is_reported_and_refused, .timeout = 300)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     for (uint32_t i = 0; i < sizeof intrusions / sizeof intrusions[0]; i++) {
@@ -321,7 +321,7 @@ Test(intruders, a_second_thread_in_a_world_is_reported_and_refused, .timeout = 3
     }
 }
 
-Test(intruders, threads_in_turn_are_not_reported, .timeout = 300)
+Test(intruders, threads_that_take_turns_are_not_reported, .timeout = 300)
 {
     for (uint32_t i = 0; i < 20; i++) {
         pthread_t thread;
@@ -334,7 +334,7 @@ Test(intruders, threads_in_turn_are_not_reported, .timeout = 300)
     cr_assert_eq(reports.log_count, 0u);
 }
 
-/* A hook that calls in is against the rules, but is no second thread. */
+/* A hook must not call the library, but such a call is not one of another thread. */
 static quern_result nested_result;
 
 static void call_in(void *values, uint32_t count, void *user_data)
@@ -344,7 +344,7 @@ static void call_in(void *values, uint32_t count, void *user_data)
     nested_result = quern_entity_mark_changed(shared, living, plain);
 }
 
-Test(intruders, a_hook_that_calls_in_is_not_taken_for_another_thread)
+Test(intruders, hook_that_calls_the_library_is_not_reported_as_another_thread)
 {
     quern_component_def def = {.name = "nested"};
     def.size_bytes = def.alignment_bytes = 8;

@@ -103,7 +103,7 @@ typedef enum quern__archived_role {
     QUERN__ROLE_RELATION, /* relation; the types of its levels, if any, follow immediately */
     QUERN__ROLE_LEVEL,    /* tag of a level of the preceding relation */
     QUERN__ROLE_DISABLED, /* built-in tag of disabled entities */
-    QUERN__ROLE_OFF_BY_PARENT, /* hidden tag of entities that are disabled through their parent; has the next index */
+    QUERN__ROLE_DISABLED_BY_PARENT, /* hidden tag of entities that are disabled through their parent; has the next index */
     QUERN__ROLE_COUNT
 } quern__archived_role;
 

@@ -213,31 +213,27 @@ static quern_result check_missing(const quern__image *image)
 
 /* Omits the tag of entities disabled through their parent, if the archive or the world has no built-in
  * hierarchy. */
-static void leave_out_off_by_parent(const quern__image *image)
+static void leave_out_disabled_by_parent(const quern__image *image)
 {
     const quern__relation *parent = image->world->storage.relations->parent;
     for (uint32_t i = 0; i < image->types.count && parent != NULL; i++)
         if (image->types.items[i]->relation == parent) return;
     for (uint32_t i = 0; i < image->types.count; i++)
-        if (image->types.items[i]->role == QUERN__ROLE_OFF_BY_PARENT)
+        if (image->types.items[i]->role == QUERN__ROLE_DISABLED_BY_PARENT)
             image->types.items[i]->component_index = QUERN__NO_COMPONENT;
-}
-
-/* Called once, before the first section that uses types. */
-static quern_result finish_types(const quern__image *image)
-{
-    leave_out_off_by_parent(image);
-    return check_missing(image);
 }
 
 static quern_result parse_sections(quern__image *image)
 {
-    quern__section_iterator walk = {.blocks = &image->blocks};
+    quern__section_iterator iterator = {.blocks = &image->blocks};
     quern__archive_section section;
     quern_result result = QUERN_OK;
-    while (result == QUERN_OK && quern__section_next(&walk, &section)) {
-        if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS)
-            result = finish_types(image);
+    while (result == QUERN_OK && quern__section_next(&iterator, &section)) {
+        if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS) {
+            /* all types are parsed */
+            leave_out_disabled_by_parent(image);
+            result = check_missing(image);
+        }
         if (result == QUERN_OK) result = parse_section(image, &section);
     }
     return result;

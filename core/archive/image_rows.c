@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------------------------------- links */
 
-static quern_result begin_links(quern__image *image, quern__archived_type *type)
+static quern_result allocate_links(quern__image *image, quern__archived_type *type)
 {
     const quern_allocator *allocator = &image->allocator;
     const size_t count = image->head.slot_count;
@@ -50,7 +50,7 @@ quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *p
     if (type == NULL || type->role != QUERN__ROLE_RELATION || section.zero != 0)
         return quern__image_fail("a LINKS section belongs to no relation");
     quern_result result = QUERN_OK;
-    if (type->links == NULL && type->relation != NULL) result = begin_links(image, type);
+    if (type->links == NULL && type->relation != NULL) result = allocate_links(image, type);
     while (result == QUERN_OK && quern__bytes_left(payload) > 0)
         if (!parse_children(image, type->links, payload))
             return quern__image_fail("a LINKS section is invalid");
@@ -127,7 +127,7 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
 
 /* Whether an archetype at this position can have its layout_index: see
  * quern__archived_least_layout_index. */
-static bool accept_made_index(quern__image *image, const quern__archetype_section *section)
+static bool accept_layout_index(quern__image *image, const quern__archetype_section *section)
 {
     const uint32_t least =
         quern__archived_least_layout_index(section->type_count, image->archetype_count_with_types);
@@ -150,7 +150,7 @@ quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reade
     if (payload->has_failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
         !is_last_archetype_complete(image))
         return quern__image_fail("an ARCHETYPE section is invalid");
-    if (!accept_made_index(image, &section))
+    if (!accept_layout_index(image, &section))
         return quern__image_fail("an ARCHETYPE section has an impossible layout index");
     if (!quern__array_reserve(&image->allocator, &image->archetypes, image->archetypes.count + 1) ||
         !quern__array_reserve(&image->allocator, &image->type_numbers,

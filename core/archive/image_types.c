@@ -51,14 +51,6 @@ static quern_component find_component(const quern__image *image, const quern__ar
     return found;
 }
 
-static quern_result fail_hooks(const quern__type *type)
-{
-    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "component '%s' has hooks in this world, so its values cannot be loaded from bytes: "
-                       "give a migration with a function",
-                       type->name);
-}
-
 static void report_conversion(const quern__image *image, const quern__conversion *conversion)
 {
     image->report->converted_count += conversion->kind != QUERN__CONVERT_BYTES;
@@ -80,7 +72,12 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
         report_conversion(image, &type->conversion);
         return QUERN_OK;
     }
-    if (quern__hooks_own_resources(&target->hooks)) return fail_hooks(target);
+    if (quern__hooks_own_resources(&target->hooks))
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "component '%s' has hooks in this world, so its values cannot be loaded from bytes: "
+            "give a migration with a function",
+            target->name);
     const quern_result result = quern__conversion_init(&type->conversion, &type->type, target);
     report_conversion(image, &type->conversion);
     return result;
@@ -240,7 +237,7 @@ static quern_result map_disabled(const quern__image *image, quern__archived_type
     const quern_component disabled = quern_world_disabled_tag(image->world);
     if (disabled.bits == 0) return QUERN_ERROR_LAYOUT_MISMATCH; /* that call has set the message */
     type->component_index =
-        quern__component_index(disabled) + (type->role == QUERN__ROLE_OFF_BY_PARENT ? 1 : 0);
+        quern__component_index(disabled) + (type->role == QUERN__ROLE_DISABLED_BY_PARENT ? 1 : 0);
     return QUERN_OK;
 }
 
@@ -254,7 +251,7 @@ static quern_result map_type(const quern__image *image, quern__archived_type *ty
     case QUERN__ROLE_LEVEL:
         return map_level(image, type);
     case QUERN__ROLE_DISABLED:
-    case QUERN__ROLE_OFF_BY_PARENT:
+    case QUERN__ROLE_DISABLED_BY_PARENT:
         return map_disabled(image, type);
     default:
         return quern__image_fail("a TYPE section has an unknown role");

@@ -196,7 +196,7 @@ typedef struct row_batch {
     const char *handles; /* handles of all rows of the section */
     uint32_t row_count;  /* number of rows of the section */
     uint32_t first, count;
-    uintptr_t place; /* location of the first loaded row */
+    uintptr_t location; /* location of the first loaded row */
 } row_batch;
 
 static void load_columns(const loading *load, const row_batch *batch, quern__byte_reader *columns)
@@ -206,21 +206,22 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
         const quern__archived_type *type = quern__image_type(load->image, archived, i);
         const size_t size_bytes = type->type.size_bytes;
         const char *column = quern__read_items(columns, batch->row_count, size_bytes);
-        void *targets = type->component_index != QUERN__NO_COMPONENT
-                            ? quern__storage_value(archived->archetype, batch->place, type->component_index)
-                            : NULL;
+        void *targets =
+            type->component_index != QUERN__NO_COMPONENT
+                ? quern__storage_value(archived->archetype, batch->location, type->component_index)
+                : NULL;
         if (targets != NULL)
             load_values(load, type, targets, column + batch->first * size_bytes, batch->count);
     }
 }
 
-static void load_row_bits_of(const row_batch *batch, quern__bit_column which, const char *words)
+static void load_bit_column(const row_batch *batch, quern__bit_column which, const char *words)
 {
     const quern__archetype *archetype = batch->archived->archetype;
     const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
     for (uint32_t i = 0; i < batch->count; i++)
         if ((quern__load_u64(words, (batch->first + i) / 64) >> (batch->first + i) % 64 & 1) != 0)
-            quern__row_enable(archetype, batch->place + i, bit_column, false);
+            quern__row_enable(archetype, batch->location + i, bit_column, false);
 }
 
 static void load_row_bits(const loading *load, const row_batch *batch, quern__byte_reader *reader)
@@ -233,7 +234,7 @@ static void load_row_bits(const loading *load, const row_batch *batch, quern__by
             const char *words =
                 quern__read_in_place(reader, quern__archived_row_bits_bytes(batch->row_count));
             if (type->component_index != QUERN__NO_COMPONENT)
-                load_row_bits_of(batch, (quern__bit_column){flag, type->component_index}, words);
+                load_bit_column(batch, (quern__bit_column){flag, type->component_index}, words);
         }
 }
 
@@ -244,7 +245,7 @@ static void load_handles(const loading *load, const row_batch *batch)
         const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
     }
-    quern__rows_arrive(load->storage, batch->archived->archetype, batch->place, handles, batch->count);
+    quern__rows_arrive(load->storage, batch->archived->archetype, batch->location, handles, batch->count);
 }
 
 static void load_rows(const loading *load, const quern__archived_archetype *archived,
@@ -256,8 +257,8 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
                        .row_count = section.row_count};
     for (; batch.first < section.row_count; batch.first += batch.count) {
-        batch.place = quern__rows_append(load->storage, archived->archetype,
-                                         section.row_count - batch.first, &batch.count);
+        batch.location = quern__rows_append(load->storage, archived->archetype,
+                                            section.row_count - batch.first, &batch.count);
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
         load_handles(load, &batch);
@@ -324,20 +325,20 @@ static void load_resources(const loading *load)
 
 /* Loads all ROWS sections, or all LINKS sections. Links need rows, so they are loaded second, although
  * they are first in the archive. */
-static void load_sections(const loading *load, bool links)
+static void load_sections(const loading *load, bool loads_links)
 {
     quern__section_iterator walk = {.blocks = &load->image->blocks};
     quern__archive_section section;
     uint32_t archetype_count = 0;
     while (quern__section_next(&walk, &section)) {
         if (section.kind == QUERN__SECTION_ARCHETYPE) archetype_count++;
-        if (section.kind == QUERN__SECTION_ROWS && !links)
+        if (section.kind == QUERN__SECTION_ROWS && !loads_links)
             load_rows(load, &load->image->archetypes.items[archetype_count - 1], &section.payload);
-        if (section.kind == QUERN__SECTION_LINKS && links) load_links(load, &section.payload);
+        if (section.kind == QUERN__SECTION_LINKS && loads_links) load_links(load, &section.payload);
     }
 }
 
-static void load_visits(const loading *load)
+static void load_reclaim_state(const loading *load)
 {
     const quern__image *image = load->image;
     if (!image->keeps_handles) return;
@@ -365,7 +366,7 @@ static void load_all(const loading *load)
     load_sections(load, false);
     load_sections(load, true);
     load_names(load);
-    load_visits(load);
+    load_reclaim_state(load);
     report_handles(load);
     quern__structure_changed(load->storage);
     quern__world_set_locked(world, false);
@@ -373,7 +374,7 @@ static void load_all(const loading *load)
 
 /* ---------------------------------------------------------------------------------------- interface */
 
-static bool is_end_of_migrations(const void *list, uint32_t i)
+static bool is_migration_end(const void *list, uint32_t i)
 {
     const quern_migration *migration = &((const quern_migration *)list)[i];
     return migration->name == NULL && migration->component.bits == 0 && migration->migrate == NULL;
@@ -382,7 +383,7 @@ static bool is_end_of_migrations(const void *list, uint32_t i)
 static quern_result check_migrations(const quern_world *world, const quern_load_def *def)
 {
     uint32_t count;
-    quern_result result = quern__list_count(def->migrations, QUERN_MAX_MIGRATIONS, is_end_of_migrations,
+    quern_result result = quern__list_count(def->migrations, QUERN_MAX_MIGRATIONS, is_migration_end,
                                             "migration", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const quern_migration *migration = &def->migrations[i];
@@ -406,18 +407,13 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
     return result;
 }
 
-/* Removes empty archetypes, so that the archetypes of the archive are the first of the world, in the
- * same order. */
-static quern_result clear_archetypes(quern_world *world)
-{
-    return world->storage.archetypes.count > 1 ? quern_world_remove_empty_archetypes(world, NULL)
-                                               : QUERN_OK;
-}
-
 static quern_result load_image(quern__image *image)
 {
     loading load = {.image = image, .storage = &image->world->storage};
-    quern_result result = image->keeps_handles ? clear_archetypes(image->world) : QUERN_OK;
+    quern_result result = QUERN_OK;
+    /* the archetypes of the archive must be the first of the world, in the same order */
+    if (image->keeps_handles && image->world->storage.archetypes.count > 1)
+        result = quern_world_remove_empty_archetypes(image->world, NULL);
     if (result == QUERN_OK) result = reserve(&load);
     if (result == QUERN_OK)
         load_all(&load);

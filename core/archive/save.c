@@ -8,7 +8,7 @@
 
 /* -------------------------------------------------------------------------------- opening and closing */
 
-static bool is_last_component(const void *list, uint32_t i)
+static bool is_list_end(const void *list, uint32_t i)
 {
     return ((const quern_component *)list)[i].bits == 0;
 }
@@ -17,7 +17,7 @@ static quern_result check_leave_out(const quern_world *world, const quern_save_d
 {
     const quern__components *components = &world->storage.components;
     uint32_t count;
-    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_last_component,
+    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_list_end,
                                             "component to leave out", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__components_check(components, def->leave_out[i]);
@@ -129,7 +129,7 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
         section.flags |= (relation->has_levels ? QUERN__ARCHIVED_HAS_LEVELS : 0u) |
                          (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
-        section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_OFF_BY_PARENT;
+        section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_DISABLED_BY_PARENT;
     } else if (quern__hooks_own_resources(&component->type.hooks)) {
         section.flags |= QUERN__ARCHIVED_HAS_HOOKS;
     }
@@ -331,8 +331,8 @@ static void save_chunks(quern__saving *saving, const quern__saved_components *se
         }
 }
 
-static quern_result make_set(quern__saving *saving, const quern__archetype *archetype,
-                             quern__saved_components *out_set)
+static quern_result list_components(quern__saving *saving, const quern__archetype *archetype,
+                                    quern__saved_components *out_set)
 {
     quern_result result = QUERN_OK;
     *out_set = (quern__saved_components){.values_bytes = sizeof(quern_entity)};
@@ -351,7 +351,7 @@ static void save_archetypes(quern__saving *saving)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         quern__saved_components set;
-        const quern_result result = make_set(saving, archetype, &set);
+        const quern_result result = list_components(saving, archetype, &set);
         assert(result ==
                QUERN_OK); /* the first pass over the archetypes has succeeded with the same arguments */
         (void)result;
@@ -478,7 +478,7 @@ static quern_result save_world(quern__saving *saving)
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < storage->archetypes.count && result == QUERN_OK; i++) {
         quern__saved_components set;
-        result = make_set(saving, storage->archetypes.items[i], &set);
+        result = list_components(saving, storage->archetypes.items[i], &set);
     }
     if (result != QUERN_OK) return result;
     const quern__world_section section = describe_world(world);

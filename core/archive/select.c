@@ -213,7 +213,7 @@ static quern_result add_component(selecting *it, quern__saved_components *set, u
     return quern__saving_add_component(&it->saving, set, index, true);
 }
 
-static quern_result make_set(selecting *it, uint32_t slot, quern__saved_components *out_set)
+static quern_result list_components(selecting *it, uint32_t slot, quern__saved_components *out_set)
 {
     const quern__storage *storage = &it->saving.world->storage;
     const quern__archetype *archetype =
@@ -225,7 +225,7 @@ static quern_result make_set(selecting *it, uint32_t slot, quern__saved_componen
     return result;
 }
 
-static size_t set_bytes(const quern__saved_components *set)
+static size_t indices_bytes(const quern__saved_components *set)
 {
     return set->component_count * sizeof set->component_indices[0];
 }
@@ -236,7 +236,7 @@ static entity_group *find_group(const selecting *it, const quern__saved_componen
     for (uint64_t number = first != NULL ? *first : 0; number != 0;) {
         entity_group *group = &it->groups.items[number - 1];
         if (group->set.component_count == set->component_count &&
-            memcmp(group->set.component_indices, set->component_indices, set_bytes(set)) == 0)
+            memcmp(group->set.component_indices, set->component_indices, indices_bytes(set)) == 0)
             return group;
         number = group->next;
     }
@@ -265,10 +265,11 @@ static quern_result group_one(selecting *it, uint32_t list_index)
 {
     const quern_allocator *allocator = &it->saving.world->storage.allocator;
     quern__saved_components set;
-    quern_result result = make_set(it, quern_entity_index(it->archive->entities.items[list_index]), &set);
+    quern_result result =
+        list_components(it, quern_entity_index(it->archive->entities.items[list_index]), &set);
     if (result != QUERN_OK) return result;
     const uint64_t hash =
-        quern__hash_bytes(set.component_count, set.component_indices, set_bytes(&set)) | 1;
+        quern__hash_bytes(set.component_count, set.component_indices, indices_bytes(&set)) | 1;
     entity_group *group = find_group(it, &set, hash);
     if (group == NULL) group = add_group(it, &set, hash);
     if (group == NULL ||

@@ -122,7 +122,7 @@ static saved_row claim_unpaired(quern__delta_scratch *scratch, quern_entity hand
 
 /* ---------------------------------------------------------------------------------------- row ranges */
 
-static bool is_next(const saved_row *first, uint32_t count, const saved_row *next)
+static bool continues(const saved_row *first, uint32_t count, const saved_row *next)
 {
     if (first->archetype != next->archetype || first->archetype == NULL)
         return first->archetype == next->archetype;
@@ -135,7 +135,7 @@ static bool add_row(quern__history *history, saved_row from, saved_row to)
     quern__delta_scratch *scratch = &history->delta_scratch;
     if (scratch->ranges.count > 0) {
         row_range *last = &scratch->ranges.items[scratch->ranges.count - 1];
-        if (is_next(&last->from, last->count, &from) && is_next(&last->to, last->count, &to)) {
+        if (continues(&last->from, last->count, &from) && continues(&last->to, last->count, &to)) {
             last->count++;
             return true;
         }
@@ -172,10 +172,10 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
     }
     for (uint32_t row = pair->is_shared && is_same ? pair->other_row_count : 0; row < pair->row_count;
          row++) {
-        const bool is_paired_row = is_paired(pair, row);
-        if (is_paired_row && is_same) continue;
-        const saved_row from = is_paired_row ? (saved_row){pair->other, pair->slot, row}
-                                             : claim_unpaired(&history->delta_scratch, pair->handles[row]);
+        const bool has_pair = is_paired(pair, row);
+        if (has_pair && is_same) continue;
+        const saved_row from = has_pair ? (saved_row){pair->other, pair->slot, row}
+                                        : claim_unpaired(&history->delta_scratch, pair->handles[row]);
         if (!add_row(history, from, (saved_row){pair->archetype, pair->slot, row})) return false;
     }
     return true;

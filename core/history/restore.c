@@ -110,16 +110,12 @@ static quern_result find_targets(restore *it)
 
 /* ---------------------------------------------------------------------------------------- differences */
 
-static uint32_t rows_in(const quern__archetype *archetype, uint32_t slot)
-{
-    return slot < archetype->chunk_count ? archetype->slots[slot].row_count : 0;
-}
-
 /* Whether the rows of the chunk have the saved handles. Only in that case can its columns be unchanged. */
 static bool has_same_rows(const restore *it, const restore_target *target, uint32_t slot)
 {
     const quern__archetype *archetype = target->archetype;
-    const uint32_t last = target->saved->column_count, rows = rows_in(archetype, slot);
+    const uint32_t last = target->saved->column_count;
+    const uint32_t rows = slot < archetype->chunk_count ? archetype->slots[slot].row_count : 0;
     return target->base != NULL && slot < target->base->chunk_count && slot < target->saved->chunk_count &&
            rows == quern__saved_row_count(target->saved, slot) &&
            rows == quern__saved_row_count(target->base, slot) &&

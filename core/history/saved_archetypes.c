@@ -98,14 +98,6 @@ static const char *find_source(const quern__archetype *archetype, uint32_t slot,
     return quern__column_value(it, chunk, 0);
 }
 
-static quern_result fail_hooks(const quern__type *type)
-{
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "component '%s' has a move or destroy hook and no copy hook, so a snapshot cannot "
-                       "copy its values: add a copy hook, or store such values outside of the world",
-                       type->name);
-}
-
 /* Saves one page of a slot. Values with hooks are copied immediately by the calling thread; other values
  * are copied by a transfer. */
 static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column, quern__page *out_page)
@@ -116,7 +108,11 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
     const char *source = find_source(it->archetype, slot, column, &bytes, &type);
     if (type != NULL && type->hooks.copy == NULL &&
         (type->hooks.move != NULL || type->hooks.destroy != NULL))
-        return fail_hooks(type);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' has a move or destroy hook and no copy hook, so a snapshot cannot "
+            "copy its values: add a copy hook, or store such values outside of the world",
+            type->name);
     *out_page = quern__page_allocate(&history->store, page_bytes(it->archetype, column));
     if (*out_page == 0) return quern__history_fail_memory("a column of a chunk");
     history->copied_bytes += bytes;

@@ -40,8 +40,8 @@ static quern__link_node *group_at(const quern__links *links, uint32_t group)
 /* ------------------------------------------------------------------------------------------ saving */
 
 /* Whether the page equals the links of the group in the world. For builds with checks. */
-static inline bool is_group(const quern__history *history, const quern__links *links, uint32_t group,
-                            quern__page page)
+static inline bool page_equals_group(const quern__history *history, const quern__links *links,
+                                     uint32_t group, quern__page page)
 {
     const void *now = group_at(links, group);
     return memcmp(quern__page_memory(&history->store, page), now, GROUP_BYTES) == 0;
@@ -53,7 +53,7 @@ static quern_result build_group(quern__history *history, const quern__links *lin
     if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
     const quern__page known = group_of(history, base, group);
     if (known != 0 && !is_touched(links, group)) {
-        assert(is_group(history, links, group, known));
+        assert(page_equals_group(history, links, group, known));
         *out_page = quern__page_acquire(&history->store, known);
         return QUERN_OK;
     }

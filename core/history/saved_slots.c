@@ -44,7 +44,7 @@ static void copy_group(const quern__entities *entities, uint32_t group, saved_sl
 }
 
 /* Whether the page equals the slots of the group in the world. For builds with checks. */
-static inline bool is_group(const quern__history *history, uint32_t group, quern__page page)
+static inline bool page_equals_group(const quern__history *history, uint32_t group, quern__page page)
 {
     const quern__entities *entities = &history->world->storage.entities;
     saved_slot now[QUERN__SLOT_GROUP];
@@ -60,7 +60,7 @@ static quern_result build_group(quern__history *history, uint32_t group, quern__
     const uint32_t page = group >> (QUERN__PAGE_RECORDS_LOG2 - QUERN__SLOT_GROUP_LOG2);
     if (quern__entities_is_absent(entities, page)) return QUERN_OK;
     if (base->groups != 0 && group < base->group_count && !is_touched(entities, group)) {
-        assert(is_group(history, group, quern__pages_in(history, base->groups)[group]));
+        assert(page_equals_group(history, group, quern__pages_in(history, base->groups)[group]));
         *out_page = quern__page_acquire(&history->store, quern__pages_in(history, base->groups)[group]);
         return QUERN_OK;
     }

@@ -60,11 +60,14 @@ add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layerin
 add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/test_check_symbols.sh
                                                   ${CMAKE_C_COMPILER})
 
-# The pictures of the pages agree with their sources, and the script that makes mutants finds each kind of them.
+# What pages name exists, their pictures agree with their sources, and the script that makes mutants finds each kind of
+# them.
 find_program(QUERN_PYTHON python3)
 mark_as_advanced(QUERN_PYTHON)
 if(QUERN_PYTHON)
-  add_test(NAME test_pictures COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/docs/test_pictures.py)
+  foreach(name test_pages test_pictures)
+    add_test(NAME ${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.py)
+  endforeach()
   add_test(NAME test_mutate COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/mutation/test_mutate.py)
 endif()
 

@@ -15,6 +15,7 @@ quern_add_example(changes_example "" "frame 2\n  tree 2: 7\nframe 3\n  tree 2: 6
 quern_add_example(events_example ""
                   "^frame 1: 10 hits, 9 left\nframe 2: 10 hits, 8 left\nframe 3: 10 hits, 7 left\n")
 quern_add_example(commands_example "" "extinguish: 33 dropped, entity destroyed by an earlier command\n")
+quern_add_example(page_profiling "" "^frame [0-9.]+ us on 1 thread, mean of 100; " "\nmove +[0-9.]+ ")
 quern_add_example(turret "" "frame 2: 19 enemies destroyed, 620 hits in vain\n$")
 quern_add_example(inspect "" "cannot hold '11'" "\nguard:\n" "mood = angry\n" "x = 2.5\n" "target = /gate\n$")
 quern_add_example(watch ${CMAKE_CURRENT_BINARY_DIR}/watch.json "frame 299: " "\nspawn " "\nfall "

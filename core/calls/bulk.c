@@ -57,7 +57,7 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
     quern__scope_reset(&context.scope);
 }
 
-static void create_run(quern_world *world, const bulk_create *create, const new_rows *rows,
+static void fill_range(quern_world *world, const bulk_create *create, const new_rows *rows,
                        quern_entity *out_entities)
 {
     for (uint32_t i = 0; i < create->component_count; i++) {
@@ -85,7 +85,7 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
     for (; rows.number < count; rows.number += rows.count) {
         rows.first = quern__rows_append(storage, archetype, count - rows.number, &rows.count);
         quern__rows_arrive_new(storage, archetype, rows.first, rows.count);
-        create_run(world, create, &rows, out_entities);
+        fill_range(world, create, &rows, out_entities);
     }
     return QUERN_OK;
 }
@@ -104,10 +104,11 @@ static quern_result create_many(quern_world *world, const quern_component *compo
 {
     quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
     quern__archetype *archetype = NULL;
-    if (result == QUERN_OK) result = quern__world_archetype(world, components, component_count, &archetype);
     if (result == QUERN_OK)
-        result = quern__world_check_handles(world, components, columns, component_count, count,
-                                            "quern_commands_create_many");
+        result = quern__world_ensure_archetype(world, components, component_count, &archetype);
+    if (result == QUERN_OK)
+        result = quern__world_check_provisional(world, components, columns, component_count, count,
+                                                "quern_commands_create_many");
     if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_many");
     bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
     return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
@@ -151,7 +152,7 @@ static quern_result create_filled(quern_world *world, const quern_component *com
             "quern_entity_create_filled: %u components; a view has at most %d (QUERN_MAX_TERMS)",
             component_count, QUERN_MAX_TERMS);
     quern__archetype *archetype;
-    result = quern__world_archetype(world, components, component_count, &archetype);
+    result = quern__world_ensure_archetype(world, components, component_count, &archetype);
     if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_filled");
     quern_view_column columns[QUERN_MAX_TERMS];
     quern__accessor accessor = {.name = NULL};

@@ -11,15 +11,15 @@
 /* Finds or creates the archetype of a list of components, in any order. Managed components are refused. Errors:
  * UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, INVALID_ARGUMENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
  * OUT_OF_MEMORY. */
-quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
-                                    quern__archetype **out_archetype);
+quern_result quern__world_ensure_archetype(quern_world *world, const quern_component *components,
+                                           uint32_t count, quern__archetype **out_archetype);
 
-/* Performs quern__world_archetype for a list that may contain components of relations. The value of such a component
+/* Performs quern__world_ensure_archetype for a list that may contain components of relations. The value of such a component
  * is the target; the archetype also has the tag of the level below the target. values and its elements may be NULL.
  * Further errors: those of quern__world_check_target. */
-quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
-                                            const void *const *values, uint32_t count,
-                                            quern__archetype **out_archetype);
+quern_result quern__world_ensure_related_archetype(quern_world *world, const quern_component *components,
+                                                   const void *const *values, uint32_t count,
+                                                   quern__archetype **out_archetype);
 
 /* Checks the value of a relation's component: the handle of a living target. Errors: NULL_ARGUMENT,
  * those of quern__entities_check. */
@@ -42,9 +42,9 @@ quern_result quern__world_unrelate(quern_world *world, quern_entity source, quer
 /* Fails with PROVISIONAL_ENTITY, naming the component, if a described field of the values has a provisional handle.
  * values[i]: `count` values of the i-th component; values and its elements may be NULL. commands: the command
  * function that the message recommends instead. */
-quern_result quern__world_check_handles(const quern_world *world, const quern_component *components,
-                                        const void *const *values, uint32_t component_count, uint32_t count,
-                                        const char *commands);
+quern_result quern__world_check_provisional(const quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t component_count,
+                                            uint32_t count, const char *commands);
 
 /* Fails with INVALID_ARGUMENT for a managed component. The message says how the component changes instead. */
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
@@ -56,7 +56,7 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
 
 /* Removes empty archetypes, of the next few in order; every sync point of a world with empty_archetype_checks_per_sync
  * calls this after applying commands. */
-void quern__world_remove_some_archetypes(quern_world *world);
+void quern__world_remove_next_empty_archetypes(quern_world *world);
 
 /* The functions of quern_flag_info, for each row flag (core/storage/column_flags.h) and named after its member. The first
  * returns whether the bit of a component is set for an entity; the second records the command that sets it. */

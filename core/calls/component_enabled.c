@@ -14,22 +14,22 @@
 
 enum {
     RECORD_BATCH = 64, /* entities per word of changed bits */
-    NEAR_WORDS = 128   /* words of changed bits that fit the stack */
+    STACK_WORDS = 128  /* words of changed bits that fit the stack */
 };
 
 /* State of one call. The last three members cache the bit column of the latest entity's archetype, since consecutive
  * entities mostly have the same archetype. */
-typedef struct switching {
+typedef struct enable_call {
     const quern__storage *storage;
     const quern_entity *entities;
     uint32_t count;
     uint32_t component_index;
     bool disables;
-    bool is_heard;         /* whether one of the archetypes keeps change versions */
-    uint32_t known_number; /* number of the cached archetype; UINT32_MAX: none */
+    bool has_listeners;     /* whether one of the archetypes keeps change versions */
+    uint32_t cached_number; /* number of the cached archetype; UINT32_MAX: none */
     uint32_t slot_words;
     uint64_t *words; /* bits of the first chunk */
-} switching;
+} enable_call;
 
 /* Consecutive entities of the list. Since lists are unordered, their records are scattered in memory: those of a batch
  * are prefetched while the previous batch is processed. */
@@ -44,9 +44,9 @@ typedef struct row_bit {
     uint32_t row;
 } row_bit;
 
-static inline void fetch_batch(const switching *it, uint32_t first, record_batch *out_batch)
+static inline void prefetch_batch(const enable_call *it, uint32_t first, record_batch *out_batch)
 {
-    static const quern__record nobody = {.location = 0};
+    static const quern__record absent = {.location = 0};
     const quern__entities *records = &it->storage->entities;
     const quern_entity *entities = it->entities + first;
     const uint32_t left = it->count - first, count = left < RECORD_BATCH ? left : RECORD_BATCH;
@@ -58,34 +58,34 @@ static inline void fetch_batch(const switching *it, uint32_t first, record_batch
     for (const quern_entity *at = entities; at < entities + count; at++, next++) {
         const uint32_t slot = quern_entity_index(*at);
         const quern__record *record =
-            QUERN__LIKELY(slot < slot_count) ? quern__entities_record_in(pages, slot) : &nobody;
+            QUERN__LIKELY(slot < slot_count) ? quern__entities_record_in(pages, slot) : &absent;
         __builtin_prefetch(record);
         *next = record;
     }
 }
 
 /* Caches the bit column of the record's archetype. Returns false if the archetype lacks the component. */
-static __attribute__((noinline)) bool find_bit_column(switching *it, const quern__record *record)
+static __attribute__((noinline)) bool find_bit_column(enable_call *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     const quern__row_bits *row_bits = archetype->row_bits;
     const uint32_t bit_column =
         quern__row_bits_find_column(row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, it->component_index);
-    it->known_number = UINT32_MAX;
+    it->cached_number = UINT32_MAX;
     if (bit_column == QUERN__NO_BIT_COLUMN) return false;
-    it->known_number = record->archetype_number;
+    it->cached_number = record->archetype_number;
     it->words = quern__bit_column_words(row_bits, bit_column, 0);
     it->slot_words = row_bits->slot_words;
-    it->is_heard |= archetype->versions.items != NULL;
+    it->has_listeners |= archetype->versions.items != NULL;
     return true;
 }
 
 /* Locates the bits of a batch. Returns the number of entities before the first invalid one. */
-static inline uint32_t find_batch(switching *it, const record_batch *from, row_bit *out_bits)
+static inline uint32_t locate_bits(enable_call *it, const record_batch *from, row_bit *out_bits)
 {
     const quern_entity *entity = it->entities + from->first;
     const uint32_t count = from->count;
-    uint32_t known_number = it->known_number;
+    uint32_t cached_number = it->cached_number;
     size_t slot_words = it->slot_words;
     uint64_t *words = it->words;
     row_bit *next = out_bits;
@@ -93,9 +93,9 @@ static inline uint32_t find_batch(switching *it, const record_batch *from, row_b
         const quern__record *record = *at;
         const uintptr_t location = record->location;
         if (QUERN__UNLIKELY(record->handle_high != entity->bits >> 32 || location == 0)) break;
-        if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
+        if (QUERN__UNLIKELY(record->archetype_number != cached_number)) {
             if (!find_bit_column(it, record)) break;
-            known_number = it->known_number;
+            cached_number = it->cached_number;
             slot_words = it->slot_words;
             words = it->words;
         }
@@ -106,7 +106,7 @@ static inline uint32_t find_batch(switching *it, const record_batch *from, row_b
 }
 
 /* Writes bits. Returns a mask of those that changed; the highest bit is that of the first entity. */
-QUERN__ALWAYS_INLINE uint64_t put_bits(const row_bit *bits, uint32_t count, bool bit)
+QUERN__ALWAYS_INLINE uint64_t write_bits(const row_bit *bits, uint32_t count, bool bit)
 {
     uint64_t changed = 0;
     for (const row_bit *at = bits; at < bits + count; at++)
@@ -116,37 +116,37 @@ QUERN__ALWAYS_INLINE uint64_t put_bits(const row_bit *bits, uint32_t count, bool
 
 /* Changes the bits of all entities, or of the batches before the first invalid entity. Returns the number of these
  * entities. */
-static uint32_t put_all(switching *it, uint64_t *changed)
+static uint32_t write_all(enable_call *it, uint64_t *changed)
 {
     record_batch batches[2];
     row_bit bits[RECORD_BATCH];
-    fetch_batch(it, 0, &batches[0]);
+    prefetch_batch(it, 0, &batches[0]);
     for (uint32_t first = 0, turn = 0; first < it->count; turn ^= 1) {
         const record_batch *now = &batches[turn];
-        fetch_batch(it, first + now->count, &batches[turn ^ 1]);
-        if (find_batch(it, now, bits) < now->count) return first;
+        prefetch_batch(it, first + now->count, &batches[turn ^ 1]);
+        if (locate_bits(it, now, bits) < now->count) return first;
         changed[first / RECORD_BATCH] =
-            it->disables ? put_bits(bits, now->count, true) : put_bits(bits, now->count, false);
+            it->disables ? write_bits(bits, now->count, true) : write_bits(bits, now->count, false);
         first += now->count;
     }
     return it->count;
 }
 
 /* Changes the bits of the first `count` entities back. */
-static void put_back(switching *it, uint32_t count, const uint64_t *changed)
+static void change_back(enable_call *it, uint32_t count, const uint64_t *changed)
 {
     record_batch again;
     row_bit bits[RECORD_BATCH];
     for (uint32_t first = 0; first < count; first += RECORD_BATCH) {
-        fetch_batch(it, first, &again);
-        find_batch(it, &again, bits);
+        prefetch_batch(it, first, &again);
+        locate_bits(it, &again, bits);
         for (uint32_t i = 0; i < RECORD_BATCH; i++)
             if ((changed[first / RECORD_BATCH] << i >> (RECORD_BATCH - 1)) != 0)
                 quern__row_put_bit(bits[i].words, bits[i].row, !it->disables);
     }
 }
 
-static void tell_listeners(const switching *it)
+static void notify_listeners(const enable_call *it)
 {
     for (uint32_t i = 0; i < it->count; i++) {
         const quern__record *record =
@@ -157,12 +157,12 @@ static void tell_listeners(const switching *it)
 }
 
 /* Fails for the first entity, from index `first` on, that is not alive or lacks the component. */
-static QUERN__SLOW_PATH quern_result fail_listed(switching *it, uint32_t first)
+static QUERN__SLOW_PATH quern_result fail_listed(enable_call *it, uint32_t first)
 {
     record_batch refused;
     row_bit bits[RECORD_BATCH];
-    fetch_batch(it, first, &refused);
-    const uint32_t i = first + find_batch(it, &refused, bits);
+    prefetch_batch(it, first, &refused);
+    const uint32_t i = first + locate_bits(it, &refused, bits);
     const quern_entity entity = it->entities[i];
     const quern_result result = quern__entities_check(&it->storage->entities, entity);
     char reason[128];
@@ -175,29 +175,29 @@ static QUERN__SLOW_PATH quern_result fail_listed(switching *it, uint32_t first)
     return quern__fail(result, "number %u of the list: %s", i, reason);
 }
 
-static quern_result enable_listed(switching *it, uint64_t *changed)
+static quern_result enable_listed(enable_call *it, uint64_t *changed)
 {
-    const uint32_t count = put_all(it, changed);
+    const uint32_t count = write_all(it, changed);
     if (count < it->count) {
-        put_back(it, count, changed);
+        change_back(it, count, changed);
         return fail_listed(it, count);
     }
-    if (it->is_heard) tell_listeners(it);
+    if (it->has_listeners) notify_listeners(it);
     return QUERN_OK;
 }
 
-static quern_result with_notes(switching *it)
+static quern_result enable_with_memory(enable_call *it)
 {
-    uint64_t near[NEAR_WORDS];
+    uint64_t on_stack[STACK_WORDS];
     const size_t word_count = ((size_t)it->count + RECORD_BATCH - 1) / RECORD_BATCH;
-    if (word_count <= NEAR_WORDS) return enable_listed(it, near);
+    if (word_count <= STACK_WORDS) return enable_listed(it, on_stack);
     const quern_allocator *allocator = &it->storage->allocator;
-    uint64_t *far = quern__allocate(allocator, word_count * sizeof *far, _Alignof(uint64_t));
-    if (far == NULL)
+    uint64_t *allocated = quern__allocate(allocator, word_count * sizeof *allocated, _Alignof(uint64_t));
+    if (allocated == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note what changes of %u entities",
                            it->count);
-    const quern_result result = enable_listed(it, far);
-    quern__release(allocator, far, word_count * sizeof *far, _Alignof(uint64_t));
+    const quern_result result = enable_listed(it, allocated);
+    quern__release(allocator, allocated, word_count * sizeof *allocated, _Alignof(uint64_t));
     return result;
 }
 
@@ -216,13 +216,13 @@ static quern_result enable_many(const quern_world *world, const quern_entity *en
         result = quern__components_check_flag(components, component_index, QUERN__FLAG_CAN_DISABLE);
     if (result != QUERN_OK) return quern__in_call(result, function);
     if (count == 0) return QUERN_OK;
-    switching it = {.storage = &world->storage,
-                    .entities = entities,
-                    .count = count,
-                    .component_index = component_index,
-                    .disables = !enabled,
-                    .known_number = UINT32_MAX};
-    return quern__in_call(with_notes(&it), function);
+    enable_call it = {.storage = &world->storage,
+                      .entities = entities,
+                      .count = count,
+                      .component_index = component_index,
+                      .disables = !enabled,
+                      .cached_number = UINT32_MAX};
+    return quern__in_call(enable_with_memory(&it), function);
 }
 
 quern_result quern_entity_set_component_enabled_many(quern_world *world, const quern_entity *entities,

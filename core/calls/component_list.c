@@ -67,7 +67,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
 
 /* Fills the set from a list. values and its elements may be NULL. */
 static quern_result collect_set(const quern_world *world, const quern_component *components,
-                                const void *const *values, bool takes_relations, uint32_t count,
+                                const void *const *values, bool allows_relations, uint32_t count,
                                 listed_components *set)
 {
     if (count > QUERN_MAX_ENTITY_COMPONENTS)
@@ -82,7 +82,7 @@ static quern_result collect_set(const quern_world *world, const quern_component 
         if (!quern__components_is_managed(&world->storage.components,
                                           quern__component_index(components[i])))
             result = set_insert(set, world, components[i]);
-        else if (takes_relations)
+        else if (allows_relations)
             result = insert_relation(set, world, components[i], values != NULL ? values[i] : NULL);
         else
             result = quern__world_fail_managed(world, components[i]);
@@ -91,8 +91,8 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     return QUERN_OK;
 }
 
-quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
-                                    quern__archetype **out_archetype)
+quern_result quern__world_ensure_archetype(quern_world *world, const quern_component *components,
+                                           uint32_t count, quern__archetype **out_archetype)
 {
     listed_components set;
     quern_result result = collect_set(world, components, NULL, false, count, &set);
@@ -100,9 +100,9 @@ quern_result quern__world_archetype(quern_world *world, const quern_component *c
     return quern__storage_ensure_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
 
-quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
-                                            const void *const *values, uint32_t count,
-                                            quern__archetype **out_archetype)
+quern_result quern__world_ensure_related_archetype(quern_world *world, const quern_component *components,
+                                                   const void *const *values, uint32_t count,
+                                                   quern__archetype **out_archetype)
 {
     listed_components set;
     quern_result result = collect_set(world, components, values, true, count, &set);
@@ -110,9 +110,9 @@ quern_result quern__world_archetype_related(quern_world *world, const quern_comp
     return quern__storage_ensure_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
 
-quern_result quern__world_check_handles(const quern_world *world, const quern_component *components,
-                                        const void *const *values, uint32_t component_count, uint32_t count,
-                                        const char *commands)
+quern_result quern__world_check_provisional(const quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t component_count,
+                                            uint32_t count, const char *commands)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < component_count && values != NULL && result == QUERN_OK; i++) {

@@ -11,8 +11,8 @@
 
 /* -------------------------------------------------------------------------------------- cached lists */
 
-static inline bool is_list(const quern__create_list *list, const quern_component *components,
-                           uint32_t count)
+static inline bool has_components(const quern__create_list *list, const quern_component *components,
+                                  uint32_t count)
 {
     if (list->count != count) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -21,11 +21,12 @@ static inline bool is_list(const quern__create_list *list, const quern_component
 }
 
 /* Finds a cached list and makes it the latest. Returns NULL if the list is not cached. */
-static quern__create_list *find_list(quern_world *world, const quern_component *components, uint32_t count)
+static quern__create_list *find_cached_list(quern_world *world, const quern_component *components,
+                                            uint32_t count)
 {
     quern__create_lists *lists = &world->create_lists;
     for (uint32_t i = 0; i < QUERN__CREATE_LISTS && lists->latest != NULL; i++)
-        if (lists->items[i].is_known && is_list(&lists->items[i], components, count))
+        if (lists->items[i].is_used && has_components(&lists->items[i], components, count))
             return lists->latest = &lists->items[i];
     return NULL;
 }
@@ -47,29 +48,30 @@ static bool find_relation(const quern_world *world, const quern_component *compo
     return true;
 }
 
-static void set_place(const quern__create_list *list, quern__archetype *archetype,
-                      quern__create_place *out_place)
+static void set_layout(const quern__create_list *list, quern__archetype *archetype,
+                       quern__create_layout *out_layout)
 {
-    out_place->archetype = archetype;
+    out_layout->archetype = archetype;
     for (uint32_t i = 0; i < list->count; i++)
-        out_place->columns[i] = archetype->column_positions[quern__component_index(list->components[i])];
+        out_layout->columns[i] = archetype->column_positions[quern__component_index(list->components[i])];
 }
 
 /* Finds the archetype of a level and caches it. */
-static QUERN__SLOW_PATH quern_result find_place(quern_world *world, const quern__create_list *list,
-                                                const void *const *values, quern__create_place *out_place)
+static QUERN__SLOW_PATH quern_result find_layout(quern_world *world, const quern__create_list *list,
+                                                 const void *const *values,
+                                                 quern__create_layout *out_layout)
 {
     quern__archetype *archetype;
     quern_result result =
-        quern__world_archetype_related(world, list->components, values, list->count, &archetype);
-    if (result == QUERN_OK) set_place(list, archetype, out_place);
+        quern__world_ensure_related_archetype(world, list->components, values, list->count, &archetype);
+    if (result == QUERN_OK) set_layout(list, archetype, out_layout);
     return result;
 }
 
 /* Caches a valid list. archetype: that of the list; cached too if the list has no relation. Returns NULL if the list
  * cannot be cached. */
-static quern__create_list *note_list(quern_world *world, const quern_component *components, uint32_t count,
-                                     quern__archetype *archetype)
+static quern__create_list *cache_list(quern_world *world, const quern_component *components, uint32_t count,
+                                      quern__archetype *archetype)
 {
     quern__relation *relation;
     uint32_t position;
@@ -79,7 +81,7 @@ static quern__create_list *note_list(quern_world *world, const quern_component *
     quern__create_lists *lists = &world->create_lists;
     quern__create_list *list = &lists->items[lists->next++ % QUERN__CREATE_LISTS];
     *list = (quern__create_list){
-        .is_known = true, .count = count, .relation_position = position, .relation = relation};
+        .is_used = true, .count = count, .relation_position = position, .relation = relation};
     for (uint32_t i = 0; i < count; i++) {
         const quern__type *type =
             quern__components_type(&world->storage.components, quern__component_index(components[i]));
@@ -89,7 +91,7 @@ static quern__create_list *note_list(quern_world *world, const quern_component *
                                                                      quern__component_index(components[i]));
         list->types[i] = type->hooks.copy != NULL ? type : NULL;
     }
-    if (relation == NULL) set_place(list, archetype, &list->places[0]);
+    if (relation == NULL) set_layout(list, archetype, &list->layouts[0]);
     return lists->latest = list;
 }
 
@@ -124,28 +126,28 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
 }
 
 QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create_list *list,
-                                   const quern__create_place *place, const void *const *values,
+                                   const quern__create_layout *layout, const void *const *values,
                                    quern__row row)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        const quern__column_position column = place->columns[i];
+        const quern__column_position column = layout->columns[i];
         const void *value = values != NULL ? values[i] : NULL;
         if (column.offset_bytes == 0) continue;
         if (QUERN__LIKELY(value != NULL && list->types[i] == NULL))
             quern__copy_value(quern__row_value(column, row), value, column.size_bytes);
         else
-            quern__fill_component(&world->storage, place->archetype, quern__row_location(row),
+            quern__fill_component(&world->storage, layout->archetype, quern__row_location(row),
                                   quern__component_index(list->components[i]), value, 1);
     }
 }
 
-QUERN__ALWAYS_INLINE quern_result create_at(quern_world *world, const quern__create_list *list,
-                                            const quern__create_place *place, const void *const *values,
-                                            quern_entity *out_entity)
+QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const quern__create_list *list,
+                                                     const quern__create_layout *layout,
+                                                     const void *const *values, quern_entity *out_entity)
 {
     quern__row row = {0};
-    quern_result result = create_raw(&world->storage, place->archetype, out_entity, &row);
-    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, place, values, row);
+    quern_result result = create_raw(&world->storage, layout->archetype, out_entity, &row);
+    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, layout, values, row);
     return result;
 }
 
@@ -183,19 +185,19 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
 
 /* Whether prepare_related has nothing to do. */
 static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
-                               quern_entity target, const quern__create_place *place)
+                               quern_entity target, const quern__create_layout *layout)
 {
-    return place->archetype != NULL && quern__entities_has_unreserved_slot(&storage->entities) &&
+    return layout->archetype != NULL && quern__entities_has_unreserved_slot(&storage->entities) &&
            quern__links_has_page(links, quern_entity_index(target)) &&
            quern__links_has_page(links, quern__entities_next_slot(&storage->entities));
 }
 
 static QUERN__SLOW_PATH quern_result prepare_related(quern_world *world, const quern__create_list *list,
                                                      const void *const *values, quern_entity target,
-                                                     quern__create_place *place)
+                                                     quern__create_layout *layout)
 {
     quern_result result = QUERN_OK;
-    if (place->archetype == NULL) result = find_place(world, list, values, place);
+    if (layout->archetype == NULL) result = find_layout(world, list, values, layout);
     if (result == QUERN_OK) result = reserve_slot(&world->storage);
     return result == QUERN_OK ? reserve_links(&world->storage, list->relation, target) : result;
 }
@@ -211,11 +213,12 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
     if (QUERN__UNLIKELY(quern__entities_find(&world->storage.entities, target) == NULL))
         return quern__world_check_target(world, relation, &target);
     const uint32_t level = quern__relation_source_level(relation, quern_entity_index(target));
-    quern__create_place *place = &list->places[level];
+    quern__create_layout *layout = &list->layouts[level];
     quern_result result = QUERN_OK;
-    if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, place)))
-        result = prepare_related(world, list, values, target, place);
-    if (QUERN__LIKELY(result == QUERN_OK)) result = create_at(world, list, place, values, out_entity);
+    if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, layout)))
+        result = prepare_related(world, list, values, target, layout);
+    if (QUERN__LIKELY(result == QUERN_OK))
+        result = create_with_layout(world, list, layout, values, out_entity);
     if (QUERN__LIKELY(result == QUERN_OK)) link_new(relation, *out_entity, target, level);
     return result;
 }
@@ -225,14 +228,16 @@ QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const que
                                                    const void *const *values, quern_entity *out_entity)
 {
     quern_result result = reserve_slot(&world->storage);
-    return QUERN__LIKELY(result == QUERN_OK) ? create_at(world, list, &list->places[0], values, out_entity)
-                                             : result;
+    return QUERN__LIKELY(result == QUERN_OK)
+               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
+               : result;
 }
 
 static quern_result check_handles(const quern_world *world, const quern_component *components,
                                   const void *const *values, uint32_t count)
 {
-    return quern__world_check_handles(world, components, values, count, 1, "quern_commands_create_with");
+    return quern__world_check_provisional(world, components, values, count, 1,
+                                          "quern_commands_create_with");
 }
 
 /* Creates an entity by a list that is not cached. */
@@ -284,12 +289,13 @@ static __attribute__((noinline)) quern_result create_by_other_list(quern_world *
                                                                    const void *const *values,
                                                                    uint32_t count, quern_entity *out_entity)
 {
-    quern__create_list *list = find_list(world, components, count);
+    quern__create_list *list = find_cached_list(world, components, count);
     if (list == NULL) {
         quern__archetype *archetype;
-        quern_result result = quern__world_archetype_related(world, components, values, count, &archetype);
+        quern_result result =
+            quern__world_ensure_related_archetype(world, components, values, count, &archetype);
         if (result != QUERN_OK) return result;
-        list = note_list(world, components, count, archetype);
+        list = cache_list(world, components, count, archetype);
         if (list == NULL) return create_looked_up(world, components, values, count, archetype, out_entity);
     }
     return create_by_list(world, list, components, values, out_entity);
@@ -299,7 +305,7 @@ static inline quern_result create_with(quern_world *world, const quern_component
                                        const void *const *values, uint32_t count, quern_entity *out_entity)
 {
     quern__create_list *list = world->create_lists.latest;
-    if (QUERN__UNLIKELY(list == NULL || !is_list(list, components, count)))
+    if (QUERN__UNLIKELY(list == NULL || !has_components(list, components, count)))
         return create_by_other_list(world, components, values, count, out_entity);
     return create_by_list(world, list, components, values, out_entity);
 }

@@ -23,13 +23,13 @@ static inline bool is_far(uint32_t slot, uint32_t slot_before)
     return slot - slot_before + NEAR_SLOTS > 2 * NEAR_SLOTS;
 }
 
-static inline void fetch_record(const quern__storage *storage, uint32_t slot)
+static inline void prefetch_record(const quern__storage *storage, uint32_t slot)
 {
     __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
 }
 
 /* Prefetches the handle and all values of a row. Destroying the entity overwrites them with the last row. */
-static inline void fetch_row(const quern__storage *storage, uint32_t slot)
+static inline void prefetch_row(const quern__storage *storage, uint32_t slot)
 {
     const quern__record *record = quern__entities_record(&storage->entities, slot);
     if (record->location == 0) return; /* destroyed already: the list contains it twice */
@@ -55,16 +55,17 @@ static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
 }
 
 /* Prefetches for entities later in the list; the first of `count` entities is destroyed next. */
-static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
+static inline void prefetch_later(const quern__storage *storage, const quern_entity *entities,
+                                  uint32_t count)
 {
     const uint32_t record = quern_entity_index(
                        entities[count > DESTROY_RECORDS_AHEAD ? DESTROY_RECORDS_AHEAD : 0]),
                    row = quern_entity_index(entities[count > DESTROY_ROWS_AHEAD ? DESTROY_ROWS_AHEAD : 0]);
     if (count > DESTROY_RECORDS_AHEAD &&
         is_far(record, quern_entity_index(entities[DESTROY_RECORDS_AHEAD - 1])))
-        fetch_record(storage, record);
+        prefetch_record(storage, record);
     if (count > DESTROY_ROWS_AHEAD && is_far(row, quern_entity_index(entities[DESTROY_ROWS_AHEAD - 1])))
-        fetch_row(storage, row);
+        prefetch_row(storage, row);
 }
 
 static inline void destroy_living(quern__storage *storage, quern_entity entity, quern__record *record)
@@ -92,7 +93,7 @@ static quern_result reserve_listed(quern__storage *storage, const quern_entity *
 static void destroy_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        fetch_ahead(storage, entities + i, count - i);
+        prefetch_later(storage, entities + i, count - i);
         quern__record *record = quern__entities_find(&storage->entities, entities[i]);
         if (QUERN__LIKELY(record != NULL)) /* NULL: the list contains the entity twice */
             destroy_living(storage, entities[i], record);
@@ -107,17 +108,17 @@ static void destroy_slots(quern__storage *storage, const uint32_t *slots, uint32
     for (uint32_t i = 0; i < count; i++) {
         if (i + DESTROY_RECORDS_AHEAD < count &&
             is_far(slots[i + DESTROY_RECORDS_AHEAD], slots[i + DESTROY_RECORDS_AHEAD - 1]))
-            fetch_record(storage, slots[i + DESTROY_RECORDS_AHEAD]);
+            prefetch_record(storage, slots[i + DESTROY_RECORDS_AHEAD]);
         if (i + DESTROY_ROWS_AHEAD < count &&
             is_far(slots[i + DESTROY_ROWS_AHEAD], slots[i + DESTROY_ROWS_AHEAD - 1]))
-            fetch_row(storage, slots[i + DESTROY_ROWS_AHEAD]);
+            prefetch_row(storage, slots[i + DESTROY_ROWS_AHEAD]);
         destroy_living(storage, quern__entity_of_slot(storage, slots[i]),
                        quern__entities_record(&storage->entities, slots[i]));
     }
 }
 
 /* Destroys the entities of a cascade that were not requested, in reverse order: sources before targets. */
-static void destroy_followers(quern__storage *storage, quern__cascade *cascade)
+static void destroy_cascaded(quern__storage *storage, quern__cascade *cascade)
 {
     uint32_t *slots = cascade->slots.items + cascade->requested_count;
     const uint32_t count = cascade->slots.count - cascade->requested_count;
@@ -143,7 +144,7 @@ static quern_result reserve_slots(quern__storage *storage, const quern__cascade 
 
 /* Completes a cascade whose requested entities are listed: finds the others, reserves all memory, detaches sources that
  * survive and removes all links. Rows are reserved last, since only they would have to be unreserved on failure. */
-static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
+static quern_result close_and_unlink(quern__storage *storage, quern__cascade *cascade)
 {
     quern__leaving_begin(storage);
     quern_result result = quern__cascade_close(cascade, storage);
@@ -153,16 +154,16 @@ static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
     return result;
 }
 
-quern_result quern__world_destroy_attached(quern_world *world, const quern_entity *entities, uint32_t count)
+quern_result quern__world_destroy_cascade(quern_world *world, const quern_entity *entities, uint32_t count)
 {
     quern__storage *storage = &world->storage;
     quern__cascade *cascade = &storage->relations->cascade;
     quern_result result = quern__cascade_begin(cascade, storage);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         result = quern__cascade_add(cascade, storage, quern_entity_index(entities[i]));
-    if (result == QUERN_OK) result = unlink_all(storage, cascade);
+    if (result == QUERN_OK) result = close_and_unlink(storage, cascade);
     if (result == QUERN_OK) {
-        destroy_followers(storage, cascade);
+        destroy_cascaded(storage, cascade);
         destroy_slots(storage, cascade->slots.items, cascade->requested_count);
     }
     quern__cascade_end(cascade);
@@ -181,7 +182,7 @@ static quern_result destroy_many(quern_world *world, const quern_entity *entitie
         if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, entities[i]) == NULL))
             return fail_listed(storage, entities, i);
     if (storage->has_attachments)
-        return quern__in_call(quern__world_destroy_attached(world, entities, count), function);
+        return quern__in_call(quern__world_destroy_cascade(world, entities, count), function);
     result = reserve_listed(storage, entities, count);
     if (result != QUERN_OK) return quern__in_call(result, function);
     destroy_listed(storage, entities, count);
@@ -196,8 +197,8 @@ quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *e
 
 /* ------------------------------------------------------------------------------------- whole matches */
 
-static quern_result name_rows(quern__cascade *cascade, const quern__storage *storage,
-                              const quern__archetype *archetype)
+static quern_result add_rows(quern__cascade *cascade, const quern__storage *storage,
+                             const quern__archetype *archetype)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
@@ -235,17 +236,17 @@ static uint64_t destroy_matches(const quern_query *query)
 
 /* Destroys all matches and their cascade. If sources lost their target and survived, they may have moved to an archetype
  * that matches. The requested entities are then destroyed one by one instead of whole archetypes. */
-static quern_result destroy_attached_matches(const quern_query *query, uint64_t *out_count)
+static quern_result destroy_matches_and_cascade(const quern_query *query, uint64_t *out_count)
 {
     quern__storage *storage = query->storage;
     quern__cascade *cascade = &storage->relations->cascade;
     quern_result result = quern__cascade_begin(cascade, storage);
     for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++)
-        result = name_rows(cascade, storage, query->matches.items[i].archetype);
-    if (result == QUERN_OK) result = unlink_all(storage, cascade);
+        result = add_rows(cascade, storage, query->matches.items[i].archetype);
+    if (result == QUERN_OK) result = close_and_unlink(storage, cascade);
     if (result == QUERN_OK) {
         *out_count = cascade->slots.count;
-        destroy_followers(storage, cascade);
+        destroy_cascaded(storage, cascade);
         if (cascade->detached.count > 0)
             destroy_slots(storage, cascade->slots.items, cascade->requested_count);
         else
@@ -262,7 +263,7 @@ static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
     quern_result result = quern__query_prepare(query, function);
     if (result != QUERN_OK) return result;
     if (query->storage->has_attachments)
-        result = destroy_attached_matches(query, &count);
+        result = destroy_matches_and_cascade(query, &count);
     else
         result = reserve_matches(query);
     if (result == QUERN_OK && !query->storage->has_attachments) count = destroy_matches(query);

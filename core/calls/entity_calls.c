@@ -49,7 +49,7 @@ static inline quern_result check_entity_and_component(const quern_world *world, 
 }
 
 /* Returns the record of a living entity of an unlocked world, or NULL. check_entity gives the message. */
-static inline quern__record *find_quickly(const quern_world *world, quern_entity entity)
+static inline quern__record *find_unlocked(const quern_world *world, quern_entity entity)
 {
     if (QUERN__UNLIKELY(world == NULL || world->locked)) return NULL;
     return quern__entities_find(&world->storage.entities, entity);
@@ -77,7 +77,7 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
     if (result != QUERN_OK) return result;
     quern__storage *storage = &world->storage;
     if (storage->has_attachments && quern__relations_has_links(storage->relations, (uint32_t)entity.bits))
-        return quern__in_call(quern__world_destroy_attached(world, &entity, 1), "quern_entity_destroy");
+        return quern__in_call(quern__world_destroy_cascade(world, &entity, 1), "quern_entity_destroy");
     result = quern__row_leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_destroy");
     if (storage->has_attachments) quern__names_drop(storage->names, quern_entity_index(entity));
@@ -87,7 +87,7 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
 
 static quern_result destroy(quern_world *world, quern_entity entity)
 {
-    quern__record *record = find_quickly(world, entity);
+    quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL || world->storage.has_attachments))
         return destroy_slowly(world, entity);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
@@ -107,7 +107,7 @@ bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
     return world != NULL && quern__entities_find(&world->storage.entities, entity) != NULL;
 }
 
-static uint32_t life_of(const quern_world *world, quern_entity entity, const char *function)
+static uint32_t use_count_of(const quern_world *world, quern_entity entity, const char *function)
 {
     if (world == NULL) {
         quern__fail_null(function, "world");
@@ -126,13 +126,13 @@ static uint32_t life_of(const quern_world *world, quern_entity entity, const cha
 
 uint32_t quern_entity_use_count(const quern_world *world, quern_entity entity)
 {
-    return life_of(world, entity, "quern_entity_use_count");
+    return use_count_of(world, entity, "quern_entity_use_count");
 }
 
 uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
 {
-    const uint64_t life = life_of(world, entity, "quern_entity_seed");
-    return life == 0 ? 0 : quern__hash_word(0, life << 32 | quern_entity_index(entity));
+    const uint64_t use_count = use_count_of(world, entity, "quern_entity_seed");
+    return use_count == 0 ? 0 : quern__hash_word(0, use_count << 32 | quern_entity_index(entity));
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */
@@ -178,10 +178,10 @@ typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_co
 
 /* Moves an entity along an edge. Calls `slowly` if no row is free or the edge needs a value that is not given. `adds` and
  * `slowly` must be compile-time constants. */
-QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity entity, quern__record *record,
-                                             quern__archetype *source, const quern__edge *edge,
-                                             quern_component component, bool adds, const void *value,
-                                             slow_call *slowly)
+QUERN__ALWAYS_INLINE quern_result move_along_edge(quern_world *world, quern_entity entity,
+                                                  quern__record *record, quern__archetype *source,
+                                                  const quern__edge *edge, quern_component component,
+                                                  bool adds, const void *value, slow_call *slowly)
 {
     quern__row to;
     if (adds && QUERN__UNLIKELY(value == NULL && edge->added.size_bytes > 0))
@@ -197,15 +197,16 @@ QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity en
 }
 
 /* Performs move_by_edge if the cached edges of the archetype do not contain the edge. */
-static __attribute__((noinline)) quern_result move_by_recall(quern_world *world, quern_entity entity,
-                                                             quern__record *record, uint64_t edge_key,
-                                                             const void *value, slow_call *slowly)
+static __attribute__((noinline)) quern_result move_by_uncached_edge(quern_world *world, quern_entity entity,
+                                                                    quern__record *record,
+                                                                    uint64_t edge_key, const void *value,
+                                                                    slow_call *slowly)
 {
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
     const quern__edge *edge = quern__plan_find_edge(&world->storage, source, edge_key);
     const quern_component component = quern__edge_component(edge_key);
     if (edge == NULL) return slowly(world, entity, component, value);
-    return move_along(world, entity, record, source, edge, component, true, value, slowly);
+    return move_along_edge(world, entity, record, source, edge, component, true, value, slowly);
 }
 
 /* Moves an entity along the edge of the component. `adds` and `slowly` must be compile-time constants. */
@@ -216,8 +217,9 @@ QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity 
 {
     const uint64_t key = quern__edge_key(component, adds);
     const quern__edge *edge = quern__archetype_edge(source, key);
-    if (QUERN__UNLIKELY(edge->key != key)) return move_by_recall(world, entity, record, key, value, slowly);
-    return move_along(world, entity, record, source, edge, component, adds, value, slowly);
+    if (QUERN__UNLIKELY(edge->key != key))
+        return move_by_uncached_edge(world, entity, record, key, value, slowly);
+    return move_along_edge(world, entity, record, source, edge, component, adds, value, slowly);
 }
 
 static bool is_managed(const quern_world *world, quern_component component)
@@ -232,7 +234,7 @@ static bool is_relation(const quern_world *world, quern_component component)
 }
 
 /* Adds or sets a managed component: relates the entity, or fails if it is not the component of a relation. */
-static quern_result put_managed(quern_world *world, quern_entity entity, quern_component component,
+static quern_result set_managed(quern_world *world, quern_entity entity, quern_component component,
                                 const void *value, const char *function)
 {
     if (!is_relation(world, component))
@@ -251,7 +253,7 @@ static quern_result add_checked(quern_world *world, quern_entity entity, quern_c
     quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result != QUERN_OK) return result;
     if (is_managed(world, component) && !has(world, record, component))
-        return put_managed(world, entity, component, value, function);
+        return set_managed(world, entity, component, value, function);
     if (has(world, record, component))
         return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
                            "%s: entity %u:%u has '%s' already; quern_entity_set gives it a new value",
@@ -276,7 +278,7 @@ quern_result quern__world_add(quern_world *world, quern_entity entity, quern_com
 static quern_result add(quern_world *world, quern_entity entity, quern_component component,
                         const void *value)
 {
-    quern__record *record = find_quickly(world, entity);
+    quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
     return move_by_edge(world, entity, record, source, component, true, value, add_slowly);
@@ -320,7 +322,7 @@ quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_
 
 static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
 {
-    quern__record *record = find_quickly(world, entity);
+    quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component, NULL);
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
     return move_by_edge(world, entity, record, source, component, false, NULL, remove_slowly);
@@ -359,7 +361,7 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
     uint32_t index = quern__component_index(component);
     if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
         return quern__fail_null(function, "value");
-    if (is_managed(world, component)) return put_managed(world, entity, component, value, function);
+    if (is_managed(world, component)) return set_managed(world, entity, component, value, function);
     if (!has(world, record, component))
         return quern__in_call(add_or_remove(world, entity, record, component, value), function);
     result = check_handles(world, component, value);
@@ -370,7 +372,7 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
 static quern_result set(quern_world *world, quern_entity entity, quern_component component,
                         const void *value)
 {
-    quern__record *record = find_quickly(world, entity);
+    quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL || value == NULL))
         return set_slowly(world, entity, component, value);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
@@ -393,8 +395,8 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
 }
 
 /* Reports the error of a quern_entity_get that found no value, if there is one. Returns NULL. */
-static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity entity,
-                                          quern_component component)
+static QUERN__SLOW_PATH void *fail_get(const quern_world *world, quern_entity entity,
+                                       quern_component component)
 {
     static const char function[] = "quern_entity_get";
     quern__record *record;
@@ -411,12 +413,12 @@ static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity
 /* The checks here do not distinguish errors; only a failed lookup finds out which one it was. */
 void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
 {
-    const quern__record *record = find_quickly(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return get_nothing(world, entity, component);
+    const quern__record *record = find_unlocked(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return fail_get(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t index = quern__components_unchecked_index(&world->storage.components, component);
     void *value = quern__storage_value(archetype, record->location, index);
-    if (QUERN__UNLIKELY(value == NULL)) return get_nothing(world, entity, component);
+    if (QUERN__UNLIKELY(value == NULL)) return fail_get(world, entity, component);
     quern__storage_note_pointer_given(&world->storage, index);
     return value;
 }
@@ -442,8 +444,8 @@ quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, 
 
 /* ----------------------------------------------------------------------------------------- enabled */
 
-static QUERN__SLOW_PATH quern_result fail_to_enable(const quern_world *world, quern_entity entity,
-                                                    quern_component component)
+static QUERN__SLOW_PATH quern_result fail_enable(const quern_world *world, quern_entity entity,
+                                                 quern_component component)
 {
     static const char function[] = "quern_entity_set_component_enabled";
     quern__record *record;
@@ -458,14 +460,13 @@ static QUERN__SLOW_PATH quern_result fail_to_enable(const quern_world *world, qu
 
 static quern_result enable(quern_world *world, quern_entity entity, quern_component component, bool enabled)
 {
-    const quern__record *record = find_quickly(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return fail_to_enable(world, entity, component);
+    const quern__record *record = find_unlocked(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return fail_enable(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t bit_column = quern__row_bits_find_column(
         archetype->row_bits, QUERN__BIT_COLUMN_CAN_DISABLE,
         quern__components_unchecked_index(&world->storage.components, component));
-    if (QUERN__UNLIKELY(bit_column == QUERN__NO_BIT_COLUMN))
-        return fail_to_enable(world, entity, component);
+    if (QUERN__UNLIKELY(bit_column == QUERN__NO_BIT_COLUMN)) return fail_enable(world, entity, component);
     quern__row_enable(archetype, record->location, bit_column, enabled);
     return QUERN_OK;
 }

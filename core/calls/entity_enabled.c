@@ -113,7 +113,7 @@ static quern_result find_target(quern__storage *storage, const quern__archetype 
 
 /* Lists an entity for a change to the wanted state, with its move plan and a reserved row. Lists nothing if the
  * entity has that state. */
-static quern_result list(switch_list *changes, uint32_t slot, state wanted)
+static quern_result list_change(switch_list *changes, uint32_t slot, state wanted)
 {
     quern__storage *storage = changes->storage;
     quern__archetype *source = archetype_of(storage, slot), *target;
@@ -136,7 +136,7 @@ static quern_result list(switch_list *changes, uint32_t slot, state wanted)
 
 /* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end.
  * Clears *off_top when the walk leaves the tree below it. */
-static uint32_t step(const quern__links *links, uint32_t root, uint32_t slot, uint32_t *off_top)
+static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot, uint32_t *off_top)
 {
     const uint32_t child = quern__links_first(links, slot);
     if (child != QUERN__SLOT_NONE) return child;
@@ -157,25 +157,25 @@ static quern_result list_below(switch_list *changes, uint32_t root, state root_s
     if (parent == NULL) return QUERN_OK;
     quern_result result = QUERN_OK;
     uint32_t off_top = root_state == ON ? QUERN__SLOT_NONE : root;
-    uint32_t slot = step(&parent->links, root, root, &off_top);
+    uint32_t slot = next_below(&parent->links, root, root, &off_top);
     while (slot != QUERN__SLOT_NONE && result == QUERN_OK) {
         const bool is_off_by_itself = state_of(changes->storage, slot) == OFF_BY_ITSELF;
         if (!is_off_by_itself)
-            result = list(changes, slot, off_top == QUERN__SLOT_NONE ? ON : OFF_BY_PARENT);
+            result = list_change(changes, slot, off_top == QUERN__SLOT_NONE ? ON : OFF_BY_PARENT);
         else if (off_top == QUERN__SLOT_NONE)
             off_top = slot;
-        slot = step(&parent->links, root, slot, &off_top);
+        slot = next_below(&parent->links, root, slot, &off_top);
     }
     return result;
 }
 
-static quern_result list_tree(switch_list *changes, uint32_t root, bool active)
+static quern_result list_tree(switch_list *changes, uint32_t root, bool enabled)
 {
     const quern__storage *storage = changes->storage;
     const uint32_t parent = quern__parent_slot(storage, root);
     const bool parent_is_on = parent == QUERN__SLOT_NONE || state_of(storage, parent) == ON;
-    const state wanted = !active ? OFF_BY_ITSELF : parent_is_on ? ON : OFF_BY_PARENT;
-    const quern_result result = list(changes, root, wanted);
+    const state wanted = !enabled ? OFF_BY_ITSELF : parent_is_on ? ON : OFF_BY_PARENT;
+    const quern_result result = list_change(changes, root, wanted);
     return result == QUERN_OK ? list_below(changes, root, wanted) : result;
 }
 
@@ -205,19 +205,19 @@ static quern_result check_entity(const quern_world *world, quern_entity entity, 
     return result;
 }
 
-static quern_result set_active(quern_world *world, quern_entity entity, bool active)
+static quern_result set_enabled(quern_world *world, quern_entity entity, bool enabled)
 {
     static const char function[] = "quern_entity_set_enabled";
     quern_result result = check_entity(world, entity, function);
     if (result != QUERN_OK) return result;
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
-        if (active) return QUERN_OK; /* without the tag, no entity of the world can be off */
+        if (enabled) return QUERN_OK; /* without the tag, no entity of the world can be off */
         result = register_disabled(world);
         if (result != QUERN_OK) return result;
     }
     switch_list changes = {.storage = &world->storage};
     quern__leaving_begin(&world->storage);
-    result = list_tree(&changes, quern_entity_index(entity), active);
+    result = list_tree(&changes, quern_entity_index(entity), enabled);
     if (result == QUERN_OK)
         apply(&changes);
     else
@@ -226,10 +226,10 @@ static quern_result set_active(quern_world *world, quern_entity entity, bool act
     return quern__in_call(result, function);
 }
 
-quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool active)
+quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool enabled)
 {
     if (!quern__world_enter(world, "quern_entity_set_enabled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, set_active(world, entity, active));
+    return quern__world_leave(world, set_enabled(world, entity, enabled));
 }
 
 bool quern_entity_is_enabled(const quern_world *world, quern_entity entity)

@@ -29,16 +29,16 @@ static quern_result getter_init(quern__getter *getter, quern_world *world, const
 {
     quern__storage *storage = &world->storage;
     const uint32_t index = quern__component_index(def->component);
-    *getter = (quern__getter){.face = {.filter_count = &storage->components.list.items[index]->filter_count,
+    *getter = (quern__getter){.base = {.filter_count = &storage->components.list.items[index]->filter_count,
                                        .number = QUERN__GETTER_CLOSED,
                                        .is_checked = QUERN_CHECKS},
                               .world = world,
                               .has_refs = def->refs};
-    quern_result result = def->refs ? take_number(&getter->face.number) : QUERN_OK;
+    quern_result result = def->refs ? take_number(&getter->base.number) : QUERN_OK;
     if (result != QUERN_OK) return result;
     result = quern__storage_add_position_table(storage, index, &getter->table);
     if (result != QUERN_OK || !def->refs) return result;
-    result = quern__storage_start_move_counts(storage, index, &getter->face);
+    result = quern__storage_start_move_counts(storage, index, &getter->base);
     if (result != QUERN_OK) quern__storage_remove_position_table(storage, &getter->table);
     return result;
 }
@@ -74,7 +74,7 @@ static quern_result create(quern_world *world, const quern_getter_def *def, quer
         return quern__in_call(result, function);
     }
     world->user_count++;
-    *out_getter = &getter->face;
+    *out_getter = &getter->base;
     return QUERN_OK;
 }
 
@@ -84,17 +84,17 @@ quern_result quern_getter_create(quern_world *world, const quern_getter_def *def
     return quern__world_leave(world, create(world, def, out_getter));
 }
 
-void quern_getter_destroy(quern_getter *face)
+void quern_getter_destroy(quern_getter *base)
 {
-    if (face == NULL) return;
-    quern__getter *getter = (quern__getter *)face;
+    if (base == NULL) return;
+    quern__getter *getter = (quern__getter *)base;
     if (getter->world->locked) {
         quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_getter_destroy: " QUERN__WORLD_LOCKERS
                                                           " is running on the getter's world");
         return;
     }
     quern__storage *storage = &getter->world->storage;
-    if (getter->has_refs) quern__storage_stop_move_counts(storage, getter->table.component_index, face);
+    if (getter->has_refs) quern__storage_stop_move_counts(storage, getter->table.component_index, base);
     quern__storage_remove_position_table(storage, &getter->table);
     getter->world->user_count--;
     quern__release(&storage->allocator, getter, sizeof *getter, _Alignof(quern__getter));
@@ -103,16 +103,16 @@ void quern_getter_destroy(quern_getter *face)
 /* --------------------------------------------------------------------------------------------- get */
 
 /* Reports that the getter is NULL or the world locked. Returns NULL. */
-static QUERN__SLOW_PATH void *refuse(const quern_getter *face, const char *function)
+static QUERN__SLOW_PATH void *refuse(const quern_getter *base, const char *function)
 {
-    if (face == NULL)
+    if (base == NULL)
         quern__fail_null(function, "getter");
     else
         quern__world_fail_locked(function);
     return NULL;
 }
 
-static inline bool may_get(const quern__getter *getter)
+static inline bool can_get(const quern__getter *getter)
 {
     return QUERN__LIKELY(getter != NULL && !getter->world->locked);
 }
@@ -128,68 +128,69 @@ static inline void *find(const quern__getter *getter, quern_entity entity, const
                                                      : NULL;
 }
 
-const void *quern_getter_get(const quern_getter *face, quern_entity entity)
+const void *quern_getter_get(const quern_getter *base, quern_entity entity)
 {
-    const quern__getter *getter = (const quern__getter *)face;
-    if (!may_get(getter)) return refuse(face, "quern_getter_get");
+    const quern__getter *getter = (const quern__getter *)base;
+    if (!can_get(getter)) return refuse(base, "quern_getter_get");
     const quern__record *record;
     return find(getter, entity, &record);
 }
 
-static void *find_to_write(const quern__getter *getter, quern_entity entity)
+static void *find_for_write(const quern__getter *getter, quern_entity entity)
 {
     const quern__record *record;
     void *value = find(getter, entity, &record);
-    if (value != NULL && quern__getter_tells(getter)) quern__getter_note_written(getter, record->location);
+    if (value != NULL && quern__getter_notes_writes(getter))
+        quern__getter_note_written(getter, record->location);
     return value;
 }
 
-void *quern_getter_get_write(const quern_getter *face, quern_entity entity)
+void *quern_getter_get_write(const quern_getter *base, quern_entity entity)
 {
-    const quern__getter *getter = (const quern__getter *)face;
-    return may_get(getter) ? find_to_write(getter, entity) : refuse(face, "quern_getter_get_write");
+    const quern__getter *getter = (const quern__getter *)base;
+    return can_get(getter) ? find_for_write(getter, entity) : refuse(base, "quern_getter_get_write");
 }
 
 /* Returns whether the arguments are valid. If not, reports the error and clears out_values. */
-static bool may_get_many(const quern_getter *face, const quern_entity *entities, uint32_t count,
+static bool can_get_many(const quern_getter *base, const quern_entity *entities, uint32_t count,
                          const void **out_values, const char *function)
 {
     if (count > 0 && out_values == NULL) {
         quern__fail_null(function, "out_values");
         return false;
     }
-    const quern__getter *getter = (const quern__getter *)face;
+    const quern__getter *getter = (const quern__getter *)base;
     const bool has_list = count == 0 || entities != NULL;
-    if (has_list && may_get(getter)) return true;
+    if (has_list && can_get(getter)) return true;
     if (count > 0) memset(out_values, 0, count * sizeof *out_values);
     if (has_list)
-        (void)refuse(face, function);
+        (void)refuse(base, function);
     else
         quern__fail_null(function, "entities");
     return false;
 }
 
-uint32_t quern_getter_get_many(const quern_getter *face, const quern_entity *entities, uint32_t count,
+uint32_t quern_getter_get_many(const quern_getter *base, const quern_entity *entities, uint32_t count,
                                const void **out_values)
 {
-    if (!may_get_many(face, entities, count, out_values, "quern_getter_get_many")) return 0;
-    const quern__getter *getter = (const quern__getter *)face;
+    if (!can_get_many(base, entities, count, out_values, "quern_getter_get_many")) return 0;
+    const quern__getter *getter = (const quern__getter *)base;
     return quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
                             entities, count, out_values);
 }
 
-uint32_t quern_getter_get_many_write(const quern_getter *face, const quern_entity *entities, uint32_t count,
+uint32_t quern_getter_get_many_write(const quern_getter *base, const quern_entity *entities, uint32_t count,
                                      void **out_values)
 {
     const void **values = (const void **)out_values;
-    if (!may_get_many(face, entities, count, values, "quern_getter_get_many_write")) return 0;
-    const quern__getter *getter = (const quern__getter *)face;
+    if (!can_get_many(base, entities, count, values, "quern_getter_get_many_write")) return 0;
+    const quern__getter *getter = (const quern__getter *)base;
     const uint32_t found_count =
         quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
                          entities, count, values);
-    if (quern__getter_tells(getter))
+    if (quern__getter_notes_writes(getter))
         for (uint32_t i = 0; i < count; i++)
-            if (out_values[i] != NULL) find_to_write(getter, entities[i]);
+            if (out_values[i] != NULL) find_for_write(getter, entities[i]);
     return found_count;
 }
 
@@ -202,17 +203,17 @@ static void *find_for_ref(const quern__getter *getter, quern_ref *ref)
     ref->getter = 0;
     ref->value = find(getter, ref->entity, &record);
     if (ref->value == NULL) return NULL;
-    ref->getter = getter->face.number;
+    ref->getter = getter->base.number;
     ref->chunk = quern__chunk_number(quern__chunk_of(record->location));
     ref->move_count = getter->world->storage.slabs.move_counts.counts[ref->chunk];
     return ref->value;
 }
 
-static bool may_find_for_ref(const quern_getter *face, const char *function)
+static bool can_find_for_ref(const quern_getter *base, const char *function)
 {
-    const quern__getter *getter = (const quern__getter *)face;
-    if (!may_get(getter)) {
-        (void)refuse(face, function);
+    const quern__getter *getter = (const quern__getter *)base;
+    if (!can_get(getter)) {
+        (void)refuse(base, function);
         return false;
     }
     if (getter->has_refs) return true;
@@ -223,14 +224,14 @@ static bool may_find_for_ref(const quern_getter *face, const char *function)
     return false;
 }
 
-const void *quern__ref_find(const quern_getter *face, quern_ref *ref)
+const void *quern__ref_find(const quern_getter *base, quern_ref *ref)
 {
-    return may_find_for_ref(face, "quern_ref_get") ? find_for_ref((const quern__getter *)face, ref) : NULL;
+    return can_find_for_ref(base, "quern_ref_get") ? find_for_ref((const quern__getter *)base, ref) : NULL;
 }
 
-void *quern__ref_find_write(const quern_getter *face, quern_ref *ref)
+void *quern__ref_find_write(const quern_getter *base, quern_ref *ref)
 {
-    if (!may_find_for_ref(face, "quern_ref_get_write")) return NULL;
-    (void)find_for_ref((const quern__getter *)face, ref);
-    return find_to_write((const quern__getter *)face, ref->entity);
+    if (!can_find_for_ref(base, "quern_ref_get_write")) return NULL;
+    (void)find_for_ref((const quern__getter *)base, ref);
+    return find_for_write((const quern__getter *)base, ref->entity);
 }

@@ -12,18 +12,18 @@
 #include <quern/getter.h>
 
 typedef struct quern__getter {
-    quern_getter face; /* public part, first: the caller has its address */
+    quern_getter base; /* public part, first: the caller has its address */
     quern_world *world;
     quern__position_table table;
     bool has_refs;
 } quern__getter;
 
-_Static_assert(offsetof(quern__getter, face) == 0, "a getter begins with what users see of it");
+_Static_assert(offsetof(quern__getter, base) == 0, "a getter begins with its public part");
 
 /* Whether values that the caller will write have to be noted: change filters exist, or checks are on. */
-static inline bool quern__getter_tells(const quern__getter *getter)
+static inline bool quern__getter_notes_writes(const quern__getter *getter)
 {
-    return QUERN_CHECKS || *getter->face.filter_count > 0;
+    return QUERN_CHECKS || *getter->base.filter_count > 0;
 }
 
 /* Notes that the caller is about to write the value at this location. */

@@ -11,7 +11,7 @@
 
 enum { VALUE_ALIGNMENT_BYTES = 64 };
 
-static void release_capture(quern__capture *it)
+static void release_capture(quern__prefab_capture *it)
 {
     quern__array_release(it->allocator, &it->entities);
     quern__array_release(it->allocator, &it->depths);
@@ -20,20 +20,20 @@ static void release_capture(quern__capture *it)
     quern__array_release(it->allocator, &it->group_depths);
 }
 
-static const quern__record *record_of(const quern__capture *it, uint32_t member)
+static const quern__record *record_of(const quern__prefab_capture *it, uint32_t member)
 {
     return quern__entities_record(&it->world->storage.entities,
                                   quern_entity_index(it->entities.items[member]));
 }
 
-static quern__archetype *archetype_of(const quern__capture *it, uint32_t member)
+static quern__archetype *archetype_of(const quern__prefab_capture *it, uint32_t member)
 {
     return quern__storage_archetype_of(&it->world->storage, record_of(it, member));
 }
 
 /* ------------------------------------------------------------------------------------------- members */
 
-static bool add_member(quern__capture *it, quern_entity entity, uint32_t depth)
+static bool add_member(quern__prefab_capture *it, quern_entity entity, uint32_t depth)
 {
     if (!quern__array_reserve(it->allocator, &it->entities, it->entities.count + 1) ||
         !quern__array_reserve(it->allocator, &it->depths, it->depths.count + 1) ||
@@ -46,11 +46,11 @@ static bool add_member(quern__capture *it, quern_entity entity, uint32_t depth)
 }
 
 /* Lists the root and all entities below it, breadth first. */
-static quern_result list_members(quern__capture *it, quern_entity root)
+static quern_result list_members(quern__prefab_capture *it, quern_entity root)
 {
     const quern__storage *storage = &it->world->storage;
     const quern__relation *parent = storage->relations->parent;
-    if (!add_member(it, root, 0)) return quern__capture_fail_memory();
+    if (!add_member(it, root, 0)) return quern__prefab_capture_fail_memory();
     for (uint32_t i = 0; parent != NULL && i < it->entities.count; i++) {
         const uint32_t slot = quern_entity_index(it->entities.items[i]);
         for (uint32_t child = quern__links_first(&parent->links, slot); child != QUERN__SLOT_NONE;
@@ -60,7 +60,7 @@ static quern_result list_members(quern__capture *it, quern_entity root)
                                    "the tree has more than %d entities (QUERN_MAX_PREFAB_MEMBERS)",
                                    QUERN_MAX_PREFAB_MEMBERS);
             if (!add_member(it, quern__entity_of_slot(storage, child), it->depths.items[i] + 1))
-                return quern__capture_fail_memory();
+                return quern__prefab_capture_fail_memory();
         }
     }
     return QUERN_OK;
@@ -70,7 +70,7 @@ static quern_result list_members(quern__capture *it, quern_entity root)
 
 /* Whether the archetype has a level in a relation other than the hierarchy. Each member of such an archetype forms its
  * own group, since its instances may get different levels. */
-static bool has_other_levels(const quern__capture *it, const quern__archetype *archetype)
+static bool has_other_levels(const quern__prefab_capture *it, const quern__archetype *archetype)
 {
     const quern__relations *relations = it->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
@@ -84,7 +84,8 @@ static bool has_other_levels(const quern__capture *it, const quern__archetype *a
 
 /* Returns the index of the group for a member, or the number of groups if the member starts a new one. Members are added
  * by depth, so the groups of one depth are the last ones. */
-static uint32_t find_group(const quern__capture *it, const quern__archetype *archetype, uint32_t depth)
+static uint32_t find_group(const quern__prefab_capture *it, const quern__archetype *archetype,
+                           uint32_t depth)
 {
     if (has_other_levels(it, archetype)) return it->archetypes.count;
     for (uint32_t i = it->archetypes.count; i-- > 0 && it->group_depths.items[i] == depth;)
@@ -92,7 +93,7 @@ static uint32_t find_group(const quern__capture *it, const quern__archetype *arc
     return it->archetypes.count;
 }
 
-static bool add_group(quern__capture *it, quern__archetype *archetype, uint32_t depth)
+static bool add_group(quern__prefab_capture *it, quern__archetype *archetype, uint32_t depth)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->groups, prefab->groups.count + 1) ||
@@ -106,18 +107,18 @@ static bool add_group(quern__capture *it, quern__archetype *archetype, uint32_t 
 }
 
 /* Assigns each member to a row of a group, and lists the member of each row. */
-static quern_result sort_into_groups(quern__capture *it)
+static quern_result sort_into_groups(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = it->entities.count;
     if (!quern__array_reserve(it->allocator, &prefab->members, count) ||
         !quern__array_reserve(it->allocator, &prefab->row_members, count))
-        return quern__capture_fail_memory();
+        return quern__prefab_capture_fail_memory();
     for (uint32_t i = 0; i < count; i++) {
         quern__archetype *archetype = archetype_of(it, i);
         const uint32_t group = find_group(it, archetype, it->depths.items[i]);
         if (group == prefab->groups.count && !add_group(it, archetype, it->depths.items[i]))
-            return quern__capture_fail_memory();
+            return quern__prefab_capture_fail_memory();
         prefab->members.items[prefab->members.count++] =
             (quern__prefab_member){.group = group, .row = prefab->groups.items[group].width++};
     }
@@ -134,7 +135,7 @@ static quern_result sort_into_groups(quern__capture *it)
 /* ------------------------------------------------------------------------------------------- columns */
 
 /* Whether a prefab stores the component. Level tags and the parent of the root depend on where an instance is spawned. */
-static bool is_captured(const quern__capture *it, uint32_t group, uint32_t component_index)
+static bool is_captured(const quern__prefab_capture *it, uint32_t group, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
     if (!component->is_managed || component->managed.relation == NULL) return true;
@@ -143,14 +144,15 @@ static bool is_captured(const quern__capture *it, uint32_t group, uint32_t compo
 }
 
 /* Whether the component is that of a relation other than the hierarchy. */
-static bool is_other_target(const quern__capture *it, uint32_t component_index)
+static bool is_other_target(const quern__prefab_capture *it, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
     return component->is_managed && component->managed.relation != NULL &&
            component->managed.relation != it->world->storage.relations->parent;
 }
 
-static quern_result add_column(quern__capture *it, quern__prefab_group *group, const quern__column *column)
+static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *group,
+                               const quern__column *column)
 {
     quern__prefab *prefab = it->prefab;
     const quern_hooks *hooks = &column->type->hooks;
@@ -161,7 +163,7 @@ static quern_result add_column(quern__capture *it, quern__prefab_group *group, c
             "prefab; give the type a copy hook, or remove it from the tree before",
             column->type->name);
     if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
-        return quern__capture_fail_memory();
+        return quern__prefab_capture_fail_memory();
     const quern__prefab_column added = {.type = column->type,
                                         .component_index = column->component_index,
                                         .size_bytes = column->size_bytes,
@@ -175,7 +177,7 @@ static quern_result add_column(quern__capture *it, quern__prefab_group *group, c
     return QUERN_OK;
 }
 
-static quern_result add_components(quern__capture *it, uint32_t i)
+static quern_result add_components(quern__prefab_capture *it, uint32_t i)
 {
     quern__prefab *prefab = it->prefab;
     quern__prefab_group *group = &prefab->groups.items[i];
@@ -184,7 +186,7 @@ static quern_result add_components(quern__capture *it, uint32_t i)
     group->first_column = prefab->columns.count;
     if (!quern__array_reserve(it->allocator, &prefab->component_indices,
                               prefab->component_indices.count + archetype->component_count))
-        return quern__capture_fail_memory();
+        return quern__prefab_capture_fail_memory();
     for (uint32_t k = 0; k < archetype->component_count; k++) {
         const uint16_t index = archetype->component_indices[k];
         if (!is_captured(it, i, index)) continue;
@@ -199,12 +201,12 @@ static quern_result add_components(quern__capture *it, uint32_t i)
 }
 
 /* Allocates all columns in one block, since values with hooks must not be moved later. */
-static quern_result place_columns(quern__capture *it)
+static quern_result place_columns(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     if (prefab->values_bytes == 0) return QUERN_OK;
     prefab->values = quern__allocate(it->allocator, prefab->values_bytes, VALUE_ALIGNMENT_BYTES);
-    if (prefab->values == NULL) return quern__capture_fail_memory();
+    if (prefab->values == NULL) return quern__prefab_capture_fail_memory();
     char *next = prefab->values;
     for (uint32_t i = 0; i < prefab->groups.count; i++) {
         const quern__prefab_group *group = &prefab->groups.items[i];
@@ -220,8 +222,8 @@ static quern_result place_columns(quern__capture *it)
 /* ------------------------------------------------------------------------------------- values, fields */
 
 /* Lists the handles in a value that name members. */
-static quern_result find_fields(quern__capture *it, const quern__type *type, uint32_t column, uint32_t row,
-                                const char *value)
+static quern_result find_fields(quern__prefab_capture *it, const quern__type *type, uint32_t column,
+                                uint32_t row, const char *value)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < type->field_count; i++) {
@@ -236,10 +238,10 @@ static quern_result find_fields(quern__capture *it, const quern__type *type, uin
                                    "a field of '%s' in the tree holds a provisional handle, which names "
                                    "nothing outside of its callback",
                                    type->name);
-            const uint32_t member = quern__capture_member_of(it, entity);
+            const uint32_t member = quern__prefab_capture_find_member(it, entity);
             if (member == QUERN_NO_MEMBER) continue;
             if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
-                return quern__capture_fail_memory();
+                return quern__prefab_capture_fail_memory();
             prefab->fields.items[prefab->fields.count++] = (quern__prefab_field){
                 .column = column, .row = row, .offset_bytes = offset_bytes, .member = member};
         }
@@ -247,12 +249,12 @@ static quern_result find_fields(quern__capture *it, const quern__type *type, uin
     return QUERN_OK;
 }
 
-static char *captured_value(const quern__capture *it, uint32_t member, uint32_t component_index)
+static char *captured_value(const quern__prefab_capture *it, uint32_t member, uint32_t component_index)
 {
     return quern__storage_value(archetype_of(it, member), record_of(it, member)->location, component_index);
 }
 
-static void copy_column(const quern__capture *it, const quern__prefab_group *group,
+static void copy_column(const quern__prefab_capture *it, const quern__prefab_group *group,
                         quern__prefab_column *column)
 {
     for (uint32_t row = 0; row < group->width; row++) {
@@ -264,7 +266,7 @@ static void copy_column(const quern__capture *it, const quern__prefab_group *gro
 }
 
 /* Lists the handles that name members, row by row. */
-static quern_result list_fields(quern__capture *it, quern__prefab_group *group)
+static quern_result list_fields(quern__prefab_capture *it, quern__prefab_group *group)
 {
     quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
@@ -285,7 +287,7 @@ static quern_result list_fields(quern__capture *it, quern__prefab_group *group)
     return result;
 }
 
-static quern_result copy_values(quern__capture *it)
+static quern_result copy_values(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
@@ -300,7 +302,7 @@ static quern_result copy_values(quern__capture *it)
 
 /* -------------------------------------------------------------------------------------------- names */
 
-static quern_result copy_names(quern__capture *it)
+static quern_result copy_names(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
@@ -310,7 +312,7 @@ static quern_result copy_names(quern__capture *it)
         if (name == NULL) continue;
         const uint32_t bytes = (uint32_t)strlen(name->text) + 1;
         if (!quern__array_reserve(it->allocator, &prefab->names, prefab->names.count + bytes))
-            return quern__capture_fail_memory();
+            return quern__prefab_capture_fail_memory();
         prefab->members.items[i].name = prefab->names.count;
         memcpy(prefab->names.items + prefab->names.count, name->text, bytes);
         prefab->names.count += bytes;
@@ -321,7 +323,7 @@ static quern_result copy_names(quern__capture *it)
 
 /* ------------------------------------------------------------------------------------------ toggles */
 
-static quern_result list_toggles(quern__capture *it)
+static quern_result list_toggles(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
@@ -332,7 +334,7 @@ static quern_result list_toggles(quern__capture *it)
                 !quern__bit_column_test(row_bits, k, location))
                 continue;
             if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
-                return quern__capture_fail_memory();
+                return quern__prefab_capture_fail_memory();
             prefab->toggles.items[prefab->toggles.count++] =
                 (quern__prefab_toggle){.member = i, .component_index = row_bits->list[k].id};
         }
@@ -342,7 +344,7 @@ static quern_result list_toggles(quern__capture *it)
 
 /* -------------------------------------------------------------------------------------------- capture */
 
-static quern_result compile(quern__capture *it, quern_entity root)
+static quern_result compile(quern__prefab_capture *it, quern_entity root)
 {
     quern_result result = list_members(it, root);
     if (result == QUERN_OK) result = sort_into_groups(it);
@@ -350,7 +352,7 @@ static quern_result compile(quern__capture *it, quern_entity root)
         result = add_components(it, i);
     if (result == QUERN_OK) result = place_columns(it);
     if (result == QUERN_OK) result = copy_values(it);
-    if (result == QUERN_OK) result = quern__capture_links(it);
+    if (result == QUERN_OK) result = quern__prefab_capture_add_links(it);
     if (result == QUERN_OK) result = copy_names(it);
     return result == QUERN_OK ? list_toggles(it) : result;
 }
@@ -364,8 +366,9 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
     const quern_allocator *allocator = &world->storage.allocator;
     result = quern__entities_check(&world->storage.entities, root);
     if (result != QUERN_OK) return quern__in_call(result, "quern_prefab_capture");
-    quern__capture it = {.world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator)};
-    result = it.prefab != NULL ? compile(&it, root) : quern__capture_fail_memory();
+    quern__prefab_capture it = {
+        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator)};
+    result = it.prefab != NULL ? compile(&it, root) : quern__prefab_capture_fail_memory();
     release_capture(&it);
     if (result == QUERN_OK) result = quern__prefabs_add(&world->storage, it.prefab, out_prefab);
     if (result != QUERN_OK) quern__prefab_release(it.prefab, allocator);

@@ -8,8 +8,8 @@
 /* By member: the index of its link in the current relation, or QUERN_NO_MEMBER. */
 typedef QUERN__ARRAY(uint32_t) link_of_member;
 
-static bool add_link(quern__capture *it, quern__relation *relation, link_of_member *links, uint32_t source,
-                     uint32_t target, quern_entity outside)
+static bool add_link(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
+                     uint32_t source, uint32_t target, quern_entity outside)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->links, prefab->links.count + 1)) return false;
@@ -26,27 +26,28 @@ static bool add_link(quern__capture *it, quern__relation *relation, link_of_memb
 }
 
 /* Adds the link of a member whose target is outside of the tree, if there is one. The parent of the root is left out. */
-static bool add_outside(quern__capture *it, quern__relation *relation, link_of_member *links,
-                        uint32_t member)
+static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
+                             uint32_t member)
 {
     const bool is_roots_parent = member == 0 && relation == it->world->storage.relations->parent;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     const uint32_t target = quern__links_target(&relation->links, slot);
     if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
     const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
-    return quern__capture_member_of(it, entity) != QUERN_NO_MEMBER ||
+    return quern__prefab_capture_find_member(it, entity) != QUERN_NO_MEMBER ||
            add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
 }
 
 /* Adds the links of all members whose target is `member`, in sibling order. */
-static bool add_children(quern__capture *it, quern__relation *relation, link_of_member *links,
-                         uint32_t member)
+static bool add_sources(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
+                        uint32_t member)
 {
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
-    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
-         child = quern__links_at(&relation->links, child)->next) {
-        const uint32_t source =
-            quern__capture_member_of(it, quern__entity_of_slot(&it->world->storage, child));
+    for (uint32_t slot_of_source = quern__links_first(&relation->links, slot);
+         slot_of_source != QUERN__SLOT_NONE;
+         slot_of_source = quern__links_at(&relation->links, slot_of_source)->next) {
+        const uint32_t source = quern__prefab_capture_find_member(
+            it, quern__entity_of_slot(&it->world->storage, slot_of_source));
         if (source != QUERN_NO_MEMBER &&
             (source != 0 || relation != it->world->storage.relations->parent) &&
             !add_link(it, relation, links, source, member, quern_entity_null()))
@@ -56,43 +57,44 @@ static bool add_children(quern__capture *it, quern__relation *relation, link_of_
 }
 
 /* Whether the member's target in the relation is also a member. */
-static bool has_target_inside(const quern__capture *it, const quern__relation *relation, uint32_t member)
+static bool has_target_inside(const quern__prefab_capture *it, const quern__relation *relation,
+                              uint32_t member)
 {
     if (member == 0 && relation == it->world->storage.relations->parent) return false;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     const uint32_t target = quern__links_target(&relation->links, slot);
     return target != QUERN__SLOT_NONE &&
-           quern__capture_member_of(it, quern__entity_of_slot(&it->world->storage, target)) !=
+           quern__prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, target)) !=
                QUERN_NO_MEMBER;
 }
 
 /* Adds the links of a relation with levels, targets before sources: first those of members without a target in the tree,
  * then, breadth first, those of the sources of each listed link. */
-static bool add_forest(quern__capture *it, quern__relation *relation, link_of_member *links)
+static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
 {
     const uint32_t first = it->prefab->links.count;
     for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_outside(it, relation, links, i)) return false;
+        if (!add_outside_link(it, relation, links, i)) return false;
     for (uint32_t i = 0; i < it->entities.count; i++)
         if (!has_target_inside(it, relation, i) && links->items[i] == QUERN_NO_MEMBER &&
-            !add_children(it, relation, links, i))
+            !add_sources(it, relation, links, i))
             return false;
     for (uint32_t i = first; i < it->prefab->links.count; i++)
-        if (!add_children(it, relation, links, it->prefab->links.items[i].source)) return false;
+        if (!add_sources(it, relation, links, it->prefab->links.items[i].source)) return false;
     return true;
 }
 
 /* Adds the links of a relation without levels, which may have cycles, in any order. */
-static bool add_graph(quern__capture *it, quern__relation *relation, link_of_member *links)
+static bool add_links_unordered(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
 {
     for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_outside(it, relation, links, i)) return false;
+        if (!add_outside_link(it, relation, links, i)) return false;
     for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_children(it, relation, links, i)) return false;
+        if (!add_sources(it, relation, links, i)) return false;
     return true;
 }
 
-static quern_result list_links(quern__capture *it)
+static quern_result list_links(quern__prefab_capture *it)
 {
     const quern__relations *relations = it->world->storage.relations;
     link_of_member links = {0};
@@ -102,10 +104,11 @@ static quern_result list_links(quern__capture *it)
         quern__relation *relation = relations->list.items[i];
         for (links.count = 0; links.count < it->entities.count; links.count++)
             links.items[links.count] = QUERN_NO_MEMBER;
-        is_done = relation->has_levels ? add_forest(it, relation, &links) : add_graph(it, relation, &links);
+        is_done = relation->has_levels ? add_links_by_level(it, relation, &links)
+                                       : add_links_unordered(it, relation, &links);
     }
     quern__array_release(it->allocator, &links);
-    return is_done ? QUERN_OK : quern__capture_fail_memory();
+    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
 }
 
 /* Returns whether the link decides a level of its group: it is a link of the group's first member. */
@@ -114,11 +117,11 @@ static bool is_level_link(const quern__prefab *prefab, const quern__prefab_link 
     return link->relation->has_levels && prefab->members.items[link->source].row == 0;
 }
 
-static quern_result list_level_links(quern__capture *it)
+static quern_result list_level_links(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->level_links, prefab->links.count))
-        return quern__capture_fail_memory();
+        return quern__prefab_capture_fail_memory();
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
         if (is_level_link(prefab, link))
@@ -155,11 +158,12 @@ static void append_node(quern__link_node *node, const quern__prefab_link *link)
         node[source->previous].next = link->source;
 }
 
-static quern_result list_nodes(quern__capture *it)
+static quern_result list_nodes(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = prefab->members.count;
-    if (!quern__array_reserve(it->allocator, &prefab->nodes, count)) return quern__capture_fail_memory();
+    if (!quern__array_reserve(it->allocator, &prefab->nodes, count))
+        return quern__prefab_capture_fail_memory();
     for (; prefab->nodes.count < count; prefab->nodes.count++)
         prefab->nodes.items[prefab->nodes.count] = quern__empty_link_node;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
@@ -171,7 +175,7 @@ static quern_result list_nodes(quern__capture *it)
     return QUERN_OK;
 }
 
-quern_result quern__capture_links(quern__capture *it)
+quern_result quern__prefab_capture_add_links(quern__prefab_capture *it)
 {
     quern_result result = list_links(it);
     if (result == QUERN_OK) result = list_nodes(it);

@@ -12,10 +12,10 @@
 #include <quern/prefab.h>
 
 /* Maximum number of handles for which memory is retained between calls. */
-enum { KEPT_HANDLES = 4096 };
+enum { RETAINED_HANDLES = 4096 };
 
 /* State of one call. */
-typedef struct spawn {
+typedef struct spawn_call {
     quern_world *world;
     quern__prefab *prefab;
     const quern_spawn_def *def; /* or NULL */
@@ -24,7 +24,7 @@ typedef struct spawn {
     quern_entity *handles;    /* handles of the current block of instances, or of all instances */
     uint32_t handle_count;    /* capacity of handles */
     uint32_t fill_term_count; /* number of components of the fill */
-} spawn;
+} spawn_call;
 
 /* ---------------------------------------------------------------------------------------------- room */
 
@@ -45,7 +45,7 @@ static void unreserve(const quern__instances *it)
 }
 
 /* Returns the number of free slots that the members will reuse, the first ones. reserve_links needs a list of them. */
-static uint32_t count_used_slots(const spawn *it)
+static uint32_t count_used_slots(const spawn_call *it)
 {
     const quern__entities *entities = &it->instances.storage->entities;
     const uint32_t count = it->instances.count * it->prefab->members.count;
@@ -53,7 +53,7 @@ static uint32_t count_used_slots(const spawn *it)
 }
 
 /* Reserves handles for a block of instances, or for all instances if a fill needs them at the end. */
-static quern_result reserve_handles(spawn *it, uint32_t used_count)
+static quern_result reserve_handles(spawn_call *it, uint32_t used_count)
 {
     quern__storage *storage = it->instances.storage;
     const uint32_t member_count = it->prefab->members.count;
@@ -69,16 +69,16 @@ static quern_result reserve_handles(spawn *it, uint32_t used_count)
 }
 
 /* Releases the memory of a large call. */
-static void trim_handles(const spawn *it)
+static void trim_handles(const spawn_call *it)
 {
     quern__storage *storage = it->instances.storage;
-    if (storage->prefabs->handles.capacity <= KEPT_HANDLES) return;
+    if (storage->prefabs->handles.capacity <= RETAINED_HANDLES) return;
     quern__array_release(&storage->allocator, &storage->prefabs->handles);
     storage->prefabs->handles.items = NULL;
     storage->prefabs->handles.capacity = 0;
 }
 
-static quern_result reserve_links(const spawn *it, uint32_t used_count)
+static quern_result reserve_links(const spawn_call *it, uint32_t used_count)
 {
     const quern__entities *entities = &it->instances.storage->entities;
     const quern__new_slots slots = {
@@ -90,7 +90,7 @@ static quern_result reserve_links(const spawn *it, uint32_t used_count)
 
 /* Reserves all memory. On failure nothing stays reserved except empty archetypes, pages of links and new entity
  * records. */
-static quern_result reserve(spawn *it)
+static quern_result reserve(spawn_call *it)
 {
     quern__storage *storage = it->instances.storage;
     const bool has_links = it->instances.parent_relation != NULL || it->prefab->links.count > 0;
@@ -107,8 +107,8 @@ static quern_result reserve(spawn *it)
 
 /* --------------------------------------------------------------------------------------------- spawn */
 
-static void give_handles(const spawn *it, uint32_t first, uint32_t count, const quern_entity *handles,
-                         quern_entity *out_roots, quern_entity *out_members)
+static void output_handles(const spawn_call *it, uint32_t first, uint32_t count,
+                           const quern_entity *handles, quern_entity *out_roots, quern_entity *out_members)
 {
     const uint32_t member_count = it->prefab->members.count;
     for (uint32_t i = 0; out_roots != NULL && i < count; i++)
@@ -119,7 +119,7 @@ static void give_handles(const spawn *it, uint32_t first, uint32_t count, const 
 }
 
 /* Spawns all instances, in blocks whose handles fit the reserved memory. */
-static void spawn_all(const spawn *it, quern_entity *out_roots, quern_entity *out_members)
+static void spawn_all(const spawn_call *it, quern_entity *out_roots, quern_entity *out_members)
 {
     const uint32_t member_count = it->prefab->members.count, all = it->instances.count;
     const uint32_t most = it->handle_count / member_count;
@@ -127,7 +127,7 @@ static void spawn_all(const spawn *it, quern_entity *out_roots, quern_entity *ou
         count = all - first < most ? all - first : most;
         quern__slots_allocate(it->instances.storage, count * member_count, it->handles);
         quern__instances_put(&it->instances, first, count, it->handles);
-        give_handles(it, first, count, it->handles, out_roots, out_members);
+        output_handles(it, first, count, it->handles, out_roots, out_members);
     }
 }
 
@@ -139,7 +139,7 @@ static bool is_end_of_components(const void *list, uint32_t i)
 }
 
 /* Checks the member and the components of the fill. */
-static quern_result check_fill(spawn *it)
+static quern_result check_fill(spawn_call *it)
 {
     const quern_spawn_def *def = it->def;
     quern_result result =
@@ -159,7 +159,7 @@ static quern_result check_fill(spawn *it)
     return result;
 }
 
-static uintptr_t location_of(const spawn *it, uint32_t instance)
+static uintptr_t location_of(const spawn_call *it, uint32_t instance)
 {
     const quern_entity entity =
         it->handles[(size_t)instance * it->prefab->members.count + it->def->fill_member];
@@ -167,7 +167,7 @@ static uintptr_t location_of(const spawn *it, uint32_t instance)
 }
 
 /* Calls the fill for instances whose rows of the member are consecutive, from `first` on. */
-static void fill_run(const spawn *it, quern_view *view, uintptr_t first)
+static void fill_range(const spawn_call *it, quern_view *view, uintptr_t first)
 {
     quern__chunk *chunk = quern__chunk_of(first);
     view->first_row = quern__location_row(first);
@@ -178,7 +178,7 @@ static void fill_run(const spawn *it, quern_view *view, uintptr_t first)
     quern__world_set_locked(it->world, false);
 }
 
-static void call_fill(const spawn *it)
+static void call_fill(const spawn_call *it)
 {
     const quern_spawn_def *def = it->def;
     const quern__archetype *archetype =
@@ -207,7 +207,7 @@ static void call_fill(const spawn *it)
         while (view.fill_index + view.count < it->instances.count &&
                location_of(it, view.fill_index + view.count) == first + view.count)
             view.count++;
-        fill_run(it, &view, first);
+        fill_range(it, &view, first);
         quern__scope_reset(&context.scope);
     }
 }
@@ -226,7 +226,7 @@ static quern_result find_parent(quern__instances *it, quern_entity parent)
     return result;
 }
 
-static quern_result check_def(spawn *it)
+static quern_result check_def(spawn_call *it)
 {
     quern__instances *instances = &it->instances;
     quern_result result = quern__prefab_resolve_overrides(instances->storage, it->prefab, it->def,
@@ -234,8 +234,8 @@ static quern_result check_def(spawn *it)
     instances->overrides = it->overrides;
     for (uint32_t i = 0; i < instances->override_count && result == QUERN_OK; i++) {
         const quern_spawn_override *given = &it->def->overrides[i];
-        result = quern__world_check_handles(it->world, &given->component, &given->column, 1,
-                                            instances->count, "quern_commands_spawn");
+        result = quern__world_check_provisional(it->world, &given->component, &given->column, 1,
+                                                instances->count, "quern_commands_spawn");
         if (result != QUERN_OK) quern__message_add_element(result, "override", i);
     }
     if (result == QUERN_OK) result = check_fill(it);
@@ -244,7 +244,7 @@ static quern_result check_def(spawn *it)
 }
 
 /* Finds the prefab and the plan, and checks the definition. */
-static quern_result prepare(spawn *it, quern_prefab handle)
+static quern_result prepare(spawn_call *it, quern_prefab handle)
 {
     quern__instances *instances = &it->instances;
     quern__storage *storage = instances->storage;
@@ -269,7 +269,7 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
                                const quern_spawn_def *def, quern_entity *out_roots,
                                quern_entity *out_members)
 {
-    spawn it;
+    spawn_call it;
     it.world = world;
     it.def = def;
     it.instances.storage = &world->storage;

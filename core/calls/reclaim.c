@@ -115,7 +115,7 @@ static void relink(quern__storage *storage, uint32_t first)
 }
 
 /* Notes that all queries know all archetypes. */
-static void count_scanned(quern__storage *storage)
+static void set_scanned_counts(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
         query->scanned_count = query->driver == QUERN__NO_DRIVER
@@ -124,12 +124,12 @@ static void count_scanned(quern__storage *storage)
 }
 
 /* Removes the marked archetypes from the world. Precondition: all queries know all archetypes. */
-static void take_out(quern_world *world, uint32_t first)
+static void remove_marked(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
     forget_removed(world, first);
     relink(storage, first);
-    count_scanned(storage);
+    set_scanned_counts(storage);
     if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
     quern__structure_changed(storage); /* invalidates iterators, since matches have moved */
 }
@@ -141,7 +141,7 @@ static quern_result remove_empty(quern_world *world, uint32_t *out_count)
     if (result != QUERN_OK) return quern__in_call(result, "quern_world_remove_empty_archetypes");
     uint32_t first = 0;
     const uint32_t count = mark_removed(&world->storage, &first);
-    if (count > 0) take_out(world, first);
+    if (count > 0) remove_marked(world, first);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }
@@ -155,7 +155,7 @@ quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *o
 /* ------------------------------------------------------------------------------- setting all archetypes */
 
 /* Lets all queries match again later, since archetypes and their order change. */
-static void forget_all(quern__storage *storage)
+static void forget_matches(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
         quern__query_forget_all(query);
@@ -167,7 +167,7 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
 {
     quern__storage *storage = &world->storage;
     forget_removed(world, 0);
-    forget_all(storage);
+    forget_matches(storage);
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         if (storage->archetypes.items[i]->is_removed)
             quern__storage_remove_archetype(storage, storage->archetypes.items[i]);
@@ -186,25 +186,25 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
 
 /* An archetype is removed if it has been empty at two visits, at least this number of sync points apart. It may have had
  * rows in between, and is created again when needed. */
-enum { PATIENCE = 8 };
+enum { LEAST_EMPTY_SYNCS = 8 };
 
-static bool is_left(quern__archetype *archetype, uint64_t now)
+static bool is_abandoned(quern__archetype *archetype, uint64_t now)
 {
     if (archetype->chunk_count > 0 || quern__archetype_has_removed_copies(archetype)) {
         archetype->empty_since = 0;
         return false;
     }
     if (archetype->empty_since == 0) archetype->empty_since = now;
-    return now - archetype->empty_since >= PATIENCE;
+    return now - archetype->empty_since >= LEAST_EMPTY_SYNCS;
 }
 
 /* Visits the archetypes up to `end` and marks those to remove. Returns their number; *out_first: index of the first. */
-static uint32_t mark_left(quern_world *world, uint32_t end, uint32_t *out_first)
+static uint32_t mark_abandoned(quern_world *world, uint32_t end, uint32_t *out_first)
 {
     uint32_t count = 0;
     for (uint32_t i = end; i-- > world->next_visit;) {
         quern__archetype *archetype = world->storage.archetypes.items[i];
-        archetype->is_removed = is_left(archetype, world->visit_count);
+        archetype->is_removed = is_abandoned(archetype, world->visit_count);
         if (!archetype->is_removed) continue;
         *out_first = i;
         count++;
@@ -219,7 +219,7 @@ static void unmark(const quern__storage *storage, uint32_t first, uint32_t end)
         storage->archetypes.items[i]->is_removed = false;
 }
 
-void quern__world_remove_some_archetypes(quern_world *world)
+void quern__world_remove_next_empty_archetypes(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     world->visit_count++;
@@ -229,11 +229,11 @@ void quern__world_remove_some_archetypes(quern_world *world)
     const bool is_last = world->empty_archetype_checks_per_sync >= left;
     uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
     uint32_t first = 0;
-    const uint32_t count = mark_left(world, end, &first);
+    const uint32_t count = mark_abandoned(world, end, &first);
     if (count > 0 && refresh_queries(storage) != QUERN_OK) {
         unmark(storage, first, end);
     } else if (count > 0) {
-        take_out(world, first);
+        remove_marked(world, first);
         end -= count;
     }
     world->next_visit = is_last ? 0 : end;

@@ -85,7 +85,7 @@ static quern_result check(const quern_world *world, quern_entity entity, quern_r
 }
 
 /* Checks that another entity of the call is alive. what: its role, for the message. */
-static inline quern_result check_other(const quern_world *world, quern_entity entity, const char *what)
+static inline quern_result check_alive(const quern_world *world, quern_entity entity, const char *what)
 {
     if (QUERN__LIKELY(quern__entities_find(&world->storage.entities, entity) != NULL)) return QUERN_OK;
     quern_result result = quern__entities_check(&world->storage.entities, entity);
@@ -111,7 +111,7 @@ quern_result quern__world_relate(quern_world *world, quern_entity source, quern_
     quern__relation *known;
     quern_result result = check(world, source, relation, function, &known);
     if (result != QUERN_OK) return result;
-    result = check_other(world, target, "the target");
+    result = check_alive(world, target, "the target");
     if (result == QUERN_OK && quern_entity_equal(source, target)) result = fail_self(source);
     if (result == QUERN_OK) result = quern__relate(&world->storage, known, source, target);
     return quern__in_call(result, function);
@@ -138,7 +138,7 @@ static quern_result check_pairs(const quern_world *world, const quern_entity *so
         quern_result result = QUERN_OK;
         if (QUERN__UNLIKELY(quern__entities_find(entities, sources[i]) == NULL))
             result = quern__entities_check(entities, sources[i]);
-        if (result == QUERN_OK) result = check_other(world, targets[i], "the target");
+        if (result == QUERN_OK) result = check_alive(world, targets[i], "the target");
         if (result == QUERN_OK && quern_entity_equal(sources[i], targets[i]))
             result = fail_self(sources[i]);
         if (result != QUERN_OK) return quern__message_add_element(result, "pair", i);
@@ -191,8 +191,8 @@ quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quer
     return quern__world_leave(world, quern__world_unrelate(world, source, relation, function));
 }
 
-static quern_result check_place(const quern_world *world, const quern__relation *relation,
-                                quern_entity source, quern_entity before)
+static quern_result check_move_before(const quern_world *world, const quern__relation *relation,
+                                      quern_entity source, quern_entity before)
 {
     const uint32_t target = quern__links_target(&relation->links, quern_entity_index(source));
     if (target == QUERN__SLOT_NONE) return fail_without_target(&world->storage, relation, source);
@@ -201,7 +201,7 @@ static quern_result check_place(const quern_world *world, const quern__relation 
                            "relation '%s' is not ordered: .ordered in quern_relation_def makes it so",
                            quern__relation_name(&world->storage, relation));
     if (quern_entity_is_null(before)) return QUERN_OK;
-    quern_result result = check_other(world, before, "the sibling");
+    quern_result result = check_alive(world, before, "the sibling");
     if (result != QUERN_OK) return result;
     if (quern__links_target(&relation->links, quern_entity_index(before)) == target) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -210,13 +210,13 @@ static quern_result check_place(const quern_world *world, const quern__relation 
                        quern_entity_index(source), quern_entity_generation(source));
 }
 
-static quern_result place(quern_world *world, quern_entity source, quern_relation relation,
-                          quern_entity before)
+static quern_result move_before(quern_world *world, quern_entity source, quern_relation relation,
+                                quern_entity before)
 {
     quern__relation *known;
     quern_result result = check(world, source, relation, "quern_entity_move_before", &known);
     if (result != QUERN_OK) return result;
-    result = check_place(world, known, source, before);
+    result = check_move_before(world, known, source, before);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_move_before");
     quern__links_move_before(&known->links, quern_entity_index(source),
                              quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
@@ -227,7 +227,7 @@ quern_result quern_entity_move_before(quern_world *world, quern_entity source, q
                                       quern_entity before)
 {
     if (!quern__world_enter(world, "quern_entity_move_before")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, place(world, source, relation, before));
+    return quern__world_leave(world, move_before(world, source, relation, before));
 }
 
 /* ------------------------------------------------------------------------------------------- looking */

@@ -20,14 +20,14 @@ typedef struct listing {
     const quern__storage *storage;
     const quern__links *links;
     listed_column columns[QUERN_MAX_GETTER_COLUMNS];
-    quern_entity *children;
+    quern_entity *sources;
     uint32_t capacity;
     uint32_t *counts; /* may be NULL */
 } listing;
 
 /* Returns the links of a living target, or NULL if it has no sources. */
-static inline const quern__link_node *links_of(const quern__storage *storage, const quern__links *links,
-                                               quern_entity target)
+static inline const quern__link_node *find_links(const quern__storage *storage, const quern__links *links,
+                                                 quern_entity target)
 {
     const quern__link_node *link = quern__links_find(links, quern_entity_index(target));
     if (link == NULL || link->first == QUERN__SLOT_NONE) return NULL;
@@ -37,24 +37,24 @@ static inline const quern__link_node *links_of(const quern__storage *storage, co
 /* Lists the sources of all targets. Returns their number, which may exceed the capacity. column_count is a constant for
  * the common numbers of columns. Links are not prefetched: the links of targets that a previous call listed as sources
  * are still cached, and the processor overlaps the other misses. */
-QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column_count,
-                                            const quern_entity *targets, uint32_t count)
+QUERN__ALWAYS_INLINE uint64_t list_sources(const listing *list, uint32_t column_count,
+                                           const quern_entity *targets, uint32_t count)
 {
     const quern__links *links = list->links;
     const quern__storage *storage = list->storage;
-    quern_entity *children = list->children;
+    quern_entity *sources = list->sources;
     uint32_t *counts = list->counts;
     const uint64_t capacity = list->capacity;
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const quern__link_node *link = links_of(storage, links, targets[i]);
+        const quern__link_node *link = find_links(storage, links, targets[i]);
         if (counts != NULL) counts[i] = link != NULL ? link->count : 0;
         if (link == NULL) continue;
-        uint32_t child = link->first;
-        for (uint64_t k = total; k < capacity && child != QUERN__SLOT_NONE; k++) {
-            const quern__record *record = quern__entities_record(&storage->entities, child);
-            children[k] = (quern_entity){(uint64_t)record->handle_high << 32 | child};
-            child = quern__links_at(links, child)->next;
+        uint32_t source = link->first;
+        for (uint64_t k = total; k < capacity && source != QUERN__SLOT_NONE; k++) {
+            const quern__record *record = quern__entities_record(&storage->entities, source);
+            sources[k] = (quern_entity){(uint64_t)record->handle_high << 32 | source};
+            source = quern__links_at(links, source)->next;
             const uintptr_t location = record->location;
             for (uint32_t c = 0; c < column_count; c++) {
                 const quern__column_position position =
@@ -70,8 +70,8 @@ QUERN__ALWAYS_INLINE uint64_t list_children(const listing *list, uint32_t column
 }
 
 /* Checks the arguments that both calls have. Returns false with a message if one is wrong. */
-static bool may_list(const quern_world *world, const quern_entity *targets, uint32_t count,
-                     quern_relation relation, const char *function, listing *list)
+static bool check_arguments(const quern_world *world, const quern_entity *targets, uint32_t count,
+                            quern_relation relation, const char *function, listing *list)
 {
     quern__relation *known;
     quern_result result = QUERN_OK;
@@ -96,18 +96,18 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
         quern__fail_null(function, "world");
         return 0;
     }
-    if (!may_list(world, targets, count, relation, function, &list)) return 0;
-    list.children = out_sources;
+    if (!check_arguments(world, targets, count, relation, function, &list)) return 0;
+    list.sources = out_sources;
     list.capacity = out_sources != NULL ? capacity : 0;
     list.counts = out_counts;
-    return list_children(&list, 0, targets, count);
+    return list_sources(&list, 0, targets, count);
 }
 
 /* -------------------------------------------------------------------------------------- with values */
 
 /* Copies the columns to the listing. Returns their world, or NULL with a message if a column is wrong. */
-static const quern_world *take_columns(const quern_getter_column *columns, uint32_t column_count,
-                                       uint32_t capacity, const char *function, listing *list)
+static const quern_world *check_columns(const quern_getter_column *columns, uint32_t column_count,
+                                        uint32_t capacity, const char *function, listing *list)
 {
     const quern_world *world = NULL;
     if (columns == NULL) quern__fail_null(function, "columns");
@@ -138,14 +138,14 @@ static const quern_world *take_columns(const quern_getter_column *columns, uint3
 }
 
 /* Notes that the caller is about to write the listed values of a column. */
-static void note_written(const quern_getter_column *column, const quern_entity *children, uint64_t count)
+static void note_written(const quern_getter_column *column, const quern_entity *sources, uint64_t count)
 {
     const quern__getter *getter = (const quern__getter *)column->getter;
-    if (!column->writes || !quern__getter_tells(getter)) return;
+    if (!column->writes || !quern__getter_notes_writes(getter)) return;
     for (uint64_t i = 0; i < count; i++)
         if (column->values[i] != NULL)
             quern__getter_note_written(
-                getter, quern__entities_find(&getter->world->storage.entities, children[i])->location);
+                getter, quern__entities_find(&getter->world->storage.entities, sources[i])->location);
 }
 
 uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint32_t column_count,
@@ -157,14 +157,14 @@ uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
     if (out_sources == NULL) capacity = 0;
-    const quern_world *world = take_columns(columns, column_count, capacity, function, &list);
-    if (world == NULL || !may_list(world, targets, count, relation, function, &list)) return 0;
-    list.children = out_sources;
+    const quern_world *world = check_columns(columns, column_count, capacity, function, &list);
+    if (world == NULL || !check_arguments(world, targets, count, relation, function, &list)) return 0;
+    list.sources = out_sources;
     list.capacity = capacity;
     list.counts = out_counts;
-    const uint64_t child_count = column_count == 2 ? list_children(&list, 2, targets, count)
-                                                   : list_children(&list, column_count, targets, count);
+    const uint64_t source_count = column_count == 2 ? list_sources(&list, 2, targets, count)
+                                                    : list_sources(&list, column_count, targets, count);
     for (uint32_t i = 0; i < column_count; i++)
-        note_written(&columns[i], out_sources, child_count < capacity ? child_count : capacity);
-    return child_count;
+        note_written(&columns[i], out_sources, source_count < capacity ? source_count : capacity);
+    return source_count;
 }

@@ -17,7 +17,7 @@ typedef struct query_worker {
     quern__plain_context context;
 } query_worker;
 
-static quern_result make_commands(quern_world *world)
+static quern_result create_commands(quern_world *world)
 {
     quern__world_commands *made =
         quern__allocate(&world->storage.allocator, sizeof *made, COMMANDS_ALIGNMENT_BYTES);
@@ -50,7 +50,7 @@ static bool add_worker(quern_world *world)
 
 quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count)
 {
-    const quern_result result = world->commands != NULL ? QUERN_OK : make_commands(world);
+    const quern_result result = world->commands != NULL ? QUERN_OK : create_commands(world);
     if (result != QUERN_OK) return result;
     while (world->commands->worker_recorders.count < worker_count)
         if (!add_worker(world))
@@ -163,7 +163,7 @@ quern_result quern__world_apply_commands(quern_world *world, quern__flush_report
 static quern_result find_recorder(quern_world *world, quern_commands **out_recorder)
 {
     quern_result result = quern__world_check_unlocked(world, "quern_world_commands");
-    if (result == QUERN_OK && world->commands == NULL) result = make_commands(world);
+    if (result == QUERN_OK && world->commands == NULL) result = create_commands(world);
     if (result != QUERN_OK) return quern__in_call(result, "quern_world_commands");
     quern__world_commands *commands = world->commands;
     if (commands->recorder.holder == NULL) {

@@ -25,7 +25,7 @@ static uint32_t tag_take(void)
     for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++) {
         uint32_t tag = 1 + (start + i) % QUERN_MAX_WORLDS;
         uint64_t bit = 1ull << tag % 64;
-        /* acquire: pairs with the release in tag_give, the last action of the previous world with this tag */
+        /* acquire: pairs with the release in tag_release, the last action of the previous world with this tag */
         if ((atomic_fetch_or_explicit(&tags_used[tag / 64], bit, memory_order_acquire) & bit) == 0) {
             atomic_store_explicit(&tag_start, tag, memory_order_relaxed);
             return tag;
@@ -35,7 +35,7 @@ static uint32_t tag_take(void)
 }
 
 /* Release: pairs with the acquire in tag_take. */
-static void tag_give(uint32_t tag)
+static void tag_release(uint32_t tag)
 {
     atomic_fetch_and_explicit(&tags_used[tag / 64], ~(1ull << tag % 64), memory_order_release);
 }
@@ -89,7 +89,7 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
                            "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS)",
                            QUERN_MAX_WORLDS);
     result = world_init(def, &allocator, tag, out_world);
-    if (result != QUERN_OK) tag_give(tag);
+    if (result != QUERN_OK) tag_release(tag);
     return quern__in_call(result, "quern_world_create");
 }
 
@@ -121,5 +121,5 @@ void quern_world_destroy(quern_world *world)
     quern__array_release(&allocator, &world->combines.list);
     quern__resources_release(&world->resources, &allocator);
     quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));
-    tag_give(tag);
+    tag_release(tag);
 }

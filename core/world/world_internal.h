@@ -18,24 +18,24 @@
 
 enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 
-/* The archetype of entities that are created with a list, and the places of the list's components in it. */
-typedef struct quern__create_place {
+/* The archetype of entities that are created with a list, and the positions of the list's components in it. */
+typedef struct quern__create_layout {
     quern__archetype *archetype; /* NULL if it has not been looked up yet */
     quern__column_position columns[QUERN__CREATE_LIST_COMPONENTS];
-} quern__create_place;
+} quern__create_layout;
 
 /* A cached list of components passed to quern_entity_create_with, and the archetypes that follow from it. A loop
  * that creates entities with one list, or with a few lists in turn, finds their archetypes here, and need not sort
  * and hash the list each time. */
 typedef struct quern__create_list {
-    bool is_known;    /* whether the entry is in use; all members are zero if not */
+    bool is_used;     /* whether the entry is in use; all members are zero if not */
     bool has_handles; /* whether a component other than a relation has entity fields */
     uint32_t count;   /* at most QUERN__CREATE_LIST_COMPONENTS */
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
     const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL if values are copied as plain bytes */
-    uint32_t relation_position;                     /* index in `components` of the relation's component */
-    quern__relation *relation;                      /* NULL if the list has no relation */
-    quern__create_place places[QUERN__LEVEL_COUNT]; /* by level of the new entity; [0] without levels */
+    uint32_t relation_position; /* index in `components` of the relation's component */
+    quern__relation *relation;  /* NULL if the list has no relation */
+    quern__create_layout layouts[QUERN__LEVEL_COUNT]; /* by level of the new entity; [0] without levels */
 } quern__create_list;
 
 /* A cache of the latest lists. It is cleared when archetypes are removed. */

@@ -226,7 +226,8 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
     if (it.is_out_of_memory || result != QUERN_OK) quern__sequences_clear(&lists->sequences);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "no memory to list what %u streams destroy and create", gathered->streams.count);
+                           "no memory to list the destroys and creates of %u streams",
+                           gathered->streams.count);
     /* Too many archetypes: the stages refuse the commands per entity. */
     if (!it.is_applicable || result != QUERN_OK) {
         quern__resolved_clear(resolved);

@@ -19,7 +19,7 @@ typedef struct quern__effect {
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if
      * the component is present at that point. So a change is first recorded in `toggled`, and becomes final
-     * (`settled`) when an earlier command that adds, sets or removes the component is read. */
+     * (`final`) when an earlier command that adds, sets or removes the component is read. */
     uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* toggled: the bit is set at the end, otherwise clear */
     uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];

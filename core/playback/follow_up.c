@@ -49,7 +49,7 @@ quern_result quern__follow_ups_add(quern__follow_ups *follow_ups, const quern__o
 {
     char *space;
     const quern_result result =
-        quern__item_space_get(&follow_ups->recorder, operation, "commands that follow from others", &space);
+        quern__item_space_get(&follow_ups->recorder, operation, "follow-up commands", &space);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
     *out_item = quern__item_append(&follow_ups->recorder, operation, space);
     **out_item = head;
@@ -75,7 +75,7 @@ quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, q
     if (list == NULL) return QUERN_OK;
     if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &follow_ups->extended,
                               follow_ups->extended.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what follows from commands");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list follow-up commands");
     quern__command_batch *tail =
         (quern__command_batch *)(void *)quern__batch_item(last_batch, last_batch->item_count);
     *tail = (quern__command_batch){.next = list->first};
@@ -91,7 +91,7 @@ quern_result quern__follow_ups_add_stream(quern__follow_ups *follow_ups, quern__
     if (list == NULL) return QUERN_OK;
     if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &gathered->streams,
                               gathered->streams.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather what follows from commands");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather follow-up commands");
     gathered->streams.items[gathered->streams.count++] =
         (quern__gathered_stream){.stream = list, .is_located = true};
     follow_ups->has_extra_stream = true;

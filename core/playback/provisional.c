@@ -88,7 +88,7 @@ void quern__gathered_report_provisional(const quern__gathered *gathered)
     quern__report_violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "%s%s%s gave '%s' the provisional handle of a deferred create (number %u) at byte "
-        "%u, where no field is described, so it stays provisional for ever: describe the field "
+        "%u, where no field is described, so it remains provisional: describe the field "
         "as QUERN_FIELD_ENTITY (%llu such handles at this sync point)",
         name ? "system '" : "", name ? name : "a command", name ? "'" : "", found.type->name,
         quern_entity_index(found.entity), found.offset_bytes, (unsigned long long)found.count);

@@ -78,9 +78,10 @@ static quern_result reserve_created(quern__relating *relating, const quern__gath
 {
     quern__storage *storage = relating->storage;
     if (gathered->create_count > QUERN_MAX_ENTITIES)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "%llu creates at one sync point; the limit is %u (QUERN_MAX_ENTITIES)",
-                           (unsigned long long)gathered->create_count, QUERN_MAX_ENTITIES);
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
+            (unsigned long long)gathered->create_count, QUERN_MAX_ENTITIES);
     const uint32_t count = (uint32_t)gathered->create_count;
     const quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
     relating->created.count = 0;
@@ -128,7 +129,7 @@ static quern_result play(quern__relating *relating, quern__gathered *gathered)
     for (uint32_t i = 0; i < gathered->streams.count && !relating->is_out_of_memory; i++)
         walk_stream(relating, gathered, i);
     if (relating->is_out_of_memory)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what commands do to relations");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to change relations by commands");
     return quern__relating_add_follow_ups(relating, gathered);
 }
 
@@ -177,10 +178,11 @@ static quern_result refuse_slot(quern__relating *relating, uint32_t slot, quern_
 {
     const quern__note *entity = quern__relating_find(relating, slot);
     if (entity != NULL && entity->is_refused)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "entity %u is to come to another level, or to lose its target, and cannot have "
-                           "the components that it has then (%s)",
-                           slot, quern_result_string(why));
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "commands on other entities change the level or target of entity %u, which cannot "
+            "have the resulting components (%s)",
+            slot, quern_result_string(why));
     if (!quern__relating_reserve_one(relating, &relating->refused))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list refused entities");
     relating->refused.items[relating->refused.count++] = slot;

@@ -131,7 +131,8 @@ quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *
     quern_result result = find_target(storage, &found, sequence);
     if (result == QUERN_OK &&
         (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))
-        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the values of an edit sequence");
+        result =
+            quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the new values of an edit sequence");
     if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY) return result;
     sequence->is_refused = true;
     sequence->target = sequence->source;
@@ -269,10 +270,10 @@ static quern_result reserve_room(quern__resolved *resolved, const quern__gathere
 {
     const quern_allocator *allocator = &storage->allocator;
     if (resolved->created_count > QUERN_MAX_ENTITIES)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "%llu creates at one sync point; the limit is %u "
-                           "(QUERN_MAX_ENTITIES)",
-                           (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
+            (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
     const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
     quern_result result = QUERN_OK;
     if (QUERN__UNLIKELY(spawns)) result = quern__spawned_plan(resolved, gathered, storage);
@@ -288,7 +289,7 @@ static quern_result reserve_room(quern__resolved *resolved, const quern__gathere
         !quern__array_reserve(allocator, &resolved->tails, most_left_over) ||
         !quern__array_reserve(allocator, &resolved->destroyed, destroyed) ||
         !quern__array_reserve(allocator, &resolved->created, created))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what comes and goes");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the rows that arrive and leave");
     resolved->destroyed.count = destroyed;
     return QUERN__UNLIKELY(spawns) ? quern__spawned_reserve(resolved, storage) : QUERN_OK;
 }
@@ -389,6 +390,6 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
         result = QUERN_ERROR_OUT_OF_MEMORY;
     if (result == QUERN_OK && !reserve_drops(&it)) result = QUERN_ERROR_OUT_OF_MEMORY;
     if (result == QUERN_ERROR_OUT_OF_MEMORY)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve what commands come to");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve commands");
     return result;
 }

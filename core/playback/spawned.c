@@ -107,7 +107,7 @@ quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathere
     for (uint32_t i = 0; i < resolved->spawned.count && result == QUERN_OK; i++)
         result = plan_one(resolved, storage, &resolved->spawned.items[i]);
     if (result == QUERN_OK) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what is spawned");
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list spawned instances");
 }
 
 /* ----------------------------------------------------------------------------------------- instances */

@@ -105,8 +105,8 @@ static quern_result check_numbers(const quern__type *type)
         if (number_bytes[type->fields[i].type] == 0)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "field '%s' of '%s' is no number: QUERN_SUM, QUERN_MIN and QUERN_MAX are for "
-                "numbers alone; register a function of your own (quern_combine_register)",
+                "field '%s' of '%s' is not a number, but QUERN_SUM, QUERN_MIN and QUERN_MAX combine "
+                "only numbers: register a function of your own (quern_combine_register)",
                 type->fields[i].name, type->name);
     for (uint32_t at = 0; at < type->size_bytes; at++)
         if (!quern__type_has_field_in(type, at, 1))
@@ -131,7 +131,8 @@ quern_result quern__combines_register(quern__combines *combines, const quern_all
     quern_result result =
         quern__registry_check_new(&registry, combines->list.items, combines->list.count, def->name);
     if (result == QUERN_OK && def->function == NULL)
-        result = quern__fail(QUERN_ERROR_NULL_ARGUMENT, "combine '%s' has no function", def->name);
+        result =
+            quern__fail(QUERN_ERROR_NULL_ARGUMENT, "combine '%s' has no function: set function", def->name);
     if (result == QUERN_OK)
         result = quern__registry_reserve(&registry, allocator, &combines->list, def->name);
     if (result != QUERN_OK) return result;
@@ -155,8 +156,8 @@ quern_result quern__combines_find(const quern__combines *combines, uint32_t worl
     }
     if (combine.bits - 1 >= READY_MADE_COUNT)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%#x is no way to combine values of this world: use QUERN_SUM, QUERN_MIN, "
-                           "QUERN_MAX, or what quern_combine_register gave for it",
+                           "combine handle %#x is not of this world: use QUERN_SUM, QUERN_MIN, QUERN_MAX, "
+                           "or a handle from quern_combine_register",
                            combine.bits);
     const quern_result result = check_numbers(type);
     if (result != QUERN_OK) return result;

@@ -94,9 +94,10 @@ quern_result quern__commands_fail_foreign_use(const quern_commands *commands, co
     const char *name = commands->origin.name;
     return quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: a recorder of commands was used outside the callback that it was got from, or on another "
-        "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "
-        "and use it there alone",
+        "%s: a command recorder was used outside of the callback that asked for it, or on another "
+        "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it in "
+        "each "
+        "callback, and use it only there",
         function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
 }
 

@@ -69,11 +69,12 @@ static quern_result check_managed(const quern__components *components, uint32_t 
     if (!component->is_managed || (relates && is_relation(components, component_index))) return QUERN_OK;
     if (is_relation(components, component_index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' is the component of a relation: its value is the target, which has to be "
-                           "given (quern_commands_relate)",
+                           "'%s' is the component of a relation: its value is the target, which must be "
+                           "given: use quern_commands_relate",
                            component->type.name);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "the world itself adds and removes '%s', and sets its values", component->type.name);
+                       "the world manages '%s' itself: commands cannot add, set or remove it",
+                       component->type.name);
 }
 
 /* Sets the i-th operand. Appends its value to the item's layout if the operand has one. */
@@ -215,14 +216,15 @@ static quern_result check_list(const quern__operations *operations, const quern_
         if (result != QUERN_OK) return result;
         if (quern__bitset_has(seen, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                               "'%s' stands twice in the list of components", type->name);
+                               "'%s' is listed twice: list each component once", type->name);
         quern__bitset_add(seen, index);
         columns_bytes += quern__column_bytes(type->size_bytes, 1);
     }
     size_t row_bytes = quern__layout_bytes(columns_bytes, 1);
     if (row_bytes <= QUERN__CHUNK_BYTES) return QUERN_OK;
     return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
-                       "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
+                       "an entity with these %u components needs %zu bytes of a chunk, which has %d: "
+                       "use fewer or smaller components",
                        count, row_bytes, QUERN__CHUNK_BYTES);
 }
 
@@ -274,8 +276,8 @@ static quern_result select_create(quern__operations *operations, const quern__co
 {
     if (count > QUERN_MAX_ENTITY_COMPONENTS)
         return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
-                           "a create with %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
-                           count, QUERN_MAX_ENTITY_COMPONENTS);
+                           "%u components are listed; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)", count,
+                           QUERN_MAX_ENTITY_COMPONENTS);
     quern__operation *known =
         quern__map_find_pointer(&operations->creates, key_of_list(list, values, count));
     while (known != NULL && !quern__operation_has_list(known, list, values, count))

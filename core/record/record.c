@@ -139,8 +139,8 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
 {
     const char *name = commands->origin.name;
     const char *reason = quern_entity_generation(entity) == commands->origin.serial
-                             ? "this callback has not created so many entities"
-                             : "it was made by another callback, or its sync point has passed";
+                             ? "this callback has created fewer entities"
+                             : "another callback created the entity, or its sync point has passed";
     return quern__report_violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s", function,
@@ -197,7 +197,7 @@ static quern_result check_target(quern_commands *commands, quern_entity source, 
     const quern_result result = find_entity(commands, target, function, &ignored);
     if (result != QUERN_OK) return quern__message_add_call(result, "the target", NULL);
     if (!quern_entity_equal(source, target)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u would be its own target",
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u cannot be its own target",
                        quern_entity_index(source), quern_entity_generation(source));
 }
 
@@ -281,7 +281,7 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
     uint32_t created = commands->open != NULL ? commands->open->create_count : 0;
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
-        result = quern__fail(QUERN_ERROR_LIMIT, "%s: a callback creates at most %u entities", function,
+        result = quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities",
                              QUERN_MAX_ENTITIES);
     if (result == QUERN_OK) result = check_columns(commands, operation, columns, count, function);
     if (result == QUERN_OK && count > 0)
@@ -340,13 +340,13 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
 {
     static const char *const texts[] = {
         [QUERN_DROP_DESTROYED] = "entity destroyed by an earlier command",
-        [QUERN_DROP_DEAD] = "entity gone before the sync point",
-        [QUERN_DROP_REFUSED] = "more than an entity, or the world, can have",
-        [QUERN_DROP_TARGET_DEAD] = "target gone before the command's turn",
-        [QUERN_DROP_CYCLE] = "target is the source, or below it, by then",
-        [QUERN_DROP_TARGET_IN_USE] = "sources that go on refuse the end of their target",
-        [QUERN_DROP_SIBLING_NAME_TAKEN] = "a sibling has the name by then",
-        [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component by then",
+        [QUERN_DROP_DEAD] = "entity dead before the sync point",
+        [QUERN_DROP_REFUSED] = "limit of an entity or of the world exceeded",
+        [QUERN_DROP_TARGET_DEAD] = "target dead before the command was applied",
+        [QUERN_DROP_CYCLE] = "target is the source or below it",
+        [QUERN_DROP_TARGET_IN_USE] = "a source refuses the destruction of its target",
+        [QUERN_DROP_SIBLING_NAME_TAKEN] = "a sibling already has the name",
+        [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }

@@ -162,7 +162,7 @@ static quern_result find_related_root(quern_commands *commands, const quern__pre
     if (cache->operations[cache->group_count] != NULL) return QUERN_OK;
     if (parent == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "the world has no parents yet; call quern_world_parent before the frame");
+                           "the world has no parent relation: call quern_world_parent before the frame");
     list_creates(storage, prefab, &prefab->groups.items[0], &list);
     list.components[list.count] = quern__component_handle(&storage->components, parent->component_index);
     list.values[list.count++] = &any;
@@ -329,7 +329,7 @@ static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, c
     quern_commands *commands = it->commands;
     if (def->fill != NULL || def->fill_components[0].bits != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "a fill has no rows to write before the sync point; use overrides");
+                           "fill is set, but rows do not exist before the sync point: use overrides");
     quern_result result = quern__prefab_resolve_overrides(commands->storage, it->prefab, def, it->overrides,
                                                           &it->override_count);
     for (uint32_t i = 0; i < it->override_count && result == QUERN_OK; i++) {
@@ -375,7 +375,8 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
     const uint32_t count = prefab->members.count;
     it->first_number = commands->open != NULL ? commands->open->create_count : 0;
     if (count > QUERN_MAX_ENTITIES - it->first_number)
-        return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
+        return quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities",
+                           QUERN_MAX_ENTITIES);
     if (quern__spawn_can_be_compact(it)) return quern__spawn_record_compact(it, function);
     result = quern__spawn_record_expanded(it, function);
     if (result != QUERN_OK) return result;
@@ -415,12 +416,13 @@ quern_entity quern_commands_spawned_member(const quern_commands *commands, quern
     if (found == NULL)
         result = quern__prefabs_fail(commands->storage, prefab);
     else if (member >= found->members.count)
-        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "no member %u; the prefab has %u", member,
-                             found->members.count);
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "the prefab has no member %u: it has %u members",
+                             member, found->members.count);
     else if (!quern_entity_is_provisional(root) || !quern__commands_have_created(commands, root) ||
              !quern__commands_have_created(commands, entity))
         result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
-                             "the root is none that this callback has spawned by command");
+                             "the root was not spawned by a command of this callback: pass the handle from "
+                             "quern_commands_spawn");
     if (result == QUERN_OK) return entity;
     quern__message_add_call(result, function, commands->origin.name);
     return quern_entity_null();

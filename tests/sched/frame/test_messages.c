@@ -260,7 +260,7 @@ static void record_badly(quern_context *context)
     SAYS(quern_commands_set(commands, entity, position, NULL),
          "quern_commands_set: system 'once': 'value' is NULL");
     SAYS(quern_commands_create_with(commands, twice, NULL, 2),
-         "quern_commands_create_with: system 'once': 'position' stands twice");
+         "quern_commands_create_with: system 'once': 'position' is listed twice");
     SAYS(quern_commands_create_many(commands, NULL, NULL, 2, 1, NULL),
          "quern_commands_create_many: 'components' is NULL");
     SAYS(quern_commands_set(commands, provisional, position, &value),

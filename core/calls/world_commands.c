@@ -166,12 +166,12 @@ static quern_result find_recorder(quern_world *world, quern_commands **out_recor
     if (result == QUERN_OK && world->commands == NULL) result = create_commands(world);
     if (result != QUERN_OK) return quern__in_call(result, "quern_world_commands");
     quern__world_commands *commands = world->commands;
-    if (commands->recorder.holder == NULL) {
+    if (commands->recorder.callback_thread == NULL) {
         const quern__origin origin = {.key = commands->flush_count++,
                                       .serial = quern__serial_of(world->next_serial++)};
         quern__commands_begin(&commands->recorder, &origin);
     }
-    commands->recorder.holder = quern__this_thread();
+    commands->recorder.callback_thread = quern__this_thread();
     *out_recorder = &commands->recorder;
     return QUERN_OK;
 }

@@ -138,7 +138,7 @@ static void write_recorder(const quern_commands *commands, saved_recorder saved,
 {
     saved.stream_count = commands->streams.count;
     saved.failed = (uint16_t)commands->failed;
-    saved.is_held = commands->holder != NULL;
+    saved.is_held = commands->callback_thread != NULL;
     saved.is_open = commands->open != NULL;
     quern__write(writer, &saved, sizeof saved);
     for (uint32_t i = 0; i < commands->streams.count; i++) {
@@ -297,7 +297,7 @@ static quern_result rebuild_recorder(commands_reader *reader, struct quern__rebu
         result = rebuild_stream(reader, commands);
     if (result != QUERN_OK) return result;
     if (saved.is_open == 0) quern__commands_close(commands);
-    commands->holder = saved.is_held != 0 ? quern__this_thread() : NULL;
+    commands->callback_thread = saved.is_held != 0 ? quern__this_thread() : NULL;
     commands->failed = (quern_result)saved.failed;
     return QUERN_OK;
 }

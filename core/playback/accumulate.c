@@ -75,14 +75,14 @@ static inline uint32_t partition_of(quern_entity entity, uint32_t partition_coun
 }
 
 /* Whether both accumulations do the same. Each recorder has its own. */
-static inline bool is_alike(const quern__accumulation *a, const quern__accumulation *b)
+static inline bool combines_alike(const quern__accumulation *a, const quern__accumulation *b)
 {
     return a->component.bits == b->component.bits && a->combine.bits == b->combine.bits;
 }
 
 /* Appends items of a command batch until `into` is full. item: the first of left_count items. Returns the
  * number of items read. */
-static inline uint32_t pick(item_batch *into, char *item, uint32_t left_count)
+static inline uint32_t append_items(item_batch *into, char *item, uint32_t left_count)
 {
     const uint32_t item_bytes = into->accumulation->item_bytes, room = BATCH_ITEMS - into->count;
     const uint32_t count = left_count < room ? left_count : room;
@@ -93,9 +93,9 @@ static inline uint32_t pick(item_batch *into, char *item, uint32_t left_count)
     return count;
 }
 
-/* Like `pick`, but appends only the items of the partition. */
-static inline uint32_t pick_of_partition(item_batch *into, char *item, uint32_t left_count,
-                                         uint32_t partition, uint32_t partition_count)
+/* Like `append_items`, but appends only the items of the partition. */
+static inline uint32_t append_of_partition(item_batch *into, char *item, uint32_t left_count,
+                                           uint32_t partition, uint32_t partition_count)
 {
     const uint32_t item_bytes = into->accumulation->item_bytes;
     uint32_t count = into->count, i = 0;
@@ -118,13 +118,13 @@ static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partitio
         const quern__accumulation *accumulation = batch->operation->accumulation;
         if (out_batch->count == 0)
             out_batch->accumulation = accumulation;
-        else if (!is_alike(out_batch->accumulation, accumulation))
+        else if (!combines_alike(out_batch->accumulation, accumulation))
             break;
         char *item = (char *)quern__batch_item(batch, at->item);
         const uint32_t left_count = batch->item_count - at->item;
         at->item += partition_count == 1
-                        ? pick(out_batch, item, left_count)
-                        : pick_of_partition(out_batch, item, left_count, partition, partition_count);
+                        ? append_items(out_batch, item, left_count)
+                        : append_of_partition(out_batch, item, left_count, partition, partition_count);
         if (at->item == batch->item_count) cursor_next_batch(at);
     }
 }
@@ -132,11 +132,12 @@ static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partitio
 /* Prefetches the records of a batch. */
 static inline void fetch_records(const quern__entities *entities, item_batch *of)
 {
-    static const quern__record nobody = {.location = 0};
+    static const quern__record absent_record = {.location = 0};
     for (uint32_t i = 0; i < of->count; i++) {
         const uint32_t index = quern_entity_index(of->items[i]->entity);
-        const quern__record *record =
-            QUERN__LIKELY(index < entities->slot_count) ? quern__entities_record(entities, index) : &nobody;
+        const quern__record *record = QUERN__LIKELY(index < entities->slot_count)
+                                          ? quern__entities_record(entities, index)
+                                          : &absent_record;
         __builtin_prefetch(record);
         of->records[i] = record;
     }
@@ -185,8 +186,8 @@ static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
 {
     uint32_t system_count = 1;
     for (uint32_t i = 1; i < it->gathered.streams.count; i++)
-        system_count += it->gathered.streams.items[i].stream->origin.source !=
-                        it->gathered.streams.items[i - 1].stream->origin.source;
+        system_count += it->gathered.streams.items[i].stream->origin.system_number !=
+                        it->gathered.streams.items[i - 1].stream->origin.system_number;
     it->max_drops = system_count * REASON_COUNT;
     return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->max_drops);
 }
@@ -259,15 +260,15 @@ static void remap_streams(const quern__accumulating *it, const quern__gathered *
 /* ------------------------------------------------------------------------------------------- combining */
 
 /* Offset of a component's values, cached for the archetype of the last entity. */
-typedef struct place_of {
+typedef struct value_position {
     const quern__storage *storage;
     uint32_t component_index;
     uint32_t known_number;           /* number of the last entity's archetype; UINT32_MAX: none */
     quern__column_position position; /* offset 0: the archetype lacks the component */
     bool has_listener;               /* some archetype of these entities has a listener */
-} place_of;
+} value_position;
 
-static __attribute__((noinline)) void find_place(place_of *it, const quern__record *record)
+static __attribute__((noinline)) void find_position(value_position *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     it->known_number = record->archetype_number;
@@ -277,7 +278,7 @@ static __attribute__((noinline)) void find_place(place_of *it, const quern__reco
 
 /* Finds the values to combine with the items of a batch, and prefetches them. Skips items without a value.
  * Returns the number of pairs. Does not read chunk headers, which often miss the cache (chunk.h). */
-static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pair *out_pairs)
+static inline uint32_t find_values(value_position *it, const item_batch *of, quern__pair *out_pairs)
 {
     const uint32_t offset_bytes = of->accumulation->offset_bytes, batch_count = of->count;
     quern__column_position position = it->position;
@@ -288,7 +289,7 @@ static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pa
         const quern__accumulated *item = of->items[i];
         if (QUERN__UNLIKELY(!is_found(record, item))) continue;
         if (QUERN__UNLIKELY(record->archetype_number != known_number)) {
-            find_place(it, record);
+            find_position(it, record);
             position = it->position;
             known_number = it->known_number;
         }
@@ -301,7 +302,7 @@ static inline uint32_t find_values(place_of *it, const item_batch *of, quern__pa
 }
 
 /* Notifies the listeners of archetypes that values in these rows were written. */
-static QUERN__SLOW_PATH void report_to_listeners(const place_of *it, const item_batch *of)
+static QUERN__SLOW_PATH void report_to_listeners(const value_position *it, const item_batch *of)
 {
     for (uint32_t i = 0; i < of->count; i++) {
         const quern__record *record = of->records[i];
@@ -313,14 +314,14 @@ static QUERN__SLOW_PATH void report_to_listeners(const place_of *it, const item_
 }
 
 /* Combines the items in order. Returns the number of dropped items. */
-static inline uint32_t combine_batch(place_of *it, const item_batch *of)
+static inline uint32_t combine_batch(value_position *it, const item_batch *of)
 {
     quern__pair pairs[BATCH_ITEMS];
     const quern__accumulation *accumulation = of->accumulation;
     if (QUERN__UNLIKELY(it->component_index != accumulation->component_index))
-        *it = (place_of){.storage = it->storage,
-                         .component_index = accumulation->component_index,
-                         .known_number = UINT32_MAX};
+        *it = (value_position){.storage = it->storage,
+                               .component_index = accumulation->component_index,
+                               .known_number = UINT32_MAX};
     const uint32_t count = find_values(it, of, pairs);
     quern__combine_pairs(&accumulation->combiner, accumulation->type, pairs, count);
     if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of);
@@ -333,7 +334,7 @@ static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t
 {
     item_batch batches[2];
     const quern__entities *entities = &it->storage->entities;
-    place_of place = {.storage = it->storage, .component_index = UINT32_MAX};
+    value_position position = {.storage = it->storage, .component_index = UINT32_MAX};
     cursor at = cursor_first(&it->gathered);
     uint64_t dropped_count = 0;
     cursor_fill(&at, partition, partition_count, &batches[0]);
@@ -342,7 +343,7 @@ static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t
         item_batch *next = &batches[turn ^ 1];
         cursor_fill(&at, partition, partition_count, next);
         fetch_records(entities, next);
-        dropped_count += combine_batch(&place, &batches[turn]);
+        dropped_count += combine_batch(&position, &batches[turn]);
     }
     return dropped_count;
 }
@@ -391,7 +392,7 @@ static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_
                      const quern__stream *stream, uint64_t item_number, quern_drop_reason reason,
                      quern_entity entity)
 {
-    const quern__drop drop = {.source = stream->origin.source,
+    const quern__drop drop = {.system_number = stream->origin.system_number,
                               .reason = reason,
                               .count = 1,
                               .first_key = stream->origin.key | AFTER_COMMANDS,

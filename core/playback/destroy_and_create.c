@@ -165,13 +165,6 @@ static quern_result resolve_creates(command_check *it, quern__storage *storage)
 
 /* -------------------------------------------------------------------------------------------- looking */
 
-/* Counts the members of instances as creates. Returns NULL, since they end the latest span. */
-static quern__create_span *count_spawns(command_check *it, const quern__command_batch *batch)
-{
-    it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
-    return NULL;
-}
-
 static void check_stream(command_check *it, const quern__gathered_stream *gathered)
 {
     const uint32_t stream_first = it->created_count;
@@ -179,12 +172,14 @@ static void check_stream(command_check *it, const quern__gathered_stream *gather
     quern__command_batch *batch = gathered->stream->first;
     for (uint32_t i = 0; i < gathered->stream->batch_count && it->is_applicable; i++) {
         if (i > 0) batch = quern__batch_next(batch);
-        if (batch->operation == &quern__operation_destroy)
+        if (batch->operation == &quern__operation_destroy) {
             list_destroys(it, batch, gathered->is_located);
-        else if (QUERN__UNLIKELY(batch->operation->kind == QUERN__OPERATION_SPAWN))
-            span = count_spawns(it, batch);
-        else
+        } else if (QUERN__LIKELY(batch->operation->kind != QUERN__OPERATION_SPAWN)) {
             span = list_creates(it, batch, span, stream_first);
+        } else {
+            it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
+            span = NULL; /* members have handles among the creates, so no span continues across them */
+        }
     }
 }
 

@@ -13,7 +13,7 @@ bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uin
 {
     for (uint32_t i = 0; i < drops->count; i++) {
         quern__drop *known = &drops->items[i];
-        if (known->source != drop->source || known->reason != drop->reason) continue;
+        if (known->system_number != drop->system_number || known->reason != drop->reason) continue;
         uint64_t count = known->count + drop->count;
         if (i >= first && is_before(drop, known)) *known = *drop;
         known->count = count;

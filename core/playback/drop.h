@@ -12,7 +12,7 @@
 
 /* Commands of one system that were dropped for one reason. */
 typedef struct quern__drop {
-    uint32_t source;
+    uint32_t system_number;
     quern_drop_reason reason;
     uint64_t count;
     uint64_t first_key;         /* key of the stream of the first dropped command */
@@ -22,7 +22,7 @@ typedef struct quern__drop {
 
 typedef QUERN__ARRAY(quern__drop) quern__drops;
 
-/* Adds to the entry with the same source and reason, or appends an entry. Entries before `first` belong to
+/* Adds to the entry with the same system and reason, or appends an entry. Entries before `first` belong to
  * earlier sync points: their counts may grow, but their first command stays. Returns false if out of memory. */
 bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uint32_t first,
                       const quern__drop *drop);

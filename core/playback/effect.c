@@ -114,13 +114,6 @@ void quern__read_set_bit(quern__effect *effect, const quern__operation *operatio
 
 /* ----------------------------------------------------------------------------------------- the whole */
 
-static void read_operation(quern__effect *it, const quern__operation *operation, uint32_t hop)
-{
-    quern__read_function *read = quern__kind_calls_of[operation->kind].read;
-    for (uint32_t i = 0; i < operation->operand_count; i++)
-        read(it, operation, i, hop);
-}
-
 /* Adds without a value whose component no earlier command decides about: they add it if the source lacks it. */
 static void read_pending(quern__effect *it, const quern__storage *storage)
 {
@@ -143,8 +136,9 @@ void quern__effect_read(quern__effect *effect, const quern__storage *storage,
     uint32_t hop = 0;
     memset(effect, 0, offsetof(quern__effect, fills));
     for (const quern__sequence *at = sequence; at->operation != NULL;
-         at = &sequences->list.items[at->parent])
-        read_operation(effect, at->operation, hop++);
+         at = &sequences->list.items[at->parent], hop++)
+        for (uint32_t i = 0; i < at->operation->operand_count; i++)
+            quern__kind_calls_of[at->operation->kind].read(effect, at->operation, i, hop);
     for (uint32_t i = 0; source != NULL && i < source->component_count; i++) {
         const uint32_t index = source->component_indices[i];
         if (!quern__bitset_has(effect->decided, index))

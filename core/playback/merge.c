@@ -135,7 +135,7 @@ typedef enum walk_mode {
 void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,
                          quern_entity entity, uint64_t command_count, quern_drop_reason reason)
 {
-    const quern__drop drop = {.source = stream->origin.source,
+    const quern__drop drop = {.system_number = stream->origin.system_number,
                               .reason = reason,
                               .count = command_count,
                               .first_key = stream->origin.key,

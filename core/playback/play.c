@@ -7,7 +7,7 @@ void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uin
                       quern_drop_reason reason, uint64_t count)
 {
     const quern__stream *stream = walk->gathered->stream;
-    const quern__drop dropped = {.source = stream->origin.source,
+    const quern__drop dropped = {.system_number = stream->origin.system_number,
                                  .reason = reason,
                                  .count = count,
                                  .first_key = stream->origin.key,
@@ -55,8 +55,8 @@ static bool would_be_cycle(const quern__relation *relation, uint32_t source, uin
 }
 
 /* Returns the reason why a living source cannot have this target, or -1. */
-static int find_hindrance(const quern__play_walk *it, const quern__relation *relation, uint32_t source,
-                          uint32_t target)
+static int find_drop_reason(const quern__play_walk *it, const quern__relation *relation, uint32_t source,
+                            uint32_t target)
 {
     if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
         return QUERN_DROP_TARGET_DEAD;
@@ -77,12 +77,12 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
     quern_entity entity;
     memcpy(&entity, (const char *)item + operand->offset_bytes, sizeof entity);
     const uint32_t slot = source->slot, target = quern__play_find_slot(it, entity);
-    const int hindrance = find_hindrance(it, relation, slot, target);
+    const int reason = find_drop_reason(it, relation, slot, target);
     if (creates && !quern__relating_note_row(relating, source, relation->index,
-                                             hindrance >= 0 ? QUERN__WRONG_TARGET : target, 0))
+                                             reason >= 0 ? QUERN__WRONG_TARGET : target, 0))
         return;
-    if (hindrance >= 0) {
-        quern__play_drop(it, item, i, (quern_drop_reason)hindrance, 1);
+    if (reason >= 0) {
+        quern__play_drop(it, item, i, (quern_drop_reason)reason, 1);
         return;
     }
     if (!quern__links_reserve(&relation->links, &storage->allocator, slot) ||

@@ -110,8 +110,8 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
 }
 
 /* The executor if there are enough commands to share, otherwise NULL. */
-static const quern__executor *share(const quern__playback *playback, const quern__executor *executor,
-                                    uint64_t command_count)
+static const quern__executor *shared_executor(const quern__playback *playback,
+                                              const quern__executor *executor, uint64_t command_count)
 {
     const bool is_shared =
         quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
@@ -123,7 +123,7 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
 {
     quern__gathered *gathered = &playback->gathered;
     if (gathered->streams.count == 0) return QUERN_OK;
-    const quern__executor *shared = share(playback, executor, gathered->command_count);
+    const quern__executor *shared = shared_executor(playback, executor, gathered->command_count);
     if (QUERN__UNLIKELY(playback->disable_fast_paths))
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_DESTROY_OR_CREATE);
     if (QUERN__UNLIKELY(quern__gathered_relates(gathered, playback->storage)))
@@ -153,7 +153,7 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     quern__executor_begin_stage(executor, QUERN__STAGE_APPLY);
     quern__accumulating_apply(it, gathered->streams.count > 0 ? gathered : NULL,
                               playback->resolved.created.items, &playback->drops, first,
-                              share(playback, executor, it->gathered.command_count));
+                              shared_executor(playback, executor, it->gathered.command_count));
     stats->command_count += it->gathered.command_count;
     stats->dropped_count += it->dropped_count;
     quern__gathered_destroy_values(&it->gathered);

@@ -27,7 +27,7 @@ void quern__relating_destroy(quern__relating *relating)
     quern__array_release(allocator, &relating->dropped);
     quern__array_release(allocator, &relating->created);
     quern__array_release(allocator, &relating->streams);
-    quern__array_release(allocator, &relating->list);
+    quern__array_release(allocator, &relating->ending_slots);
     quern__array_release(allocator, &relating->drops);
     quern__array_release(allocator, &relating->refused);
     quern__release(allocator, relating, sizeof *relating, RELATING_ALIGNMENT_BYTES);
@@ -144,10 +144,10 @@ void quern__relating_clear_ended(const quern__relating *relating)
 static bool list_ending(quern__relating *relating, uint32_t slot)
 {
     quern__note *entity = quern__relating_note(relating, slot);
-    if (entity == NULL || !quern__relating_reserve_one(relating, &relating->list)) return false;
+    if (entity == NULL || !quern__relating_reserve_one(relating, &relating->ending_slots)) return false;
     if (entity->has_ended) return true;
     entity->has_ended = true;
-    relating->list.items[relating->list.count++] = slot;
+    relating->ending_slots.items[relating->ending_slots.count++] = slot;
     return true;
 }
 
@@ -155,11 +155,11 @@ static bool list_ending(quern__relating *relating, uint32_t slot)
 static bool list_cascade(quern__relating *relating)
 {
     const quern__relations *relations = relating->storage->relations;
-    for (uint32_t i = 0; i < relating->list.count; i++)
+    for (uint32_t i = 0; i < relating->ending_slots.count; i++)
         for (uint32_t k = 0; k < relations->list.count; k++) {
             const quern__relation *relation = relations->list.items[k];
             if (relation->policy != QUERN_TARGET_DESTROYS_SOURCE) continue;
-            for (uint32_t child = quern__links_first(&relation->links, relating->list.items[i]);
+            for (uint32_t child = quern__links_first(&relation->links, relating->ending_slots.items[i]);
                  child != QUERN__SLOT_NONE; child = quern__links_at(&relation->links, child)->next)
                 if (!list_ending(relating, child)) return false;
         }
@@ -173,8 +173,8 @@ static bool is_refused_by_sources(const quern__relating *relating)
     for (uint32_t k = 0; k < relations->list.count; k++) {
         const quern__relation *relation = relations->list.items[k];
         if (relation->policy != QUERN_TARGET_REFUSES) continue;
-        for (uint32_t i = 0; i < relating->list.count; i++)
-            for (uint32_t child = quern__links_first(&relation->links, relating->list.items[i]);
+        for (uint32_t i = 0; i < relating->ending_slots.count; i++)
+            for (uint32_t child = quern__links_first(&relation->links, relating->ending_slots.items[i]);
                  child != QUERN__SLOT_NONE; child = quern__links_at(&relation->links, child)->next)
                 if (!quern__relating_has_ended(relating, child)) return true;
     }
@@ -203,21 +203,22 @@ static bool part_from_living(quern__relating *relating, quern__relation *relatio
 bool quern__relating_end(quern__relating *relating, uint32_t slot)
 {
     const quern__relations *relations = relating->storage->relations;
-    relating->list.count = 0;
+    relating->ending_slots.count = 0;
     if (!list_ending(relating, slot) || !list_cascade(relating)) return true;
     if (is_refused_by_sources(relating)) {
-        for (uint32_t i = 0; i < relating->list.count; i++)
-            quern__relating_find(relating, relating->list.items[i])->has_ended = false;
+        for (uint32_t i = 0; i < relating->ending_slots.count; i++)
+            quern__relating_find(relating, relating->ending_slots.items[i])->has_ended = false;
         return false;
     }
-    const uint32_t count = relating->list.count;
+    const uint32_t count = relating->ending_slots.count;
     for (uint32_t i = 0; i < count; i++)
-        if (!is_done(relating, quern__link_log_drop_name(relating->storage, relating->list.items[i])))
+        if (!is_done(relating,
+                     quern__link_log_drop_name(relating->storage, relating->ending_slots.items[i])))
             return true;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < relations->list.count; k++) {
             quern__relation *relation = relations->list.items[k];
-            const uint32_t ending = relating->list.items[i];
+            const uint32_t ending = relating->ending_slots.items[i];
             if (quern__links_has_page(&relation->links, ending) &&
                 !part_from_living(relating, relation, ending))
                 return true;

@@ -61,7 +61,8 @@ struct quern__relating {
     QUERN__ARRAY(quern__dropped_item) dropped;
     QUERN__ARRAY(quern_entity) created; /* predicted handles, in the order of creates */
     QUERN__ARRAY(quern__walked_stream) streams;
-    QUERN__ARRAY(uint32_t) list; /* slots of the entities that end, while quern__relating_end runs */
+    QUERN__ARRAY(uint32_t)
+    ending_slots; /* slots of the entities that end, while quern__relating_end runs */
     quern__drops drops;
     /* of the sync point: */
     QUERN__ARRAY(uint32_t) refused; /* slots */

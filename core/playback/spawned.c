@@ -15,8 +15,8 @@ static quern__prefab *prefab_of(const quern__spawned *it)
 
 /* Whether the item directly continues the instances. Instances with overrides must be in one batch, so that the
  * distance between their values is constant. */
-static bool follows(const quern__spawned *it, const quern__operation *operation, const char *item,
-                    uint32_t first_created)
+static bool continues(const quern__spawned *it, const quern__operation *operation, const char *item,
+                      uint32_t first_created)
 {
     if (first_created != it->first_created + it->count * prefab_of(it)->members.count) return false;
     if (operation->operand_count == 0 && it->operation->operand_count == 0)
@@ -35,7 +35,7 @@ static bool list_batch(quern__resolved *resolved, const quern_allocator *allocat
         const uint32_t first_created = stream_first + quern_entity_index(item->entity);
         const uint32_t count = resolved->spawned.count;
         if (count > 0 &&
-            follows(&resolved->spawned.items[count - 1], operation, (const char *)item, first_created)) {
+            continues(&resolved->spawned.items[count - 1], operation, (const char *)item, first_created)) {
             resolved->spawned.items[count - 1].count++;
             continue;
         }

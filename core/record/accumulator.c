@@ -8,7 +8,7 @@ static const char function[] = "quern_commands_accumulate";
 
 /* Placeholders: no batch has this operation, and no component has this accumulation. */
 static const quern__operation no_operation = {.item_bytes = sizeof(quern__accumulated)};
-static const quern__accumulation nobody = {.quick_operation = &no_operation};
+static const quern__accumulation no_accumulation = {.quick_operation = &no_operation};
 
 /* ---------------------------------------------------------------------------------------- life cycle */
 
@@ -33,7 +33,7 @@ static quern_result create_accumulator(quern_commands *commands)
     quern__accumulator *made =
         quern__allocate(&commands->storage->allocator, sizeof *made, _Alignof(quern__accumulator));
     if (made == NULL) return quern__commands_fail_memory(commands);
-    *made = (quern__accumulator){.last = &nobody};
+    *made = (quern__accumulator){.last = &no_accumulation};
     quern__commands_init(&made->recorder, commands->storage);
     commands->accumulator = made;
     return QUERN_OK;
@@ -139,8 +139,8 @@ static quern_result find_accumulation(quern_commands *commands, quern_component 
 
 /* ---------------------------------------------------------------------------------------- recording */
 
-static inline void take(quern_commands *recorder, const quern__accumulation *accumulation, char *space,
-                        quern_entity entity, const void *value)
+static inline void append_value(quern_commands *recorder, const quern__accumulation *accumulation,
+                                char *space, quern_entity entity, const void *value)
 {
     quern__item_append(recorder, accumulation->operation, space)->entity = entity;
     quern__item_write_value(accumulation->operation, space, 0, value);
@@ -158,7 +158,7 @@ static quern_result get_space(quern_commands *commands, char **out_space)
 {
     quern_commands *recorder = &commands->accumulator->recorder;
     const quern__operation *operation = commands->accumulator->last->operation;
-    recorder->holder = commands->holder;
+    recorder->callback_thread = commands->callback_thread;
     recorder->origin = commands->origin;
     const quern_result result = quern__item_space_get(recorder, operation, function, out_space);
     recorder->failed = QUERN_OK;
@@ -173,7 +173,7 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
     if (commands == NULL) return quern__fail_null(function, "commands");
     if (value == NULL) return quern__fail_null(function, "value");
     char *space = NULL;
-    quern_result result = quern__commands_can_record(commands) && commands->holder != NULL
+    quern_result result = quern__commands_can_record(commands) && commands->callback_thread != NULL
                               ? QUERN_OK
                               : quern__commands_fail_foreign_use(commands, function);
     if (result == QUERN_OK && !has_world_tag(commands, entity))
@@ -187,7 +187,7 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
     if (result == QUERN_OK) result = get_space(commands, &space);
     if (result != QUERN_OK) return quern__message_add_call(result, function, commands->origin.name);
     quern_commands *recorder = &commands->accumulator->recorder;
-    take(recorder, commands->accumulator->last, space, entity, value);
+    append_value(recorder, commands->accumulator->last, space, entity, value);
     recorder->open->create_count += quern_entity_is_provisional(entity);
     return QUERN_OK;
 }
@@ -208,7 +208,7 @@ static __attribute__((noinline)) quern_result accumulate_known(quern_commands *c
         return accumulate_checked(commands, entity, component, value, combine);
     char *space = quern__item_space_find(&accumulator->recorder, last->operation);
     if (space == NULL) return accumulate_checked(commands, entity, component, value, combine);
-    take(&accumulator->recorder, last, space, entity, value);
+    append_value(&accumulator->recorder, last, space, entity, value);
     return QUERN_OK;
 }
 

@@ -110,7 +110,7 @@ static bool reserve_stream(quern_commands *commands)
 quern_result quern__item_space_reserve(quern_commands *commands, const quern__operation *operation,
                                        uint32_t count, const char *function)
 {
-    if (QUERN__UNLIKELY(commands->holder == NULL))
+    if (QUERN__UNLIKELY(commands->callback_thread == NULL))
         return quern__commands_fail_foreign_use(commands, function);
     if (!reserve_blocks(commands, operation, count) || !reserve_stream(commands))
         return quern__commands_fail_memory(commands);
@@ -121,7 +121,7 @@ quern_result quern__item_space_reserve(quern_commands *commands, const quern__op
 quern_result quern__item_space_reserve_mixed(quern_commands *commands, uint64_t bytes,
                                              uint32_t largest_bytes, const char *function)
 {
-    if (QUERN__UNLIKELY(commands->holder == NULL))
+    if (QUERN__UNLIKELY(commands->callback_thread == NULL))
         return quern__commands_fail_foreign_use(commands, function);
     const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch) - largest_bytes;
     if ((quern__block_left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_RECORD_ITEM_WRITE_H
 #define QUERN_CORE_RECORD_ITEM_WRITE_H
 
-/* Filling recorded items, in the space found by place.h, and the checks before it. */
+/* Filling recorded items, in the space found by item_space.h, and the checks before it. */
 
 #include "core/record/item_space.h"
 
@@ -11,7 +11,7 @@
  * quern__item_space_reserve detects that no callback is running. */
 static inline bool quern__commands_can_record(const quern_commands *commands)
 {
-    return !QUERN_CHECKS || commands->holder == quern__this_thread();
+    return !QUERN_CHECKS || commands->callback_thread == quern__this_thread();
 }
 
 /* Appends a create to the space `place`; its values are written before or after this call. Returns the

@@ -70,13 +70,13 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
 {
     quern__commands_close(commands);
     commands->origin = *origin;
-    commands->holder = quern__this_thread();
+    commands->callback_thread = quern__this_thread();
 }
 
 void quern__commands_end(quern_commands *commands)
 {
     quern__commands_close(commands);
-    commands->holder = NULL;
+    commands->callback_thread = NULL;
 }
 
 static void destroy_item_values(const quern__operation *operation, char *item)
@@ -115,7 +115,7 @@ void quern__commands_reset(quern_commands *commands)
 
 /* ----------------------------------------------------------------------------------------- checks */
 
-static inline quern_result check_holder(const quern_commands *commands, const char *function)
+static inline quern_result check_callback(const quern_commands *commands, const char *function)
 {
     return quern__commands_can_record(commands) ? QUERN_OK
                                                 : quern__commands_fail_foreign_use(commands, function);
@@ -273,7 +273,7 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (commands == NULL) return quern__fail_null(function, "commands");
     if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
     const quern__operation *operation;
-    quern_result result = check_holder(commands, function);
+    quern_result result = check_callback(commands, function);
     if (result == QUERN_OK)
         result = quern__operations_find_create(&commands->operations, &commands->storage->components,
                                                &commands->storage->allocator, components, columns,
@@ -366,7 +366,7 @@ static __attribute__((noinline)) quern_result destroy_checked(quern_commands *co
     const quern__operation *operation = &quern__operation_destroy;
     char *space = NULL;
     quern__item head;
-    quern_result result = check_holder(commands, function);
+    quern_result result = check_callback(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
@@ -435,7 +435,7 @@ static inline quern_result record(quern_commands *commands, quern__operation_kin
     const quern__operation *operation;
     quern__item head;
     char *space = NULL;
-    quern_result result = check_holder(commands, function);
+    quern_result result = check_callback(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, kind, &operation);
     if (result == QUERN_OK && operation->has_entity_fields && value != NULL)
@@ -525,7 +525,7 @@ quern_result quern_commands_set_name(quern_commands *commands, quern_entity enti
     char *space = NULL;
     quern__item head;
     if (name == NULL) name = "";
-    quern_result result = check_holder(commands, function);
+    quern_result result = check_callback(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = quern__entity_check_name(name);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);

@@ -36,10 +36,10 @@ typedef struct quern__command_batch {
 
 /* The callback that recorded a stream. */
 typedef struct quern__origin {
-    uint64_t key;     /* position of the stream in the order of application; unique */
-    uint32_t serial;  /* generation of the stream's provisional handles */
-    uint32_t source;  /* number of the system in reports of dropped commands */
-    const char *name; /* name of the system, for messages; must outlive the stream. NULL: no system */
+    uint64_t key;           /* position of the stream in the order of application; unique */
+    uint32_t serial;        /* generation of the stream's provisional handles */
+    uint32_t system_number; /* number of the system in reports of dropped commands */
+    const char *name;       /* name of the system, for messages; must outlive the stream. NULL: no system */
 } quern__origin;
 
 typedef struct quern__stream {
@@ -74,8 +74,8 @@ struct quern_commands {
     const quern__operation *operation; /* operation of the open batch; NULL: no batch is open */
     quern__command_batch *batch;
     quern__storage *storage;
-    quern__origin origin; /* of the running callback */
-    const void *holder;   /* thread of the running callback; NULL: no callback is running */
+    quern__origin origin;        /* of the running callback */
+    const void *callback_thread; /* thread of the running callback; NULL: no callback is running */
     /* stream of the running callback, always the last of streams; NULL: it has no commands yet */
     quern__stream *open;
     /* QUERN_OK, or OUT_OF_MEMORY if a command could not be recorded for lack of memory */

@@ -121,7 +121,7 @@ quern_commands *quern_context_commands(quern_context *context)
     uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->call_index;
     quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->call_index,
                             .serial = quern__serial_of(number),
-                            .source = context->system->index,
+                            .system_number = context->system->index,
                             .name = context->system->name};
     quern__commands_begin(context->commands, &origin);
     context->has_stream = true;

@@ -22,11 +22,12 @@ quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, 
                            "quern_schedule_get_dropped_command: entry %u; there are %u", i,
                            schedule->playback.drops.count);
     const quern__drop *drop = &schedule->playback.drops.items[i];
-    *out_drop = (quern_dropped_command){.system = {.bits = drop->source + 1},
-                                        .system_name = schedule->plan.systems.items[drop->source]->name,
-                                        .reason = drop->reason,
-                                        .count = drop->count,
-                                        .first = drop->first_entity};
+    *out_drop =
+        (quern_dropped_command){.system = {.bits = drop->system_number + 1},
+                                .system_name = schedule->plan.systems.items[drop->system_number]->name,
+                                .reason = drop->reason,
+                                .count = drop->count,
+                                .first = drop->first_entity};
     return QUERN_OK;
 }
 

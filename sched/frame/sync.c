@@ -9,7 +9,7 @@ static void count_by_system(const quern_schedule *schedule, const quern_commands
 {
     for (uint32_t k = 0; k < recorder->streams.count; k++) {
         const quern__stream *stream = &recorder->streams.items[k];
-        schedule->plan.systems.items[stream->origin.source]->command_count += stream->command_count;
+        schedule->plan.systems.items[stream->origin.system_number]->command_count += stream->command_count;
     }
 }
 

@@ -36,6 +36,12 @@ if(CMAKE_CXX_COMPILER)
     target_link_libraries(headers_cpp${standard} PRIVATE quern_static)
     add_test(NAME headers_cpp${standard} COMMAND headers_cpp${standard})
   endforeach()
+  add_executable(page_cpp ${PROJECT_SOURCE_DIR}/examples/pages/cpp.cpp)
+  quern_configure_target(page_cpp)
+  set_target_properties(page_cpp PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF)
+  target_link_libraries(page_cpp PRIVATE quern_static)
+  add_test(NAME page_cpp COMMAND page_cpp)
+  set_tests_properties(page_cpp PROPERTIES PASS_REGULAR_EXPRESSION "^after one second it is at 3\n$")
 endif()
 
 add_test(NAME types_are_refused

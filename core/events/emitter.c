@@ -280,11 +280,11 @@ static bool is_usable(const quern__emitter *emitter, const char *function)
 {
     if (QUERN__LIKELY(emitter->is_open) && (!QUERN_CHECKS || emitter->thread == quern__this_thread()))
         return true;
-    quern__report_violation(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: an emitter of '%s' was used outside the callback that it was given to, or on "
-        "another thread, such as in the jobs of a parallel loop",
-        function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
+    quern__report_violation(QUERN_ERROR_INVALID_ARGUMENT,
+                            "%s: an emitter of '%s' was used outside the callback for which it was opened, "
+                            "or on another thread, such as in "
+                            "the jobs of a parallel loop: emit in the callback itself",
+                            function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
     return false;
 }
 
@@ -303,9 +303,10 @@ bool quern_emit_copy(quern_emitter *public_part, const void *value)
     if (public_part == NULL || !is_usable(emitter, function)) return false;
     const quern__type *type = &emitter->channel->type;
     if (value == NULL && type->size_bytes > 0)
-        return refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                                           "%s: system '%s' emitted '%s'; its value is NULL", function,
-                                           emitter->system_name, type->name));
+        return refuse(emitter,
+                      quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                                  "%s: system '%s' emitted '%s' with a NULL value: pass its address",
+                                  function, emitter->system_name, type->name));
     if (room_left(emitter) == 0 && !quern__emitter_reserve(emitter, 1))
         return fail_memory(emitter, function);
     quern__emitter_put(emitter, value, 1);
@@ -319,14 +320,15 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
     if (size_bytes != type->size_bytes ||
         (QUERN_CHECKS && type_name != NULL && !quern__type_has_c_name(type, type_name)))
         return refuse(emitter, quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                                           "%s: system '%s' emitted '%s', of %u bytes (%s), as %s of %zu",
+                                           "%s: system '%s' emitted '%s', of %u bytes (%s), as %s of %zu: "
+                                           "use the type with which the event was registered",
                                            function, emitter->system_name, type->name, type->size_bytes,
                                            type->type_name[0] != '\0' ? type->type_name : "no C type known",
                                            type_name != NULL ? type_name : "a value", size_bytes));
     if (type_name != NULL || type->hooks.copy == NULL) return true;
     return refuse(emitter, quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                       "%s: system '%s' emitted '%s', which has a copy hook: "
-                                       "quern_emit_copy copies, QUERN_EMIT hands over",
+                                       "%s: system '%s' emitted '%s', which has a copy hook: use "
+                                       "quern_emit_copy to copy the value, or QUERN_EMIT to move it",
                                        function, emitter->system_name, type->name));
 }
 

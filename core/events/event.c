@@ -49,11 +49,13 @@ static quern_result check_def(const quern_event_def *def)
     const uint32_t alignment_bytes = def->alignment_bytes ? def->alignment_bytes : 1;
     if (def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
-                           "event '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES)",
+                           "event '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
+                           "large data elsewhere and an index in the event",
                            def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
     if (def->size_bytes == 0 && quern__hooks_exist(&def->hooks))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "event '%.63s' has 0 bytes, and hooks: they would never run", def->name);
+                           "event '%.63s' has 0 bytes and hooks, which would never run: remove the hooks",
+                           def->name);
     if (quern__is_power_of_two(alignment_bytes) && def->size_bytes % alignment_bytes != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "event '%.63s' has %u bytes, which is not a multiple of its alignment %u",
@@ -116,7 +118,7 @@ static quern_result check_known(const quern__channel *known, const quern__channe
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "event '%s' is registered with another layout or limit (%u bytes aligned to %u, limit "
-        "%llu; now %u aligned to %u, limit %llu; or other hooks or fields)",
+        "%llu; now %u aligned to %u, limit %llu; or other hooks or fields): register the same definition",
         known->type.name, known->type.size_bytes, known->type.alignment_bytes,
         (unsigned long long)known->limit_bytes, added->type.size_bytes, added->type.alignment_bytes,
         (unsigned long long)added->limit_bytes);

@@ -10,14 +10,14 @@ static quern_result check_values(const quern__channel *channel, const void *valu
 {
     const quern__type *type = &channel->type;
     if (values == NULL && count > 0 && type->size_bytes > 0)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'values' is NULL; event '%s' has %u bytes",
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'values' is NULL, but event '%s' has %u bytes",
                            type->name, type->size_bytes);
     const quern_entity found = quern__type_find_provisional(type, values, count);
     if (found.bits == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_PROVISIONAL_ENTITY,
-        "an event '%s' has the provisional handle of a deferred create (number %u), which is "
-        "not made real here: emit it in the system that creates",
+        "an event '%s' contains the provisional handle of a deferred create (number %u), which only a "
+        "sync point replaces: emit it in the system that creates the entity",
         type->name, quern_entity_index(found));
 }
 

@@ -134,7 +134,8 @@ void quern__prefabs_remove(quern__storage *storage, quern_prefab handle)
 
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle)
 {
-    if (handle.bits == 0) return quern__fail(QUERN_ERROR_UNKNOWN_PREFAB, "the prefab is null");
+    if (handle.bits == 0)
+        return quern__fail(QUERN_ERROR_UNKNOWN_PREFAB, "the prefab handle is null: capture a prefab first");
     const uint32_t tag = storage->entities.first_handle_high >> 24;
     if (handle.bits >> 56 != tag)
         return quern__fail(QUERN_ERROR_UNKNOWN_PREFAB,

@@ -15,8 +15,8 @@ quern_result quern__prefab_find_column(const quern__storage *storage, const quer
     quern_result result = quern__components_check(&storage->components, component);
     if (result != QUERN_OK) return result;
     if (member >= prefab->members.count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "no member %u; the prefab has %u", member,
-                           prefab->members.count);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "the prefab has no member %u: it has %u members",
+                           member, prefab->members.count);
     const uint32_t index = quern__component_index(component);
     const char *name = quern__components_type(&storage->components, index)->name;
     if (quern__components_is_managed(&storage->components, index))
@@ -71,8 +71,8 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
             if (def->overrides[k].component.bits == def->overrides[i].component.bits &&
                 def->overrides[k].member == def->overrides[i].member)
                 return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                                   "overrides %u and %u are for the same component of member %u", k, i,
-                                   def->overrides[i].member);
+                                   "overrides %u and %u are for the same component of member %u: keep one",
+                                   k, i, def->overrides[i].member);
     }
     return result;
 }

@@ -169,7 +169,7 @@ quern_result quern__target_list(const quern__query *query)
         !quern__array_reserve(&storage->allocator, &it->sort_scratch, count) ||
         !quern__array_reserve(&storage->allocator, &it->ranges, count)) {
         it->is_listed = false;
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %u children of entity %u:%u",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %u sources of entity %u:%u",
                            count, quern_entity_index(it->entity), quern_entity_generation(it->entity));
     }
     if (count > 0) list_rows(query);

@@ -141,7 +141,7 @@ static quern_result add_bit_columns(const quern__subscription *subscription,
 
 static quern_result fail_subscription(void)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what a reaction keeps of an archetype");
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to subscribe a reaction to an archetype");
 }
 
 /* Subscribes the reaction to an archetype that is later in the order than all others it is subscribed to. */
@@ -196,8 +196,8 @@ static quern_result check_copies(const quern__storage *storage, const quern__rea
         if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "term %u reads '%s' of entities that are removed, which takes a copy; it has a "
-                "destroy hook and no copy hook: give it one, or match without access",
+                "term %u reads '%s' of removed entities, whose values are copied; it has a destroy "
+                "hook but no copy hook: add a copy hook, or use a term without access",
                 i, type->name);
     }
     return QUERN_OK;
@@ -497,8 +497,8 @@ static quern_result reserve_copies(quern__row_listener *listener, const quern_al
     quern__subscription *subscription = (quern__subscription *)listener;
     if (target != NULL && quern__find_subscription(target, subscription->reaction) != NULL) return QUERN_OK;
     if (quern__removed_reserve(&subscription->removed, allocator, change, count)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                       "no memory to copy %u rows for a reaction to what is removed", count);
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to copy %u removed rows for a reaction",
+                       count);
 }
 
 /* If the creation of an archetype fails, the archetype is the last one in the reaction's list. If an existing archetype

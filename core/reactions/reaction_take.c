@@ -132,8 +132,7 @@ quern_result quern__reaction_take(quern__storage *storage, quern__reaction *reac
     quern__reaction_finish(storage, reaction);
     if (!reaction->is_pending) return QUERN_OK;
     if (!prepare(reaction, &storage->allocator))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "no memory to list the changes that a reaction is shown");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the changes for a reaction");
     for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
         take_rows(&reaction->taken, reaction->subscriptions.items[i]);
         take_blocks(&reaction->taken, reaction->subscriptions.items[i]);

@@ -277,7 +277,7 @@ static quern_result add_matching(quern_query *query, quern_component component, 
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_entity_add_matching: '%s' has a destroy hook and no copy hook, so one value cannot be "
-            "given to many entities",
+            "copied to many entities; give the type a copy hook",
             type->name);
     result = quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");

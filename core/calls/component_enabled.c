@@ -10,8 +10,6 @@
 
 #include <quern/bulk.h>
 
-#include <stdio.h>
-
 enum {
     RECORD_BATCH = 64, /* entities per word of changed bits */
     STACK_WORDS = 128  /* words of changed bits that fit the stack */
@@ -164,15 +162,12 @@ static QUERN__SLOW_PATH quern_result fail_listed(enable_call *it, uint32_t first
     prefetch_batch(it, first, &refused);
     const uint32_t i = first + locate_bits(it, &refused, bits);
     const quern_entity entity = it->entities[i];
-    const quern_result result = quern__entities_check(&it->storage->entities, entity);
-    char reason[128];
+    quern_result result = quern__entities_check(&it->storage->entities, entity);
     if (result == QUERN_OK)
-        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT,
-                           "number %u of the list: entity %u:%u does not have '%s'", i,
-                           quern_entity_index(entity), quern_entity_generation(entity),
-                           quern__components_type(&it->storage->components, it->component_index)->name);
-    snprintf(reason, sizeof reason, "%s", quern_error_message());
-    return quern__fail(result, "number %u of the list: %s", i, reason);
+        result = quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
+                             quern_entity_index(entity), quern_entity_generation(entity),
+                             quern__components_type(&it->storage->components, it->component_index)->name);
+    return quern__message_add_element(result, "element", i);
 }
 
 static quern_result enable_listed(enable_call *it, uint64_t *changed)
@@ -194,7 +189,8 @@ static quern_result enable_with_memory(enable_call *it)
     const quern_allocator *allocator = &it->storage->allocator;
     uint64_t *allocated = quern__allocate(allocator, word_count * sizeof *allocated, _Alignof(uint64_t));
     if (allocated == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to note what changes of %u entities",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "no memory to record the changes of %u entities; nothing was changed",
                            it->count);
     const quern_result result = enable_listed(it, allocated);
     quern__release(allocator, allocated, word_count * sizeof *allocated, _Alignof(uint64_t));

@@ -7,12 +7,14 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
     const quern__component *managed =
         world->storage.components.list.items[quern__component_index(component)];
     if (managed->managed.relation != NULL && managed->managed.level == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' is a relation; relate entities one by one, by quern_entity_relate, "
-                           "quern_entity_create_with or commands",
-                           managed->type.name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' is the component of a relation; relate each entity by quern_entity_relate, "
+            "quern_entity_create_with or commands",
+            managed->type.name);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "'%s' is kept by the world itself; it follows from other calls", managed->type.name);
+                       "Quern maintains '%s' itself; it cannot be added, set or removed directly",
+                       managed->type.name);
 }
 
 quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
@@ -40,7 +42,7 @@ static quern_result set_insert(listed_components *set, const quern_world *world,
     for (; i > 0 && set->indices[i - 1] >= index; i--)
         if (set->indices[i - 1] == index)
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                               "'%s' stands twice in the list of components",
+                               "'%s' is listed twice; list each component once",
                                quern__components_type(&world->storage.components, index)->name);
     memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
     set->indices[i] = index;

@@ -9,8 +9,6 @@
 
 #include <quern/bulk.h>
 
-#include <stdio.h>
-
 /* ------------------------------------------------------------------------------------ prefetching
  *
  * In an unordered list, the record and the row of each entity are far in memory from those of the entity before. They
@@ -48,10 +46,8 @@ static inline void prefetch_row(const quern__storage *storage, uint32_t slot)
 static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
                                                  const quern_entity *entities, uint32_t i)
 {
-    quern_result result = quern__entities_check(&storage->entities, entities[i]);
-    char reason[128];
-    snprintf(reason, sizeof reason, "%s", quern_error_message());
-    return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
+    const quern_result result = quern__entities_check(&storage->entities, entities[i]);
+    return quern__in_call(quern__message_add_element(result, "element", i), "quern_entity_destroy_many");
 }
 
 /* Prefetches for entities later in the list; the first of `count` entities is destroyed next. */

@@ -119,8 +119,8 @@ static uint32_t use_count_of(const quern_world *world, quern_entity entity, cons
     quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
                 : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
                                                       : QUERN_ERROR_FOREIGN_ENTITY,
-                "%s: handle %#llx is none of this world (%u)", function, (unsigned long long)entity.bits,
-                first_handle_high >> 24);
+                "%s: handle %#llx is not of this world (tag %u); pass a handle that this world returned",
+                function, (unsigned long long)entity.bits, first_handle_high >> 24);
     return 0;
 }
 
@@ -256,7 +256,7 @@ static quern_result add_checked(quern_world *world, quern_entity entity, quern_c
         return set_managed(world, entity, component, value, function);
     if (has(world, record, component))
         return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
-                           "%s: entity %u:%u has '%s' already; quern_entity_set gives it a new value",
+                           "%s: entity %u:%u already has '%s'; use quern_entity_set to change its value",
                            function, quern_entity_index(entity), quern_entity_generation(entity),
                            component_name(world, component));
     return quern__in_call(add_or_remove(world, entity, record, component, value), function);
@@ -403,10 +403,9 @@ static QUERN__SLOW_PATH void *fail_get(const quern_world *world, quern_entity en
     if (check_entity_and_component(world, entity, component, function, &record) != QUERN_OK) return NULL;
     if (quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes ==
         0)
-        (void)quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: '%s' is a tag and has no value: quern_entity_has tells whether an entity has it", function,
-            component_name(world, component));
+        (void)quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                          "%s: '%s' is a tag and has no value; use quern_entity_has to test for it",
+                          function, component_name(world, component));
     return NULL;
 }
 

@@ -27,8 +27,9 @@ static quern_result register_disabled(quern_world *world)
     if (quern__components_find(components, disabled.name).bits != 0)
         return quern__fail(
             QUERN_ERROR_DUPLICATE_NAME,
-            "quern_world_disabled_tag: the world has a component 'disabled' already, which is the "
-            "name of the built-in tag: give it another name, or call this first");
+            "quern_world_disabled_tag: the world already has a component 'disabled', the name of the "
+            "built-in "
+            "tag; give the component another name, or call quern_world_disabled_tag before registering it");
     quern_component component;
     result = quern__components_register(components, allocator, &disabled, &component);
     if (result == QUERN_OK)
@@ -124,7 +125,8 @@ static quern_result list_change(switch_list *changes, uint32_t slot, state wante
     result = quern__plan_between(storage, source, target, &plan);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(&storage->allocator, &changes->entities, changes->entities.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u entities to switch",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "no memory to list %u entities that change; nothing was changed",
                            changes->entities.count + 1);
     result = quern__leaving_reserve(storage, source, target, 1);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);

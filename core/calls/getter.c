@@ -17,10 +17,10 @@ static quern_result take_number(uint32_t *out_number)
     static _Atomic uint64_t taken;
     const uint64_t number = atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed) + 1;
     if (number >= QUERN__GETTER_CLOSED)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "%u getters with refs were created in this process; there are no more numbers "
-                           "for refs to know them by",
-                           QUERN__GETTER_CLOSED - 1);
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "this process has created %u getters with refs, which is the limit; reuse getters",
+            QUERN__GETTER_CLOSED - 1);
     *out_number = (uint32_t)number;
     return QUERN_OK;
 }
@@ -51,8 +51,7 @@ static quern_result check_component(const quern_world *world, quern_component co
     const quern__type *type = quern__components_type(components, quern__component_index(component));
     if (type->size_bytes > 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "'%s' is a tag and has no value: quern_entity_has tells whether an entity has it",
-                       type->name);
+                       "'%s' is a tag and has no value; use quern_entity_has to test for it", type->name);
 }
 
 static quern_result create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
@@ -219,7 +218,7 @@ static bool can_find_for_ref(const quern_getter *base, const char *function)
     if (getter->has_refs) return true;
     quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: the getter of '%s' was made without refs: set refs in quern_getter_def", function,
+        "%s: the getter of '%s' was created without refs; set refs in quern_getter_def", function,
         quern__components_type(&getter->world->storage.components, getter->table.component_index)->name);
     return false;
 }

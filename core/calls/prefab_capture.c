@@ -160,7 +160,7 @@ static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *g
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "'%s' has a destroy hook and no copy hook, so its values cannot be copied into a "
-            "prefab; give the type a copy hook, or remove it from the tree before",
+            "prefab; give the type a copy hook, or remove the component from the tree",
             column->type->name);
     if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
         return quern__prefab_capture_fail_memory();
@@ -234,10 +234,11 @@ static quern_result find_fields(quern__prefab_capture *it, const quern__type *ty
             memcpy(&entity, value + offset_bytes, sizeof entity);
             /* A command that spawns the prefab would confuse it with a provisional handle of its own sync point. */
             if (quern_entity_is_provisional(entity))
-                return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
-                                   "a field of '%s' in the tree holds a provisional handle, which names "
-                                   "nothing outside of its callback",
-                                   type->name);
+                return quern__fail(
+                    QUERN_ERROR_PROVISIONAL_ENTITY,
+                    "a field of '%s' in the tree has a provisional handle, which is valid only in "
+                    "its callback; write a real handle before capturing",
+                    type->name);
             const uint32_t member = quern__prefab_capture_find_member(it, entity);
             if (member == QUERN_NO_MEMBER) continue;
             if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))

@@ -146,7 +146,8 @@ static quern_result check_fill(spawn_call *it)
         quern__list_count(def->fill_components, QUERN_MAX_SPAWN_OVERRIDES, is_end_of_components,
                           "fill component", NULL, &it->fill_term_count);
     if (result == QUERN_OK && def->fill == NULL && it->fill_term_count > 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "there are fill components, but no fill");
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "fill components are listed, but fill is NULL; set both or none");
     for (uint32_t i = 0; i < it->fill_term_count && result == QUERN_OK; i++) {
         uint32_t column;
         result = quern__prefab_find_column(it->instances.storage, it->prefab, def->fill_member,
@@ -154,8 +155,9 @@ static quern_result check_fill(spawn_call *it)
         if (result != QUERN_OK) quern__message_add_element(result, "fill component", i);
     }
     if (result == QUERN_OK && def->fill_member >= it->prefab->members.count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "fill member %u; the prefab has %u",
-                           def->fill_member, it->prefab->members.count);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "there is no member %u to fill; the prefab has %u members", def->fill_member,
+                           it->prefab->members.count);
     return result;
 }
 

@@ -101,8 +101,9 @@ static QUERN__SLOW_PATH quern_result fail_self(quern_entity source)
 static quern_result fail_without_target(const quern__storage *storage, const quern__relation *relation,
                                         quern_entity source)
 {
-    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u has no '%s'", quern_entity_index(source),
-                       quern_entity_generation(source), quern__relation_name(storage, relation));
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u has no target in '%s'",
+                       quern_entity_index(source), quern_entity_generation(source),
+                       quern__relation_name(storage, relation));
 }
 
 quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
@@ -198,16 +199,17 @@ static quern_result check_move_before(const quern_world *world, const quern__rel
     if (target == QUERN__SLOT_NONE) return fail_without_target(&world->storage, relation, source);
     if (!relation->is_ordered)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "relation '%s' is not ordered: .ordered in quern_relation_def makes it so",
+                           "relation '%s' is not ordered; set ordered in its quern_relation_def",
                            quern__relation_name(&world->storage, relation));
     if (quern_entity_is_null(before)) return QUERN_OK;
     quern_result result = check_alive(world, before, "the sibling");
     if (result != QUERN_OK) return result;
     if (quern__links_target(&relation->links, quern_entity_index(before)) == target) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "entity %u:%u is no sibling of %u:%u: it has another target or none",
-                       quern_entity_index(before), quern_entity_generation(before),
-                       quern_entity_index(source), quern_entity_generation(source));
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "entity %u:%u is not a sibling of %u:%u; pass an entity with the same target, or null",
+        quern_entity_index(before), quern_entity_generation(before), quern_entity_index(source),
+        quern_entity_generation(source));
 }
 
 static quern_result move_before(quern_world *world, quern_entity source, quern_relation relation,

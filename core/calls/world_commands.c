@@ -249,7 +249,7 @@ quern_result quern__flush_result(const quern__flush_report *report, const char *
                            "%s: no memory to record a command; the others were applied", function);
     if (report->refused_result == QUERN_OK) return QUERN_OK;
     return quern__fail(report->refused_result,
-                       "%s: the commands on %llu entities ask for %s, and were dropped; the others were "
+                       "%s: the commands on %llu entities need %s and were dropped; the others were "
                        "applied",
                        function, (unsigned long long)report->refused_count,
                        report->refused_result == QUERN_ERROR_LIMIT

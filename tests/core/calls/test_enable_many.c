@@ -194,15 +194,13 @@ Test(enable_many, says_which_entity_of_the_list_is_wrong)
     list[77] = setup_entity_with(world, &solid, 1);
     cr_assert_eq(quern_entity_set_component_enabled_many(world, list, 100, number, false),
                  QUERN_ERROR_COMPONENT_ABSENT);
-    cr_assert_not_null(strstr(quern_error_message(),
-                              "quern_entity_set_component_enabled_many: number 77 of the list: "
-                              "entity 3000:1 does not have 'number'"),
+    cr_assert_not_null(strstr(quern_error_message(), "quern_entity_set_component_enabled_many: element 77: "
+                                                     "entity 3000:1 does not have 'number'"),
                        "%s", quern_error_message());
     list[70] = quern_entity_null();
     cr_assert_eq(quern_entity_set_component_enabled_many(world, list, 100, number, false),
                  QUERN_ERROR_NULL_ENTITY);
-    cr_assert_not_null(strstr(quern_error_message(), "number 70 of the list: "), "%s",
-                       quern_error_message());
+    cr_assert_not_null(strstr(quern_error_message(), "element 70: "), "%s", quern_error_message());
     close_world();
 }
 

@@ -69,7 +69,7 @@ Test(messages, of_calls_on_one_entity)
     SAYS(quern_entity_add(world, dead, velocity, &value),
          "quern_entity_add: entity 1:1 does not live any more");
     SAYS(quern_entity_add(world, entity, position, &value),
-         "quern_entity_add: entity 0:1 has 'position' already");
+         "quern_entity_add: entity 0:1 already has 'position'");
     SAYS(quern_entity_add(world, entity, unknown, NULL), "quern_entity_add: component handle ");
     SAYS(quern_entity_remove(world, foreign, position),
          "quern_entity_remove: entity 0:1 belongs to world ");
@@ -90,7 +90,7 @@ Test(messages, of_calls_on_one_entity)
          "quern_entity_create_with: component 0: component handle ");
     const quern_component twice[] = {position, velocity, position};
     SAYS(quern_entity_create_with(world, twice, NULL, 3, &made),
-         "quern_entity_create_with: 'position' stands twice");
+         "quern_entity_create_with: 'position' is listed twice");
 }
 
 static void fill_nothing(quern_context *context, const quern_view *view)
@@ -107,12 +107,12 @@ Test(messages, of_calls_on_many)
     quern_term term = quern_term_read(position);
     quern_query *query = setup_query(world, &term, 1);
     SAYS(quern_entity_create_many(world, twice, NULL, 2, 5, NULL),
-         "quern_entity_create_many: 'position' stands twice");
+         "quern_entity_create_many: 'position' is listed twice");
     SAYS(quern_entity_create_filled(world, twice, 2, 5, fill_nothing, NULL, NULL),
-         "quern_entity_create_filled: 'position' stands twice");
+         "quern_entity_create_filled: 'position' is listed twice");
     cr_assert_eq(quern_entity_create_filled(world, &position, 1, 1, fill_nothing, NULL, NULL), QUERN_OK);
     SAYS(quern_entity_destroy_many(world, list, 2),
-         "quern_entity_destroy_many: number 1 of the list: entity 1:1 does not live");
+         "quern_entity_destroy_many: element 1: entity 1:1 does not live");
     SAYS(quern_entity_add_matching(query, unknown, NULL, NULL),
          "quern_entity_add_matching: component handle ");
     SAYS(quern_entity_remove_matching(query, unknown, NULL),

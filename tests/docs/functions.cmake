@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DDOCUMENT=... -DROOT=... -P functions.cmake: fails unless each function that a table of the document
-# names, in rows "| `function` | `file` |", stands in that file, and there is at least one.
+# names, in rows "| `function` | `file` |", is in that file, and there is at least one.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" document)
 string(REGEX MATCHALL "[|] `[a-z0-9_]+` [|] `[a-z0-9_/]+[.][ch]` [|]" rows "${document}")

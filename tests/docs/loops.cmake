@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DROOT=... -DCOMPILER=... -DCOMPILER_ID=... -DBUILD=... -P loops.cmake: fails where a loop that
-# users are shown counts to a view's count in place, and unless the compiler vectorises the loop at the top
-# of query.h over bare uint32_t. What such a loop writes might be the count itself, so that the compiler must
-# read it again each time round.
+# cmake -DROOT=... -DCOMPILER=... -DCOMPILER_ID=... -DBUILD=... -P loops.cmake: fails if a loop in an example or a
+# page reads a view's count in its condition, or if the compiler does not vectorise the loop at the top of query.h
+# over plain uint32_t. Such a loop might write the count itself, so the compiler would have to read the count again in
+# each iteration.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB_RECURSE shown "${ROOT}/examples/*.[ch]" "${ROOT}/bench/*.[ch]" "${ROOT}/docs/*.md" "${ROOT}/README.md"
@@ -14,7 +14,7 @@ set(count 0)
 foreach(file IN LISTS shown)
   file(READ "${file}" text)
   if(text MATCHES "(view->|view[.])count;[^\n]*\\+\\+")
-    message(FATAL_ERROR "${file} counts to ${CMAKE_MATCH_1}count in place: copy it before the loop")
+    message(FATAL_ERROR "${file} reads ${CMAKE_MATCH_1}count in the condition of a loop: copy it before the loop")
   endif()
   math(EXPR count "${count} + 1")
 endforeach()
@@ -27,7 +27,7 @@ if(COMPILER_ID STREQUAL "GNU")
 elseif(COMPILER_ID STREQUAL "Clang")
   set(report -Rpass=loop-vectorize)
 else()
-  message("not known how ${COMPILER_ID} tells what it vectorises: left out")
+  message("skipped: it is unknown how ${COMPILER_ID} reports vectorised loops")
   return()
 endif()
 
@@ -38,7 +38,7 @@ endif()
 string(REGEX REPLACE "(^|\n) [*] " "\n" loop "${CMAKE_MATCH_1}")
 string(REGEX REPLACE "(for [^\n]*)" "\n#line 1000\n\\1" loop "${loop}")
 
-# As it stands, by QUERN_COLUMN, and by the calls for generic code.
+# The loop as it is, with QUERN_COLUMN, and with the calls for generic code.
 function(expect_vectorised name loop)
   file(
     WRITE "${BUILD}/loops_${name}.c"
@@ -60,7 +60,7 @@ function(expect_vectorised name loop)
 endfunction()
 
 if(NOT loop MATCHES "QUERN_COLUMN.*QUERN_COLUMN")
-  message(FATAL_ERROR "the loop at the top of query.h does not ask for its columns by QUERN_COLUMN")
+  message(FATAL_ERROR "the loop at the top of query.h does not use QUERN_COLUMN")
 endif()
 expect_vectorised(typed "${loop}")
 string(REGEX REPLACE "QUERN_COLUMN(\\([^,]*, [0-9]), const [A-Za-z]*" "quern_view_read\\1" loop "${loop}")

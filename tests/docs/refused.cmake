@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DROOT=... -DC_COMPILER=... -DCXX_COMPILER=... -DBUILD=... -P refused.cmake: fails unless compilers refuse
-# types and fields that the macros cannot describe, with words that tell what is wrong. CXX_COMPILER may be empty.
+# cmake -DROOT=... -DC_COMPILER=... -DCXX_COMPILER=... -DBUILD=... -P refused.cmake: fails unless compilers reject
+# types and fields that the macros cannot describe, with a message that says what is wrong. CXX_COMPILER may be empty.
 cmake_minimum_required(VERSION 3.25)
 
 set(thing "typedef struct Thing { float x, *pointer; const char *name; float table[2][2]; void *any; } Thing;")
@@ -37,7 +37,7 @@ function(expect_refused suffix code words)
   if(result EQUAL 0)
     message(FATAL_ERROR "this compiles as ${suffix}, and must not:\n${code}")
   elseif(NOT output MATCHES "${words}")
-    message(FATAL_ERROR "'${words}' is not in what is said of\n${code}\n${output}")
+    message(FATAL_ERROR "the compiler's message lacks '${words}':\n${code}\n${output}")
   endif()
 endfunction()
 
@@ -56,7 +56,7 @@ QUERN_COLUMN(v, 0, Thing);\n  int *wrong;\n  _Static_assert(_Generic(QUERN_COLUM
 Thing *: 1, default: 0), \"not const\");\n  (void)t, (void)wrong;\n}" "not const")
 
 if(NOT CXX_COMPILER)
-  message("no C++ compiler: left out")
+  message("skipped: no C++ compiler")
   return()
 endif()
 set(registered "quern_result f(quern_world *w, quern_component *c) { return QUERN_COMPONENT_REGISTER(w, c, ")

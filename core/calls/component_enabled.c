@@ -108,7 +108,7 @@ QUERN__ALWAYS_INLINE uint64_t write_bits(const row_bit *bits, uint32_t count, bo
 {
     uint64_t changed = 0;
     for (const row_bit *at = bits; at < bits + count; at++)
-        changed = changed << 1 | quern__row_put_bit(at->words, at->row, bit);
+        changed = changed << 1 | quern__row_set_disabled_bit(at->words, at->row, bit);
     return changed << (RECORD_BATCH - count);
 }
 
@@ -140,7 +140,7 @@ static void change_back(enable_call *it, uint32_t count, const uint64_t *changed
         locate_bits(it, &again, bits);
         for (uint32_t i = 0; i < RECORD_BATCH; i++)
             if ((changed[first / RECORD_BATCH] << i >> (RECORD_BATCH - 1)) != 0)
-                quern__row_put_bit(bits[i].words, bits[i].row, !it->disables);
+                quern__row_set_disabled_bit(bits[i].words, bits[i].row, !it->disables);
     }
 }
 
@@ -149,8 +149,8 @@ static void notify_listeners(const enable_call *it)
     for (uint32_t i = 0; i < it->count; i++) {
         const quern__record *record =
             quern__entities_record(&it->storage->entities, quern_entity_index(it->entities[i]));
-        quern__row_was_enabled(quern__storage_archetype_of(it->storage, record), record->location,
-                               it->component_index);
+        quern__row_note_enabled(quern__storage_archetype_of(it->storage, record), record->location,
+                                it->component_index);
     }
 }
 

@@ -30,7 +30,7 @@ static inline bool quern__getter_notes_writes(const quern__getter *getter)
 static inline void quern__getter_note_written(const quern__getter *getter, uintptr_t location)
 {
     const uint32_t index = getter->table.component_index;
-    quern__row_lent(quern__chunk_of(location)->archetype, location, index);
+    quern__row_note_pointer_given(quern__chunk_of(location)->archetype, location, index);
     quern__storage_note_pointer_given(&getter->world->storage, index);
 }
 

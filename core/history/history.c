@@ -21,12 +21,12 @@ static quern_result start_tracking(quern_world *world)
     quern_result result = QUERN_OK;
     uint32_t filtered_count = 0;
     for (; filtered_count < storage->components.list.count; filtered_count++) {
-        result = quern__storage_track_changes(storage, filtered_count);
+        result = quern__storage_add_change_filter(storage, filtered_count);
         if (result != QUERN_OK) break;
     }
     if (result == QUERN_OK)
-        result = quern__archetype_track_changes(storage->archetypes.items[0], &storage->allocator,
-                                                &storage->components);
+        result = quern__archetype_start_versions(storage->archetypes.items[0], &storage->allocator,
+                                                 &storage->components);
     bool has_marks =
         result == QUERN_OK && quern__entities_track_modified(&storage->entities, &storage->allocator);
     for (uint32_t k = 0; k < storage->relations->list.count && has_marks; k++)
@@ -40,7 +40,7 @@ static quern_result start_tracking(quern_world *world)
         return QUERN_OK;
     }
     while (filtered_count > 0)
-        quern__storage_untrack_changes(storage, --filtered_count);
+        quern__storage_remove_change_filter(storage, --filtered_count);
     return result != QUERN_OK ? result
                               : quern__history_fail_memory("modification marks of slots and links");
 }
@@ -58,7 +58,7 @@ static void stop_tracking(quern_world *world)
     quern__storage *storage = &world->storage;
     storage->components.first_filter_count = 0;
     for (uint32_t i = 0; i < storage->components.list.count; i++)
-        quern__storage_untrack_changes(storage, i);
+        quern__storage_remove_change_filter(storage, i);
     stop_marking(storage);
 }
 

@@ -214,7 +214,7 @@ void quern__edits_write(const quern__scratch *scratch, const quern__sequence *se
 {
     fill_rows(scratch, sequence, location, rows, count);
     toggle_rows(scratch, sequence, location, count);
-    if (quern__writes_are_observed(sequence->target)) report_written(scratch, sequence, location, count);
+    if (quern__writes_are_tracked(sequence->target)) report_written(scratch, sequence, location, count);
 }
 
 void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
@@ -223,7 +223,7 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
 {
     quern__rows_move(storage, sequence->plan, to, from, count);
     fill_rows(scratch, sequence, to, rows, count);
-    if (quern__writes_are_observed(sequence->target)) report_written(scratch, sequence, to, count);
+    if (quern__writes_are_tracked(sequence->target)) report_written(scratch, sequence, to, count);
     toggle_rows(scratch, sequence, to, count);
 }
 

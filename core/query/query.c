@@ -135,7 +135,7 @@ static void end_filters(quern__storage *storage, const quern_term *terms, uint32
 {
     for (uint32_t i = 0; i < term_count; i++)
         if (terms[i].changed)
-            quern__storage_untrack_changes(storage, quern__component_index(terms[i].component));
+            quern__storage_remove_change_filter(storage, quern__component_index(terms[i].component));
 }
 
 static quern_result begin_filters(quern__storage *storage, const quern_term *terms, uint32_t term_count,
@@ -145,7 +145,7 @@ static quern_result begin_filters(quern__storage *storage, const quern_term *ter
     for (uint32_t i = 0; i < term_count; i++) {
         if (!terms[i].changed) continue;
         quern_result result =
-            quern__storage_track_changes(storage, quern__component_index(terms[i].component));
+            quern__storage_add_change_filter(storage, quern__component_index(terms[i].component));
         for (quern__query *query = storage->first_query; query != NULL; query = query->next)
             quern__query_relist(query); /* some archetypes may keep versions now */
         if (result != QUERN_OK) {

@@ -187,8 +187,8 @@ static bool start_versions(quern__archetype *archetype, const quern_allocator *a
     return false;
 }
 
-quern_result quern__archetype_track_changes(quern__archetype *archetype, const quern_allocator *allocator,
-                                            const quern__components *components)
+quern_result quern__archetype_start_versions(quern__archetype *archetype, const quern_allocator *allocator,
+                                             const quern__components *components)
 {
     if (archetype->versions.items != NULL || start_versions(archetype, allocator, components)) {
         quern__archetype_update_tracking(archetype);
@@ -263,7 +263,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
     if (result == QUERN_OK) result = add_bit_columns(archetype, allocator, components);
     if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
-        result = quern__archetype_track_changes(archetype, allocator, components);
+        result = quern__archetype_start_versions(archetype, allocator, components);
     if (result != QUERN_OK)
         quern__archetype_release(archetype, allocator);
     else

@@ -133,8 +133,8 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
                                      quern__archetype **out_archetype);
 
 /* Starts keeping change versions. Errors: OUT_OF_MEMORY. */
-quern_result quern__archetype_track_changes(quern__archetype *archetype, const quern_allocator *allocator,
-                                            const quern__components *components);
+quern_result quern__archetype_start_versions(quern__archetype *archetype, const quern_allocator *allocator,
+                                             const quern__components *components);
 
 /* Adds a bit column. Precondition: the archetype lacks this bit column. Errors: OUT_OF_MEMORY. */
 quern_result quern__archetype_add_bit_column(quern__archetype *archetype, const quern_allocator *allocator,

@@ -394,15 +394,14 @@ void quern__row_leave(quern__storage *storage, quern_entity entity)
         leave_slowly(storage, archetype, entity, record);
 }
 
-quern_result quern__row_move_observed(quern__storage *storage, quern__archetype *source,
-                                      quern_entity entity, quern__record *record, const quern__edge *edge,
-                                      quern__row to)
+quern_result quern__row_move_tracked(quern__storage *storage, quern__archetype *source, quern_entity entity,
+                                     quern__record *record, const quern__edge *edge, quern__row to)
 {
     return quern__row_move_by_edge(storage, source, entity, record, edge, to, true);
 }
 
-quern_result quern__row_leave_observed(quern__storage *storage, quern__archetype *archetype,
-                                       quern_entity entity, quern__record *record)
+quern_result quern__row_leave_tracked(quern__storage *storage, quern__archetype *archetype,
+                                      quern_entity entity, quern__record *record)
 {
     return quern__row_leave_gap(storage, archetype, entity, record, true);
 }

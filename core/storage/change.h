@@ -168,7 +168,7 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
 
 /* Whether writes in this archetype have a listener. Callers use it to avoid the work of determining which
  * components were written. */
-static inline bool quern__writes_are_observed(const quern__archetype *archetype)
+static inline bool quern__writes_are_tracked(const quern__archetype *archetype)
 {
     return QUERN__UNLIKELY(archetype->tracks_changes) &&
            (archetype->versions.items != NULL || archetype->first_listener != NULL);
@@ -307,8 +307,8 @@ static inline void quern__rows_written_from(const quern__archetype *archetype,
 
 /* Notes that a pointer for writing the component's value in this row was given out. Whether the caller writes
  * through it is unknown, so change versions note it and reactions do not. */
-static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t location,
-                                   uint32_t component_index)
+static inline void quern__row_note_pointer_given(const quern__archetype *archetype, uintptr_t location,
+                                                 uint32_t component_index)
 {
     if (QUERN__LIKELY(!archetype->tracks_changes)) return;
     quern__note_component(archetype, location, 1, component_index);
@@ -320,14 +320,14 @@ void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint
 
 /* Performs the first half of quern__row_enable: sets the row's bit in `words`, the words of its bit column. Returns 1 if
  * the bit changed, else 0. */
-static inline uint64_t quern__row_put_bit(uint64_t *words, uint32_t row, bool disables)
+static inline uint64_t quern__row_set_disabled_bit(uint64_t *words, uint32_t row, bool disables)
 {
     return quern__bit_column_put_row(words, row, disables);
 }
 
 /* Performs the second half of quern__row_enable: notes the change of the component. */
-static inline void quern__row_was_enabled(const quern__archetype *archetype, uintptr_t location,
-                                          uint32_t component_index)
+static inline void quern__row_note_enabled(const quern__archetype *archetype, uintptr_t location,
+                                           uint32_t component_index)
 {
     quern__note_component(archetype, location, 1, component_index);
 }
@@ -337,7 +337,7 @@ static inline void quern__row_enable(const quern__archetype *archetype, uintptr_
                                      uint32_t bit_column, bool enabled)
 {
     quern__bit_column_put(archetype->row_bits, bit_column, location, !enabled);
-    quern__row_was_enabled(archetype, location, archetype->row_bits->list[bit_column].id);
+    quern__row_note_enabled(archetype, location, archetype->row_bits->list[bit_column].id);
 }
 
 /* ------------------------------------------------------------------------- row ranges: rearranging */
@@ -563,11 +563,10 @@ QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, 
 }
 
 /* Perform quern__row_move_plain and quern__row_leave_plain for watched archetypes. */
-quern_result quern__row_move_observed(quern__storage *storage, quern__archetype *source,
-                                      quern_entity entity, quern__record *record, const quern__edge *edge,
-                                      quern__row to);
-quern_result quern__row_leave_observed(quern__storage *storage, quern__archetype *archetype,
-                                       quern_entity entity, quern__record *record);
+quern_result quern__row_move_tracked(quern__storage *storage, quern__archetype *source, quern_entity entity,
+                                     quern__record *record, const quern__edge *edge, quern__row to);
+quern_result quern__row_leave_tracked(quern__storage *storage, quern__archetype *archetype,
+                                      quern_entity entity, quern__record *record);
 
 /* Performs quern__row_move from a known source along an edge. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
@@ -575,7 +574,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage,
                                                         const quern__edge *edge, quern__row to)
 {
     if (QUERN__UNLIKELY(source->tracks_changes || edge->target->tracks_changes))
-        return quern__row_move_observed(storage, source, entity, record, edge, to);
+        return quern__row_move_tracked(storage, source, entity, record, edge, to);
     return quern__row_move_by_edge(storage, source, entity, record, edge, to, false);
 }
 
@@ -611,7 +610,7 @@ static inline quern_result quern__row_leave_plain(quern__storage *storage, quern
                                                   quern_entity entity, quern__record *record)
 {
     if (QUERN__UNLIKELY(archetype->tracks_changes))
-        return quern__row_leave_observed(storage, archetype, entity, record);
+        return quern__row_leave_tracked(storage, archetype, entity, record);
     return quern__row_leave_gap(storage, archetype, entity, record, false);
 }
 

@@ -321,13 +321,13 @@ void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component
 
 /* --------------------------------------------------------------------------------- change versions */
 
-quern_result quern__storage_track_changes(quern__storage *storage, uint32_t component_index)
+quern_result quern__storage_add_change_filter(quern__storage *storage, uint32_t component_index)
 {
     quern__component *component = storage->components.list.items[component_index];
     for (uint32_t i = 0; i < component->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[component->archetypes.items[i]];
         quern_result result =
-            quern__archetype_track_changes(archetype, &storage->allocator, &storage->components);
+            quern__archetype_start_versions(archetype, &storage->allocator, &storage->components);
         if (result != QUERN_OK) return result;
     }
     component->filter_count++;
@@ -335,7 +335,7 @@ quern_result quern__storage_track_changes(quern__storage *storage, uint32_t comp
 }
 
 /* Archetypes that keep versions go on doing so. */
-void quern__storage_untrack_changes(quern__storage *storage, uint32_t component_index)
+void quern__storage_remove_change_filter(quern__storage *storage, uint32_t component_index)
 {
     storage->components.list.items[component_index]->filter_count--;
 }

@@ -156,9 +156,9 @@ void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component
 /* --------------------------------------------------------------------------------- change versions */
 
 /* Keeps change versions in all present and future archetypes that have the component. Each call needs a matching
- * call of quern__storage_untrack_changes. Errors: OUT_OF_MEMORY. */
-quern_result quern__storage_track_changes(quern__storage *storage, uint32_t component_index);
-void quern__storage_untrack_changes(quern__storage *storage, uint32_t component_index);
+ * call of quern__storage_remove_change_filter. Errors: OUT_OF_MEMORY. */
+quern_result quern__storage_add_change_filter(quern__storage *storage, uint32_t component_index);
+void quern__storage_remove_change_filter(quern__storage *storage, uint32_t component_index);
 
 /* Notes, in builds with QUERN_CHECKS, that a pointer for writing values of the component was given out; the pointer
  * is valid until the structure changes. Relaxed: only one thread at a time modifies a world,

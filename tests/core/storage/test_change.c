@@ -47,7 +47,7 @@ static void open_world(void)
     cr_assert_eq(quern__plan_add_or_remove(storage, numbered, quern__component_index(other), &plan),
                  QUERN_OK);
     both = plan->target;
-    cr_assert_eq(quern__storage_track_changes(storage, quern__component_index(number)), QUERN_OK);
+    cr_assert_eq(quern__storage_add_change_filter(storage, quern__component_index(number)), QUERN_OK);
     storage->clock++;
 }
 
@@ -159,7 +159,7 @@ Test(change, the_last_rows_leave_and_their_chunk_has_not_changed)
 
 Test(change, what_is_written_is_noted_for_its_column_alone)
 {
-    cr_assert(quern__writes_are_observed(numbered));
+    cr_assert(quern__writes_are_tracked(numbered));
     quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(other));
     cr_assert_not(number_noted(numbered), "it has no such component");
     quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(number));

@@ -14,7 +14,7 @@ enum {
 
 /* ------------------------------------------------------------------------------------- definition */
 
-/* The chunk bytes that `rows` rows need. */
+/* Returns the size of a chunk with `rows` rows in bytes, without colour. */
 static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
 {
     size_t bytes = 0;
@@ -23,7 +23,7 @@ static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
     return quern__layout_bytes(bytes, rows);
 }
 
-/* The most rows that fit a chunk that is shorter by that many bytes. */
+/* Returns the largest number of rows that fit in a chunk of which `unused_bytes` are not available. */
 static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unused_bytes)
 {
     size_t row_bytes = sizeof(quern_entity);
@@ -36,8 +36,8 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
     return rows;
 }
 
-/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them, a third of late
- * ones, get none. */
+/* Sets the row capacity and returns the offset of the archetype's colour in bytes. An archetype has no colour if that
+ * would cost more than an eighth of its rows; from archetype LATE_INDEX on, more than a third. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
     const bool is_late = archetype->layout_index >= LATE_INDEX;
@@ -51,7 +51,7 @@ static size_t find_colour_bytes(quern__archetype *archetype)
     return is_cheap ? (size_t)colour * QUERN__PART_ALIGNMENT_BYTES : 0;
 }
 
-/* Returns where the next part may begin. */
+/* Sets the offset of one part, a column or the handles. Returns the offset of the part after it. */
 static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offset_bytes)
 {
     if (part == archetype->column_count) {
@@ -73,7 +73,7 @@ static quern_result lay_out(quern__archetype *archetype)
             QUERN_ERROR_COMPONENT_TOO_LARGE,
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
             archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
-    uint32_t part_count = archetype->column_count + 1; /* the handles are the last */
+    uint32_t part_count = archetype->column_count + 1; /* the columns, then the handles */
     uint32_t first_part = archetype->layout_index / (COLOUR_STEP * LATE_COLOUR_COUNT);
     for (uint32_t i = 0; i < part_count; i++)
         offset_bytes = place_part(archetype, (first_part + i) % part_count, offset_bytes);
@@ -94,7 +94,7 @@ static bool compile_relocation(quern__archetype *archetype, const quern_allocato
     return archetype->relocation != NULL;
 }
 
-/* Columns for those components that have values, and the map from component to column. */
+/* Fills the columns, the map from component to column, and the flags that depend on the types. */
 static void fill_columns(quern__archetype *archetype, const quern__components *components)
 {
     memset(archetype->column_of, QUERN__COLUMN_NONE, archetype->column_of_count);
@@ -117,8 +117,8 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
     archetype->column_count = columns;
 }
 
-/* The parts of one allocation: the archetype with its places, its columns (one per component at
- * most), set and map. */
+/* Layout of an archetype's allocation: the structure with its column positions, then columns (at most one per
+ * component), the component set, and the map column_of. */
 typedef struct archetype_parts {
     size_t columns_offset, set_offset, map_offset, total_bytes;
 } archetype_parts;
@@ -134,7 +134,7 @@ static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_cou
     return parts;
 }
 
-/* Bit columns of components come first, in their order, so that they have their places for ever. */
+/* Adds the bit columns of components. They precede all others, so that their indices never change. */
 static quern_result add_bit_columns(quern__archetype *archetype, const quern_allocator *allocator,
                                     const quern__components *components)
 {
@@ -157,7 +157,7 @@ static bool is_filtered(const quern__components *components, const uint16_t *com
     return false;
 }
 
-/* Lanes for the components with row_changes. */
+/* Lists the lanes of the components with row_changes. Returns their number. */
 static uint32_t list_lanes(const quern__archetype *archetype, const quern__components *components,
                            quern__row_lane *out_lanes)
 {
@@ -216,7 +216,7 @@ void quern__archetype_remove_bit_column(quern__archetype *archetype, const quern
     quern__archetype_update_tracking(archetype);
 }
 
-/* Before the first one: has more rows than any chunk. */
+/* The sentinel slots[-1]. Its row count exceeds the capacity of any chunk. */
 static const quern__chunk_slot full_slot = {.row_count = UINT32_MAX};
 
 static quern__archetype *archetype_allocate(const quern_allocator *allocator,
@@ -324,7 +324,8 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     return true;
 }
 
-/* Chunks are taken in runs of 1, 1, 2, 4 … 16 that lie one after the other, so that a pass streams. */
+/* Returns how many adjacent chunks to allocate next: 1, 1, 2, 4, 8, then 16. Adjacent chunks let hardware prefetchers
+ * continue from chunk to chunk. */
 static uint32_t run_count(uint32_t chunk_count)
 {
     if (chunk_count > MAX_RUN_CHUNKS) return MAX_RUN_CHUNKS;

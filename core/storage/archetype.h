@@ -57,9 +57,8 @@ typedef struct quern__edge {
     uint64_t key; /* quern__edge_key; 0: no edge */
     struct quern__archetype *target;
     const quern__copy_word *carry;
-    uint32_t target_number; /* copy of target->number; the entity's next call depends on it */
-    quern__column_position
-        added; /* position of the added component; size 0 if the component is removed or is a tag */
+    uint32_t target_number;       /* copy of target->number; the entity's next call depends on it */
+    quern__column_position added; /* of the added component; size 0 if it is removed or is a tag */
 } quern__edge;
 
 /* Number of cached edges. The component determines the only entry in which an edge is stored and looked up. If two
@@ -81,32 +80,31 @@ typedef struct quern__archetype {
     uint32_t row_capacity; /* rows per chunk */
     uint32_t entities_offset_bytes;
     uint32_t number;          /* archetype number in entity records; reused after removal */
-    uint32_t column_of_count; /* length of column_of, places; later components: absent */
+    uint32_t column_of_count; /* length of column_of and column_positions */
     uint32_t column_count;
     uint32_t held_count;
     uint32_t reserved_count; /* rows reserved for later appends; 0 between structural changes */
 
-    quern__copy_word *relocation; /* copy program from row to row; NULL unless is_plain */
+    quern__copy_word *relocation; /* copy plan from row to row within the archetype; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_COUNT];
-    bool is_plain;       /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
-    bool has_fast_leave; /* is_plain, and no listener needs room for rows that leave */
-    bool has_destroy;    /* some type has a destroy hook */
-    bool
-        may_retain_chunk; /* has no rows and is listed among those that may retain a chunk: see storage.h */
-    bool is_removed;      /* about to be removed: see core/calls/reclaim.c */
-    bool tracks_changes;  /* verbs have to notify versions, move counts, row bits or listeners */
-    bool has_handles;     /* some component whose values users set has entity fields */
+    bool is_plain;         /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool has_fast_leave;   /* is_plain, and no listener must reserve room for rows that leave */
+    bool has_destroy;      /* some type has a destroy hook */
+    bool may_retain_chunk; /* may retain one chunk while it has no rows: listed in storage->spares */
+    bool is_removed;       /* about to be removed: see core/calls/reclaim.c */
+    bool tracks_changes;   /* has versions, move counts, row bits or listeners, which verbs must update */
+    bool has_handles;      /* some component whose values users set has entity fields */
     quern__versions versions;
-    quern__row_versions *row_versions; /* NULL if no component has row_changes; needs versions */
-    quern__move_counts *move_counts;   /* the storage's, if a reader counts moves; else NULL */
-    quern__row_bits *row_bits;         /* row bits; NULL if the archetype has none */
+    quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */
+    quern__move_counts *move_counts;   /* of the storage; NULL if no component has refs */
+    quern__row_bits *row_bits;         /* NULL if the archetype has no bit columns */
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* including tags; ascending */
     uint8_t *column_of; /* by component index: a column index, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t component_count;
     uint32_t slot_capacity;
-    quern__map plans; /* to other archetypes: see storage.h */
+    quern__map plans; /* move plans with this source: see move_plan.h */
     uint64_t set_hash;
     uint32_t index; /* position in the order of archetypes; changes when earlier archetypes are removed */
     /* Determines the layout of chunks: the index at creation, so never below index. A history or an archive may set
@@ -114,8 +112,8 @@ typedef struct quern__archetype {
     uint32_t layout_index;
     /* Unique among all present and past archetypes of the world; a history may restore it. */
     uint64_t identity;
-    uint64_t empty_since; /* first sync point that saw it without rows, or 0: see core/calls/reclaim.c */
-    struct quern__move_plan *incoming;   /* plans of other archetypes with this target */
+    uint64_t empty_since; /* first sync point that found it without rows, or 0: see reclaim.c */
+    struct quern__move_plan *incoming;   /* list of the move plans with this target */
     quern__row_listener *first_listener; /* listeners of rooms above storage; NULL if none */
     struct quern__archetype *next_same_hash;
     quern__column_position column_positions[]; /* by component index, like column_of */
@@ -125,8 +123,8 @@ enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
 /* Creates an archetype without chunks for a sorted set of components. layout_index determines the layout of its
- * chunks; quern__storage_append_archetype sets the index. The archetype keeps change versions if some component is filtered.
- * Errors: COMPONENT_TOO_LARGE (a row does not fit in a chunk), OUT_OF_MEMORY. */
+ * chunks; quern__storage_append_archetype sets the index. The archetype keeps change versions if some component is
+ * filtered. Errors: COMPONENT_TOO_LARGE (a row does not fit in a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
                                      uint32_t layout_index, const uint64_t *clock,

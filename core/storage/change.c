@@ -4,15 +4,15 @@
 
 #include "core/storage/fill.h"
 
-/* So few rows are faster moved one by one than column by column. */
+/* Up to this many rows are moved row by row, which is faster than column by column. */
 enum { ROWS_ONE_BY_ONE = 3 };
 
-/* Records lie anywhere: so far ahead of their use they are fetched. */
+/* Number of entities by which records are prefetched ahead of their use, because their addresses are random. */
 enum { TAKE_RECORDS_AHEAD = 12 };
 
-/* ------------------------------------------------------------------------------------------- room */
+/* ------------------------------------------------------------------------------------ reservations */
 
-/* Lets an archetype without rows keep a chunk, and takes it from the one that had the privilege longest. */
+/* Lets an archetype without rows retain a chunk. The archetype that was listed longest may no longer retain one. */
 static void note_spare(quern__storage *storage, quern__archetype *archetype)
 {
     if (archetype->may_retain_chunk) return;
@@ -129,7 +129,7 @@ static void point_record(const quern__storage *storage, quern_entity entity,
     record->archetype_number = archetype->number;
 }
 
-/* Writes handles, and where they are now. */
+/* Writes handles to rows and the rows' locations to the records of these entities. */
 static void place(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                   const quern_entity *handles, uint32_t count)
 {
@@ -140,7 +140,7 @@ static void place(const quern__storage *storage, const quern__archetype *archety
     }
 }
 
-/* Values of one column to raw memory. */
+/* Moves the values of one column to raw memory. `type`: NULL if the values are plain bytes. */
 static void move_values(const quern__type *type, char *to, char *from, uint32_t size_bytes, uint32_t count)
 {
     if (QUERN__UNLIKELY(type != NULL))
@@ -186,7 +186,7 @@ static void relocate_columns(const quern__archetype *archetype, uintptr_t to, ui
     }
 }
 
-/* ------------------------------------------------------------------------------------------- runs */
+/* -------------------------------------------------------------------------------------- row ranges */
 
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count)

@@ -13,7 +13,7 @@
  * invalid and the memory of its values is uninitialised. The verbs:
  *
  *                          input                                    result
- *   quern__rows_arrive     raw rows, and handles that were taken    rows of these new entities
+ *   quern__rows_arrive     raw rows, and handles of new slots       rows of these new entities
  *   quern__rows_leave      rows of entities                         raw rows; the caller must still free the slots
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
  *   quern__rows_written    rows in which values were written        unchanged rows
@@ -166,7 +166,7 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
         listener->events->written(listener, source, first, count, component_index);
 }
 
-/* Whether writes in this archetype have a listener. Callers use it to avoid the work of determining which
+/* Returns whether writes in this archetype are noted or have a listener. Callers use it to avoid determining which
  * components were written. */
 static inline bool quern__writes_are_tracked(const quern__archetype *archetype)
 {
@@ -216,7 +216,7 @@ static inline quern_result quern__leaving_reserve(const quern__storage *storage,
     return quern__listeners_reserve(storage, source, target, count);
 }
 
-/* Begins a change of one row and makes its reservation for leaving. Not needed if the source is_quick. */
+/* Begins a change of one row and makes its reservation for leaving. Not needed if the source has_fast_leave. */
 static inline quern_result quern__row_leaving_reserve(quern__storage *storage,
                                                       const quern__archetype *source,
                                                       const quern__archetype *target)
@@ -234,8 +234,8 @@ void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
-/* Assigns handles to consecutive rows in turns of `width` rows: the i-th row of a turn receives the picks[i]-th
- * handle of that turn. */
+/* Repeating assignment of handles to consecutive rows, in turns of `width` rows: the i-th row of a turn receives the
+ * picks[i]-th handle of that turn. */
 typedef struct quern__handle_pattern {
     const quern_entity
         *handles; /* handles of the first row's turn; those of the next turn begin `stride` later */
@@ -245,7 +245,7 @@ typedef struct quern__handle_pattern {
     uint32_t phase; /* position of the first row within its turn */
 } quern__handle_pattern;
 
-/* Performs quern__rows_arrive with handles assigned in turns. */
+/* Performs quern__rows_arrive with handles assigned by a pattern. */
 void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__archetype *archetype,
                                    uintptr_t first, const quern__handle_pattern *turns, uint32_t count);
 
@@ -273,7 +273,7 @@ static inline void quern__rows_arrive_picked(const quern__storage *storage,
 void quern__rows_arrive_scattered(const quern__storage *storage, const quern__archetype *archetype,
                                   const uintptr_t *places, const quern_entity *handles, uint32_t count);
 
-/* Takes `count` handles from reserved slots, places them in the rows and performs quern__rows_arrive. Requires
+/* Takes `count` handles, of reserved slots, places them in the rows and performs quern__rows_arrive. Requires
  * exclusive access to the storage by one thread. */
 void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                             uint32_t count);
@@ -282,8 +282,9 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
  * overwritten. */
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
 
-/* Performs quern__rows_leave for rows in ascending order, some of them consecutive. Precondition: the values of the
- * archetype need no destruction. */
+/* Performs quern__rows_leave for rows that need not be consecutive, in any order. Listeners are notified once for
+ * each sequence of rows in the list that are consecutive in memory. Precondition: the values of the archetype need no
+ * destruction. */
 void quern__rows_leave_scattered(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count);
 
 /* Moves entities to the raw rows at `to`: carries over the components of both archetypes and destroys the values of
@@ -318,8 +319,8 @@ static inline void quern__row_note_pointer_given(const quern__archetype *archety
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                         uint32_t bit_column, bool enabled);
 
-/* Performs the first half of quern__row_enable: sets the row's bit in `words`, the words of its bit column. Returns 1 if
- * the bit changed, else 0. */
+/* Performs the first half of quern__row_enable: sets the row's bit in `words`, the words of its bit column. Returns 1
+ * if the bit changed, else 0. */
 static inline uint64_t quern__row_set_disabled_bit(uint64_t *words, uint32_t row, bool disables)
 {
     return quern__bit_column_put_row(words, row, disables);
@@ -371,7 +372,7 @@ void quern__rows_append_many(quern__storage *storage, quern__archetype *archetyp
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
 
-/* Fills rows with entities that a history puts back. The rows are raw or belonged to entities that no longer exist.
+/* Fills rows with entities that a history restores. The rows are raw or belonged to entities that no longer exist.
  * The slots of the handles are alive, and the locations in their records are meaningless. Invalidates refs into the
  * chunk; no other listener is notified. */
 void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
@@ -380,7 +381,7 @@ void quern__rows_put_back(const quern__storage *storage, const quern__archetype 
 /* Removes the last `count` rows, which are raw. Gives back unneeded chunks and unused reservations. */
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
-/* Takes `count` reserved slots for new entities. */
+/* Allocates `count` reserved slots for new entities. */
 void quern__slots_allocate(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
 /* Restores all slots of a world that has none: see quern__entities_restore. The handles of slots that are neither
@@ -388,7 +389,7 @@ void quern__slots_allocate(quern__storage *storage, uint32_t count, quern_entity
 void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
                           const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
 
-/* Frees the slots of entities that have left, in the given order: the slot freed last is reused first. */
+/* Frees the slots of entities whose rows were removed, in the given order. The slot freed last is reused first. */
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
 
 /* Invalidates locations and lists of chunks that were recorded earlier. Every verb that requires exclusive access
@@ -417,7 +418,7 @@ void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype)
 
 /* --------------------------------------------------------------------------------------- one row */
 
-/* Places an entity whose slot was just taken in a reserved row. Returns the row's location. */
+/* Places an entity whose slot was just allocated in a reserved row. Returns the row's location. */
 uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archetype, quern_entity entity);
 
 /* Creates an entity in a reserved row of the archetype. The caller must still write its values. */
@@ -429,7 +430,7 @@ static inline quern_entity quern__row_arrive(quern__storage *storage, quern__arc
     return entity;
 }
 
-/* Removes a living entity. */
+/* Removes an alive entity: its row and its slot. */
 void quern__row_leave(quern__storage *storage, quern_entity entity);
 
 /* Moves an entity, with its new values, to `to`, a raw row just appended to the plan's target. */
@@ -464,7 +465,7 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
     return true;
 }
 
-/* Writes the handle of an entity whose slot was just taken into a raw row, and points its record there. */
+/* Writes the handle of an entity whose slot was just allocated to a raw row, and the row's location to its record. */
 static inline void quern__row_put_entity(quern__storage *storage, const quern__archetype *archetype,
                                          quern_entity entity, quern__row row)
 {
@@ -475,8 +476,8 @@ static inline void quern__row_put_entity(quern__storage *storage, const quern__a
     storage->structure_version++;
 }
 
-/* Creates an entity in a raw row. Preconditions: a slot is available, and the archetype is not watched. The caller
- * must still write the entity's values. */
+/* Creates an entity in a raw row. Preconditions: a slot is available, and the archetype does not track changes. The
+ * caller must still write the entity's values. */
 static inline quern_entity quern__row_arrive_new(quern__storage *storage, const quern__archetype *archetype,
                                                  quern__row row)
 {
@@ -562,7 +563,7 @@ QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, 
     return quern__row_close_gap(storage, archetype, gap, true, notifies);
 }
 
-/* Perform quern__row_move_plain and quern__row_leave_plain for watched archetypes. */
+/* Perform quern__row_move_plain and quern__row_leave_plain for archetypes that track changes. */
 quern_result quern__row_move_tracked(quern__storage *storage, quern__archetype *source, quern_entity entity,
                                      quern__record *record, const quern__edge *edge, quern__row to);
 quern_result quern__row_leave_tracked(quern__storage *storage, quern__archetype *archetype,
@@ -604,8 +605,8 @@ static inline void quern__row_move_reserved(quern__storage *storage, quern_entit
     if (QUERN__UNLIKELY(last.index == 0)) quern__rows_drop_chunk(storage, source);
 }
 
-/* Performs quern__row_leave for a known plain archetype. Precondition: quern__record_may_retire_or_wrap is false for the
- * record. */
+/* Performs quern__row_leave for a known plain archetype. Precondition: quern__record_may_retire_or_wrap is false for
+ * the record. */
 static inline quern_result quern__row_leave_plain(quern__storage *storage, quern__archetype *archetype,
                                                   quern_entity entity, quern__record *record)
 {

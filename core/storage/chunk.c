@@ -21,7 +21,7 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
     for (uint32_t i = 0; i < slabs->list.count; i++)
         slab_release(&slabs->list.items[i], allocator);
     quern__array_release(allocator, &slabs->list);
-    assert(slabs->move_counts.first_reader == NULL); /* getters are gone before their world */
+    assert(slabs->move_counts.first_reader == NULL); /* getters must be destroyed before their world */
 }
 
 static quern__chunk *chunk_at(const quern__slab *slab, uint32_t slot)
@@ -77,7 +77,8 @@ static bool is_free(const quern__slab *slab, uint32_t slot)
     return slot < QUERN__SLAB_CHUNKS && quern__bitset_has(slab->free_mask, slot);
 }
 
-/* The first run of `wanted` free chunks, or the longest there is. The slab has a free chunk. */
+/* Returns the first of `wanted` adjacent free chunks, or of the longest sequence that exists. Sets *out_count to the
+ * length of the sequence. Precondition: the slab has a free chunk. */
 static uint32_t find_run(const quern__slab *slab, uint32_t wanted, uint32_t *out_count)
 {
     uint32_t best = 0, best_count = 0;

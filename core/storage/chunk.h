@@ -11,9 +11,9 @@
  *
  * Only the archetype knows the row capacity and the row count of a chunk.
  *
- * The index of a chunk in its archetype is stored in the chunk's header and in a table of its slab. Headers are
- * 16 KiB apart, so all headers of a slab share four sets of a cache with 1024 sets and are rarely cached. The table
- * of a slab has only 8 cache lines. Code that accesses rows in random order reads the table: quern__chunk_index_at. */
+ * The index of a chunk in its archetype is stored in the chunk's header and in a table of its slab. Headers are 16
+ * KiB apart, so all headers of a slab share four sets of a cache with 1024 sets and are rarely cached. The table of a
+ * slab has only 8 cache lines. Code that accesses rows in random order reads the table: quern__chunk_index_at. */
 
 #include "core/base/array.h"
 #include "core/storage/move_counts.h"
@@ -29,15 +29,16 @@ enum {
 
 typedef struct quern__chunk {
     struct quern__archetype *archetype; /* archetype that holds the chunk */
-    uint32_t index;                     /* in the archetype's table */
-    uint32_t slab_index;
-    /* Table of a slab: archetype indices of all its chunks. Valid in the slab's first chunk, held or not. */
+    uint32_t index;                     /* index of the chunk in the archetype's table */
+    uint32_t slab_index;                /* index of the chunk's slab in quern__slabs.list */
+    /* Table of a slab: for each of its chunks, the index in its archetype. Valid only in the slab's first chunk,
+     * whether or not an archetype holds that chunk. */
     uint32_t *slab_indices;
 } quern__chunk;
 
 typedef struct quern__slab {
     char *memory;          /* NULL: the entry is unused */
-    uint32_t *indices;     /* archetype indices by chunk: see the top of this file */
+    uint32_t *indices;     /* for each chunk, its index in its archetype: see the top of this file */
     uint64_t free_mask[2]; /* one bit per chunk */
     uint32_t free_count;
     bool is_huge; /* advised to be a huge page */
@@ -79,7 +80,7 @@ static inline quern__chunk *quern__slab_of(uintptr_t address)
     return (quern__chunk *)(address & ~(uintptr_t)(QUERN__SLAB_BYTES - 1));
 }
 
-/* Returns the archetype index of the chunk that contains an address, without reading the chunk's header.
+/* Returns the index in its archetype of the chunk that contains an address, without reading the chunk's header.
  * Precondition: an archetype holds the chunk. */
 static inline uint32_t quern__chunk_index_at(uintptr_t address)
 {

@@ -13,7 +13,7 @@
      __VA_ARGS__},
 const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT] = {QUERN__COLUMN_FLAGS(FLAG_ROW)};
 
-/* Flags are the last members of the definition, from can_disable to is_hidden: a new one goes between them. */
+/* The flags are the last members of the definition, from can_disable to is_hidden. Insert new flags between these. */
 _Static_assert(offsetof(quern_component_def, is_hidden) - offsetof(quern_component_def, can_disable) + 1 ==
                    QUERN__COLUMN_FLAG_COUNT * sizeof(bool),
                "every flag of quern_component_def has a row in QUERN__COLUMN_FLAGS");

@@ -73,7 +73,8 @@ static quern_result check_same_flags(const quern__type *known, uint8_t flags)
     return QUERN_OK;
 }
 
-/* The name is taken: fine when the layout is the same, and then nothing is kept of the newcomer. */
+/* Handles the registration of a known name: returns the known component if the definitions agree. The caller releases
+ * the new one. Errors: LAYOUT_MISMATCH. */
 static quern_result settle_known(const quern__components *components, quern_component known,
                                  const quern__component *newcomer, quern_component *out_component)
 {

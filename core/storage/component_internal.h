@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_STORAGE_COMPONENT_INTERNAL_H
 #define QUERN_CORE_STORAGE_COMPONENT_INTERNAL_H
 
-/* The registry of a world's component types, and for each the archetypes that have it. */
+/* The registry of a world's component types, with the list of archetypes that have each component. */
 
 #include "core/base/array.h"
 #include "core/base/handle.h"
@@ -11,39 +11,40 @@
 
 #include <stdatomic.h>
 
-/* Who may have written values of a component other than by a system's views: for builds with QUERN_CHECKS,
- * which look for kept pointers (sched/frame/guard.h). Atomic, since several threads may get values. */
+/* Legitimate writes of a component outside of system views, in builds with QUERN_CHECKS. The guards of
+ * sched/frame/guard.h detect other writes, which use pointers that are no longer valid. Atomic, because several
+ * threads may get values at the same time. */
 typedef struct quern__outside_writes {
-    _Atomic uint64_t
-        pointer_structure; /* 1 + the structure's version when a pointer was given out; 0: never */
-    _Atomic uint64_t
-        written_in_period; /* 1 + look_count of the storage when values were written; 0: never */
+    /* 1 + structure_version of the storage when a pointer for writing was last given out; 0: never */
+    _Atomic uint64_t pointer_structure;
+    /* 1 + guard_period of the storage when a call last wrote values; 0: never */
+    _Atomic uint64_t written_in_period;
 } quern__outside_writes;
 
-/* What keeps a component, where users may not put it in or take it out as they like. */
+/* Owner of a managed component: one that the world adds and removes itself, because it belongs to a relation or is
+ * internal. Users must not add or remove it. */
 typedef struct quern__managed {
-    struct quern__relation *relation; /* whose component, or tag of a level, it is; or NULL */
-    uint32_t level;                   /* of the tag; 0: it is no tag of a level */
-    bool is_hidden;                   /* not to be found by name */
+    struct quern__relation *relation; /* relation whose component or level tag this is; NULL: none */
+    uint32_t level;                   /* level of a level tag; 0: the component is no level tag */
+    bool is_hidden;                   /* quern__components_find skips it */
 } quern__managed;
 
 typedef struct quern__component {
     quern__type type;
-    /* Archetypes with this component, by index, ascending because archetypes are appended as they are
-     * made. */
+    /* Indices of the archetypes with this component, ascending because archetypes are appended when created. */
     QUERN__ARRAY(uint32_t) archetypes;
-    uint32_t filter_count; /* queries that ask whether it has changed, and the history, which asks of all */
-    uint32_t ref_count;    /* getters that serve refs */
+    uint32_t filter_count; /* number of queries with a change filter on it, plus 1 for a history */
+    uint32_t ref_count;    /* number of getters with refs */
     bool is_managed;
-    quern__managed managed; /* zero, unless is_managed */
+    quern__managed managed; /* zero unless is_managed */
     quern__outside_writes outside_writes;
 } quern__component;
 
 typedef struct quern__components {
-    QUERN__ARRAY(quern__component *) list; /* types never move */
-    uint32_t first_bits;                   /* of the handle of index 0; the others follow */
-    uint32_t first_filter_count;           /* of a new one */
-    uint32_t largest_bytes;                /* size of the largest type so far */
+    QUERN__ARRAY(quern__component *) list; /* by index; components never move in memory */
+    uint32_t first_bits;         /* bits of the handle of index 0; those of index i are i larger */
+    uint32_t first_filter_count; /* filter_count of a newly registered component */
+    uint32_t largest_bytes;      /* size of the largest type registered so far */
 } quern__components;
 
 void quern__components_release(quern__components *components, const quern_allocator *allocator);
@@ -51,31 +52,32 @@ void quern__components_release(quern__components *components, const quern_alloca
 quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
                                         const quern_component_def *def, quern_component *out_component);
 
-/* Appends a managed component, whatever the names of the others. Errors: as for any other. */
+/* Registers a managed component. Its name need not be unique. Errors: those of quern__components_register, except
+ * LAYOUT_MISMATCH. */
 quern_result quern__components_add_managed(quern__components *components, const quern_allocator *allocator,
                                            const quern_component_def *def, const quern__managed *managed);
 
-/* Takes the last ones out again, which no archetype has, until so many are left. */
+/* Unregisters the components registered last, until `count` remain. Precondition: no archetype has them. */
 void quern__components_drop_last(quern__components *components, const quern_allocator *allocator,
                                  uint32_t count);
 
-/* Does not find hidden ones. */
+/* Returns the component with a name, or the null handle. Skips hidden components. */
 quern_component quern__components_find(const quern__components *components, const char *name);
 
-/* The handle of the index-th type. */
+/* Returns the handle of the component with an index. */
 quern_component quern__component_handle(const quern__components *components, uint32_t index);
 
 quern_result quern__components_fail_unknown(const quern__components *components, quern_component component);
 
-/* The index of a component, unchecked: handles that are not of this world give a number beyond any
- * index. */
+/* Returns the index of a component. For handles that are not of this world, returns a number that is no index. */
 static inline uint32_t quern__components_unchecked_index(const quern__components *components,
                                                          quern_component component)
 {
     return component.bits - components->first_bits;
 }
 
-/* UNKNOWN_COMPONENT, with a message that tells a foreign from a null handle, unless it is one of ours. */
+/* Fails with UNKNOWN_COMPONENT if the handle is not of this world. The message distinguishes null and foreign
+ * handles. */
 static inline quern_result quern__components_check(const quern__components *components,
                                                    quern_component component)
 {
@@ -83,7 +85,7 @@ static inline quern_result quern__components_check(const quern__components *comp
     return quern__components_fail_unknown(components, component);
 }
 
-/* The index of a component that has been checked. */
+/* Returns the index of a component. Precondition: quern__components_check succeeded for it. */
 static inline uint32_t quern__component_index(quern_component component)
 {
     return quern__handle_index(component.bits);
@@ -94,19 +96,17 @@ static inline const quern__type *quern__components_type(const quern__components 
     return &components->list.items[index]->type;
 }
 
-/* Whether a component that has been checked was registered with a flag (QUERN__FLAG_...). */
+/* Returns whether the component was registered with a flag (QUERN__FLAG_...). */
 static inline bool quern__components_has_flag(const quern__components *components, uint32_t index,
                                               uint32_t flag)
 {
     return (quern__components_type(components, index)->flags & flag) != 0;
 }
 
-/* INVALID_ARGUMENT if a component that has been checked was registered without this flag (QUERN__FLAG_...; 0: fine).
- */
+/* Fails with INVALID_ARGUMENT if the component was registered without this flag (QUERN__FLAG_...). Flag 0 succeeds. */
 quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
                                           uint32_t flag);
 
-/* For a component that has been checked. */
 static inline bool quern__components_is_managed(const quern__components *components, uint32_t index)
 {
     return components->list.items[index]->is_managed;

@@ -7,26 +7,29 @@
 #include <stdatomic.h>
 
 enum {
-    ABSENT_PAGE_BYTES = 2 << 20, /* of which records with 32-bit pointers fill three quarters */
+    ABSENT_PAGE_BYTES =
+        2 << 20, /* at least RECORD_PAGE_BYTES; three quarters are used with 32-bit pointers */
     RECORD_PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record),
-    RECORD_PAGE_ALIGNMENT_BYTES =
-        2 << 20 /* a huge page; with 32-bit pointers records fill three quarters of it */
+    RECORD_PAGE_ALIGNMENT_BYTES = 2 << 20 /* size of a huge page */
 };
 
-/* The records of every absent page of every world: zeros, which are read only, and only with handles that are not
- * alive. Where the system maps memory they are mapped when the first page becomes absent, and take neither memory nor
- * a part of the library. They belong to no world and no allocator, and stay until the process ends. */
+/* The page of records that all absent pages of all worlds share. Its records are zero and are never written; lookups
+ * of handles that are not alive read them. Systems with mapped memory map it when the first page becomes absent:
+ * untouched zero pages use no physical memory, and the library's data does not grow. The page belongs to no world and
+ * no allocator, and is never released. */
 #if QUERN__HAS_PAGES
 
 static _Atomic(quern__record *) absent_records;
 
-/* Acquire: pairs with the release of the thread that mapped them. */
+/* Acquire: pairs with the release store by the thread that mapped the page. */
 static quern__record *get_absent_records(void)
 {
     return atomic_load_explicit(&absent_records, memory_order_acquire);
 }
 
-/* False without memory. Of several threads one wins. Release and acquire pair with each other in these threads. */
+/* Maps the page of absent records if it is not mapped yet. If several threads map one, the first is kept and the
+ * others are unmapped: the release of its thread pairs with the acquire of the others. Returns false if out of
+ * memory. */
 static bool make_absent_records(void)
 {
     if (get_absent_records() != NULL) return true;
@@ -59,7 +62,7 @@ void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
     *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .first_handle_high = first_handle_high};
 }
 
-/* Memory for a page of which so many slots were ever used. */
+/* Allocates a page of which `slots` slots were ever used. Returns NULL if out of memory. */
 static quern__record *page_allocate(const quern_allocator *allocator, uint32_t page, uint32_t slots)
 {
     quern__record *records = quern__allocate(allocator, RECORD_PAGE_BYTES, RECORD_PAGE_ALIGNMENT_BYTES);
@@ -94,7 +97,7 @@ static bool reserve_modified(quern__entities *entities, const quern_allocator *a
     return true;
 }
 
-/* For a page at least, so that there are items. */
+/* Reserves at least one page's words, because items that are NULL mean that modifications are not tracked. */
 bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator)
 {
     if (!reserve_modified(entities, allocator, entities->pages.count > 0 ? entities->pages.count : 1))
@@ -132,7 +135,7 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
     return true;
 }
 
-/* Where the number of the next slot of the free list would have to be written. */
+/* Returns the address of the link at the end of the free list. */
 static uint32_t *find_free_end(quern__entities *entities)
 {
     uint32_t *end = &entities->first_free;
@@ -141,8 +144,8 @@ static uint32_t *find_free_end(quern__entities *entities)
     return end;
 }
 
-/* Makes an absent page exist again, with its slots at the end of the free list. Returns its new end; NULL
- * when there is no memory. */
+/* Allocates an absent page again and appends its slots to the free list, whose last link is `end`. Returns the list's
+ * new last link, or NULL if out of memory. */
 static uint32_t *page_return(quern__entities *entities, const quern_allocator *allocator, uint32_t page,
                              uint32_t *end)
 {
@@ -162,8 +165,8 @@ static uint32_t *page_return(quern__entities *entities, const quern_allocator *a
     return end;
 }
 
-/* Makes absent pages exist again until `count` slots are in the free list, or all are. Those that have come
- * back when memory runs out stay: it does not show. */
+/* Allocates absent pages again until the free list has `count` slots or no page is absent. Returns false if out of
+ * memory. Pages that were allocated by then are kept, because the order of slot allocation is the same with them. */
 static bool return_pages(quern__entities *entities, const quern_allocator *allocator, uint32_t count)
 {
     if (entities->absent_count == 0) return true;
@@ -184,7 +187,7 @@ static bool add_pages(quern__entities *entities, const quern_allocator *allocato
     return true;
 }
 
-/* The part that needs pages, or finds that there may be no more. */
+/* Reserves `count` slots by adding pages. Fails with LIMIT if the world may not have that many slots. */
 static QUERN__SLOW_PATH quern_result reserve_pages(quern__entities *entities,
                                                    const quern_allocator *allocator, uint32_t count)
 {
@@ -221,9 +224,10 @@ void quern__entities_trim(quern__entities *entities, const quern_allocator *allo
     }
 }
 
-/* ----------------------------------------------------------------------------------- pages given back */
+/* ------------------------------------------------------------------------------------- pages released */
 
-/* What the slots of a page would go on with if it were dropped; 0: it must stay. */
+/* Returns the handle_high with which all slots of a page would continue if the page were released: that of its most
+ * often used slot. Returns 0 if the page must be kept. */
 static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
 {
     const quern__record *records = entities->pages.items[page];
@@ -232,7 +236,7 @@ static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
     for (uint32_t i = 0; i < slots; i++) {
         const uint32_t life =
             quern__generation_use_count(entities->first_handle_high, quern__record_generation(&records[i]));
-        /* a slot in its last life looks like one that is retired: neither is worth a closer look */
+        /* a free slot whose next generation is its last has the same record as a retired slot: the page is kept */
         if (records[i].location != 0 || life == QUERN__MAX_GENERATION) return 0;
         if (life > most) {
             most = life;
@@ -242,8 +246,7 @@ static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
     return high;
 }
 
-/* Takes the slots of pages that are marked as absent out of the free list, and leaves the others in
- * order. */
+/* Removes the slots of absent pages from the free list. The other slots remain in order. */
 static void cut_absent_slots(quern__entities *entities)
 {
     uint32_t *end = &entities->first_free;
@@ -283,7 +286,7 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
     }
 }
 
-/* ----------------------------------------------------------------------------------- pages put back */
+/* ------------------------------------------------------------------------------------- pages restored */
 
 bool quern__entities_prepare_pages(quern__entities *entities, const quern_allocator *allocator,
                                    uint32_t page_count, const uint32_t *absent_highs)
@@ -311,7 +314,7 @@ void quern__entities_cancel_pages(quern__entities *entities, const quern_allocat
     quern__entities_trim(entities, allocator);
 }
 
-/* Pages behind those of the frame have no slots: if one is absent, they go. */
+/* Removes the pages from page_count on: the frame has no slots in them. */
 void quern__entities_restore_pages(quern__entities *entities, const quern_allocator *allocator,
                                    uint32_t page_count, const uint32_t *absent_highs)
 {
@@ -345,7 +348,8 @@ void quern__entities_make_first_page_huge(const quern__entities *entities)
     quern__collapse_huge_page(entities->pages.items[0], RECORD_PAGE_BYTES);
 }
 
-/* Of slots that were never used, how many from this one on have records one after the other. */
+/* Returns how many of `wanted` unused slots from `index` on have consecutive records and can be initialised in one
+ * loop. Also stops where the first page becomes a huge page. */
 static uint32_t count_in_page(uint32_t index, uint32_t wanted)
 {
     uint32_t end = (index | (QUERN__PAGE_RECORDS - 1)) + 1;
@@ -418,7 +422,7 @@ void quern__entities_free_or_retire(quern__entities *entities, uint32_t index)
         quern__entities_mark_modified(entities, index);
         return;
     }
-    /* the world's tag stands above: generations must not run over into it */
+    /* the generation wraps to 1: an increment would overflow into the world tag */
     if (generation == QUERN__MAX_GENERATION) record->handle_high -= QUERN__MAX_GENERATION;
     quern__entities_free(entities, index, record);
 }

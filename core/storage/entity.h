@@ -3,29 +3,32 @@
 #ifndef QUERN_CORE_STORAGE_ENTITY_H
 #define QUERN_CORE_STORAGE_ENTITY_H
 
-/* Where each entity is. One record per slot, 16 bytes (12 with 32-bit pointers), in pages of 131,072
- * records that never move.
+/* Entity records: the location of each entity. There is one record per slot, 16 bytes (12 with 32-bit pointers), in
+ * pages of 131,072 records. A record never moves while its page exists.
  *
  *   alive slot:  location = address of the chunk | row     (chunks are aligned to 16 KiB, so the row fits
  *                                                           into the low 14 bits)
  *   free slot:   location = 0, archetype_number = next free slot or QUERN__SLOT_NONE
  *
- * The archetype stands in the record rather than behind the chunk's header, so that a random get costs two
- * cache misses, record and value, and not three.
+ * The record stores the archetype although the chunk's header does, too. A random get therefore costs two cache
+ * misses, record and value, instead of three.
  *
  *   alive slots + free_count + absent_count + retired_count = slot_count
- *   a handle is alive when its slot is and the generations are equal; a slot that has lived once with each
- *   generation is retired: neither alive nor in the free list, for ever.
  *
- * Generations go round: from the world's first one (see handle.h) up to QUERN__MAX_GENERATION, and from 1
- * up to the one before the first.
+ * A handle is alive if its slot is alive and the generations are equal. A slot that has used every generation once is
+ * retired: it is neither alive nor in the free list, and is never reused.
  *
- * A page in which nobody lives may be given back (quern__entities_drop_pages). It is absent then: in its
- * place in the table is one in which all records are zero, so that no handle is alive there and nobody has
- * to ask. All its slots go on with one generation, that of the slot among them that has lived most often,
- * so that no handle comes alive again. Slots are taken from the free list, then from absent pages in
- * ascending order, then from those that were never used. So it does not show when an absent page comes
- * back: its slots are put at the end of the free list. */
+ * The generations of a slot start at the world's generation base (see handle.h), continue up to
+ * QUERN__MAX_GENERATION, wrap around to 1, and end before the base.
+ *
+ * Absent pages: quern__entities_drop_pages releases pages without alive slots. The table of pages then points to a
+ * shared page of zero records, in which no handle is alive, so that lookups need no extra test. When an absent page
+ * is allocated again, all its slots continue with one generation: that of its most often used slot. No old handle can
+ * become alive that way.
+ *
+ * Slots are allocated from the free list first, then from absent pages in ascending order, then from slots that were
+ * never used. The slots of a page that is allocated again are appended to the free list. The order of allocation
+ * therefore does not depend on when that happens. */
 
 #include "core/base/array.h"
 #include "core/base/handle.h"
@@ -34,8 +37,8 @@
 
 enum { QUERN__PAGE_RECORDS_LOG2 = 17, QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2 };
 
-/* As with slabs: pages are advised to be huge ones, but the first page only when so many of its slots are
- * in use, for the sake of small worlds. */
+/* Number of used slots from which on the first page is advised to be a huge page, so that small worlds stay small.
+ * All other pages are advised when they are allocated. */
 enum { QUERN__FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 
 #define QUERN__SLOT_NONE UINT32_MAX
@@ -43,38 +46,38 @@ enum { QUERN__FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 typedef struct quern__record {
     uintptr_t location;
     uint32_t archetype_number;
-    /* The upper half of the handle, world tag and generation, so that one comparison tells whether it is
-     * good. The generation is that of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION. */
+    /* Upper half of the handle, world tag and generation, so that one comparison checks both. The generation, 1 to
+     * QUERN__MAX_GENERATION, is that of the alive entity; in a free slot, that of the next entity. */
     uint32_t handle_high;
 } quern__record;
 
 typedef struct quern__entities {
     QUERN__ARRAY(quern__record *) pages;
-    /* By page: 0, or the handle_high with which the slots of an absent one go on. */
+    /* By page: 0 if the page exists; otherwise the handle_high with which the slots of the absent page continue. */
     QUERN__ARRAY(uint32_t) absent_highs;
     uint32_t slot_count;   /* slots that were ever used; their pages exist or are absent */
-    uint32_t first_free;   /* head of the free list: last freed, first reused */
-    uint32_t free_count;   /* in the free list */
-    uint32_t absent_count; /* in absent pages: free too */
+    uint32_t first_free;   /* head of the free list: the slot freed last is reused first */
+    uint32_t free_count;   /* length of the free list */
+    uint32_t absent_count; /* slots in absent pages; they are free, but not in the free list */
     uint32_t retired_count;
-    uint32_t first_handle_high; /* of a slot that was never used */
-    /* A bit for each group of slots: some were taken or given since somebody looked. Without items: nobody
-     * asks. Otherwise there is room for all pages. */
+    uint32_t first_handle_high; /* handle_high of slots that were never used */
+    /* One bit per group of slots: set if a slot of the group was allocated or freed since the history cleared the
+     * bit. items: NULL while modifications are not tracked; otherwise there is room for all pages. */
     QUERN__ARRAY(uint64_t) modified;
 } quern__entities;
 
-/* Slots that are marked together, and a page's groups in words. */
+/* Number of slots that share a bit of `modified`, and number of words of these bits per page. */
 enum {
     QUERN__SLOT_GROUP_LOG2 = 9,
     QUERN__SLOT_GROUP = 1 << QUERN__SLOT_GROUP_LOG2,
     QUERN__PAGE_MODIFIED_WORDS = QUERN__PAGE_RECORDS / QUERN__SLOT_GROUP / 64
 };
 
-/* Begins to mark, with all slots touched. False when there is no memory. */
+/* Starts tracking modified slots, with all slots marked. Returns false if out of memory. */
 bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator);
 void quern__entities_untrack_modified(quern__entities *entities, const quern_allocator *allocator);
 
-/* For those that change many, or others than they name. */
+/* Marks all slots, for functions that modify many slots, or slots other than those in their arguments. */
 void quern__entities_mark_all_modified(const quern__entities *entities);
 
 static inline void quern__entities_mark_modified(const quern__entities *entities, uint32_t index)
@@ -88,60 +91,64 @@ void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator);
 
-/* Makes sure that the next `count` takes succeed. On failure no page is added, but absent ones may exist
- * again. Errors: LIMIT, OUT_OF_MEMORY. */
+/* Ensures that the next `count` slots can be allocated without failing. On failure no page is added, but pages that
+ * were absent may exist again. Errors: LIMIT, OUT_OF_MEMORY. */
 quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
                                      uint32_t count);
 
-/* Gives pages without slots back, which a reservation that came to nothing has left. */
+/* Releases pages whose slots were never used, such as pages that an unused reservation added. */
 void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator);
 
-/* Gives every page back in which no slot is alive, retired or about to begin its last life. That changes
- * which handles come next, by a rule that knows only the slots. Walks all slots. */
+/* Releases every page without slots that are alive, retired, or free for their last generation. Visits all slots. The
+ * handles of later entities change; they depend on the slots alone, so they are deterministic. */
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator);
 
-/* For a history: memory for the first `page_count` pages, less those for which absent_highs is not 0; it
- * shows to nobody until the next call, by which these pages are absent, the others are not, and those
- * behind them are neither. False when there is no memory; then quern__entities_cancel_pages takes it back.
- */
+/* Restore the pages of a history's frame in two steps. quern__entities_prepare_pages allocates the first `page_count`
+ * pages except those that are absent in the frame (absent_highs is not 0), without any visible change. It returns
+ * false if out of memory; the caller must then call quern__entities_cancel_pages, which releases the new pages.
+ * quern__entities_restore_pages cannot fail: afterwards the same pages are absent as in the frame, and pages from
+ * page_count on do not exist. */
 bool quern__entities_prepare_pages(quern__entities *entities, const quern_allocator *allocator,
                                    uint32_t page_count, const uint32_t *absent_highs);
 void quern__entities_cancel_pages(quern__entities *entities, const quern_allocator *allocator);
 void quern__entities_restore_pages(quern__entities *entities, const quern_allocator *allocator,
                                    uint32_t page_count, const uint32_t *absent_highs);
 
-/* The memory of records that exist. */
+/* Returns the memory of the pages that exist, in bytes. */
 uint64_t quern__entities_record_bytes(const quern__entities *entities);
 
-/* Takes `count` slots that have been reserved, in the order in which single takes would return them. The
- * caller sets the locations of their records before anybody looks at them. */
+/* Allocates `count` reserved slots, in the order in which quern__entities_allocate would return them. The caller must
+ * set location and archetype in their records before the records are read. */
 void quern__entities_allocate_many(quern__entities *entities, uint32_t count, quern_entity *out_handles);
 
-/* The part of quern__entities_allocate that begins to use the first page as a large one. */
+/* Asks the system to back the first page with a huge page, once QUERN__FIRST_PAGE_HUGE_FROM of its slots are used. */
 void quern__entities_make_first_page_huge(const quern__entities *entities);
 
-/* Slots as they were in another world, for one that has none; so many are reserved. highs: by slot,
- * handle_high of those who live there, or come next. free_slots: in the order in which they will be taken.
- * The caller sets location and archetype in the records of all others but so many that are retired. */
+/* Creates all slots of a world that has none, like those of another world. Precondition: slot_count slots are
+ * reserved. `highs`: handle_high by slot, of the alive entity or of the next one. `free_slots`: in order of
+ * allocation. The caller must set location and archetype in the records of alive slots: all that are neither in
+ * `free_slots` nor among the `retired_count` retired ones. */
 void quern__entities_restore(quern__entities *entities, const uint32_t *highs, uint32_t slot_count,
                              const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
 
-/* The handles that the next `count` takes will return, which have been reserved; nothing is taken. */
+/* Returns the handles that the next `count` allocations will return, without allocating. Precondition: the slots are
+ * reserved. */
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles);
 
-/* The slot that is taken next, if one is reserved. */
+/* Returns the slot that the next allocation will return. Precondition: a slot is reserved. */
 static inline uint32_t quern__entities_next_slot(const quern__entities *entities)
 {
     return entities->first_free != QUERN__SLOT_NONE ? entities->first_free : entities->slot_count;
 }
 
-/* Frees the slot of a living entity, or retires it. */
+/* Frees the slot of an alive entity, or retires the slot if it has used all its generations. */
 void quern__entities_free_or_retire(quern__entities *entities, uint32_t index);
 
-/* Says with code and message what is wrong with a handle that is not alive, or QUERN_OK when it is. */
+/* Returns QUERN_OK if the handle is alive. Otherwise fails with NULL_ENTITY, PROVISIONAL_ENTITY, FOREIGN_ENTITY or
+ * STALE_ENTITY. */
 quern_result quern__entities_check(const quern__entities *entities, quern_entity entity);
 
-/* For loops that have looked where the pages are. */
+/* Returns the record of a slot. `pages`: entities->pages.items, which the caller may load once before a loop. */
 static inline quern__record *quern__entities_record_in(quern__record *const *pages, uint32_t index)
 {
     return &pages[index >> QUERN__PAGE_RECORDS_LOG2][index & (QUERN__PAGE_RECORDS - 1)];
@@ -157,7 +164,7 @@ static inline bool quern__entities_is_absent(const quern__entities *entities, ui
     return entities->absent_highs.items[page] != 0;
 }
 
-/* The slots of a page that were ever used. */
+/* Returns the number of slots of a page that were ever used. */
 static inline uint32_t quern__entities_page_slots(const quern__entities *entities, uint32_t page)
 {
     const uint64_t first = (uint64_t)page * QUERN__PAGE_RECORDS;
@@ -176,7 +183,7 @@ static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t gener
     return (quern_entity){(uint64_t)world_tag << 56 | (uint64_t)generation << 32 | index};
 }
 
-/* Whether one slot can be taken that was not reserved. */
+/* Returns whether one slot can be allocated without a reservation. */
 static inline bool quern__entities_has_unreserved_slot(const quern__entities *entities)
 {
     const uint64_t room = (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS;
@@ -184,7 +191,7 @@ static inline bool quern__entities_has_unreserved_slot(const quern__entities *en
                                         entities->slot_count < QUERN_MAX_ENTITIES);
 }
 
-/* Takes one slot that has been reserved. The caller sets location and archetype in its record at once. */
+/* Allocates one reserved slot. The caller must immediately set location and archetype in its record. */
 static inline quern_entity quern__entities_allocate(quern__entities *entities)
 {
     uint32_t index = entities->first_free;
@@ -204,15 +211,17 @@ static inline quern_entity quern__entities_allocate(quern__entities *entities)
     return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
-/* Whether the generation may be the last one of its slot, or the one after which they begin at 1 again:
- * quern__entities_free_or_retire knows. Both end a stretch, since first generations begin one, and so the common case
- * needs to look for neither. */
+/* Returns whether the slot's generation may be its last one, or QUERN__MAX_GENERATION, after which generations wrap
+ * to 1. Then quern__entities_free_or_retire must free the slot. Generation bases are multiples of
+ * QUERN__GENERATION_BASE_STEP (the first base is 1, with last generation QUERN__MAX_GENERATION). Both generations
+ * therefore precede a multiple, so that one test of the low bits covers the common case. */
 static inline bool quern__record_may_retire_or_wrap(const quern__record *record)
 {
     return (record->handle_high & (QUERN__GENERATION_BASE_STEP - 1)) == QUERN__GENERATION_BASE_STEP - 1;
 }
 
-/* Frees the slot of a living entity, whose record this is and whose generation ends no stretch. */
+/* Frees the slot of an alive entity. `record`: that of the slot. Precondition: the slot can be reused, and its
+ * generation is not QUERN__MAX_GENERATION. */
 static inline void quern__entities_free(quern__entities *entities, uint32_t index, quern__record *record)
 {
     record->location = 0;
@@ -228,7 +237,7 @@ static inline uint32_t quern__entities_alive_count(const quern__entities *entiti
     return entities->slot_count - entities->free_count - entities->absent_count - entities->retired_count;
 }
 
-/* The record of a living entity, or NULL. */
+/* Returns the record of an alive entity, or NULL. */
 static inline quern__record *quern__entities_find(const quern__entities *entities, quern_entity entity)
 {
     uint32_t index = (uint32_t)entity.bits;

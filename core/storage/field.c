@@ -90,8 +90,8 @@ static bool to_f32(double real, uint64_t *out_bits)
     return true;
 }
 
-/* Truncates to an I64 if the number is at most -1, otherwise to a U64. Returns false if the result is out of range. The
- * bounds are exact doubles. The comparison with 2^64 is negated so that it also rejects NaN. */
+/* Truncates to an I64 if the number is at most -1, otherwise to a U64. Returns false if the result is out of range.
+ * The bounds are exact doubles. The comparison with 2^64 is negated so that it also rejects NaN. */
 static bool whole_of(double real, uint64_t *out_bits, bool *out_is_negative)
 {
     *out_is_negative = real <= -1;

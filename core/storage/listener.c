@@ -4,7 +4,8 @@
 
 #include "core/storage/storage.h"
 
-/* The archetype has got a listener, or lost one. */
+/* Updates the flags of an archetype after a listener was added or removed, and drops its cached edges if they must
+ * not be used. */
 static void note_listeners(quern__archetype *archetype)
 {
     archetype->has_fast_leave = archetype->is_plain;

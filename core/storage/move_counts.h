@@ -37,10 +37,10 @@ void quern__move_counts_remove_reader(quern__move_counts *move_counts, const que
 bool quern__move_counts_grow(quern__move_counts *move_counts, const quern_allocator *allocator,
                              uint32_t chunk_count);
 
-/* Increments the count of a chunk that rows have left or are about to leave. Several threads may do this for one chunk
- * at the same time. Lost increments are harmless: each thread stores a larger count than the one before they began.
- * The load and the store are relaxed: no reader reads counts while rows leave, and readers wait for these threads
- * first. */
+/* Increments the count of a chunk that rows have left or are about to leave. Several threads may do this for one
+ * chunk at the same time. Lost increments are harmless: each thread stores a larger count than the one before they
+ * began. The load and the store are relaxed: no reader reads counts while rows leave, and readers wait for these
+ * threads first. */
 static inline void quern__move_counts_increment(quern__move_counts *move_counts, uint32_t chunk_number)
 {
     uint64_t *count = &move_counts->counts[chunk_number];

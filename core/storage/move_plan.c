@@ -18,7 +18,7 @@ static void plan_release(quern__storage *storage, quern__move_plan *plan)
     quern__release(&storage->allocator, plan, plan_bytes(plan), _Alignof(quern__move_plan));
 }
 
-/* Plans are known under several keys; each is released under its target's. */
+/* A plan may be in the map under several keys. quern__plans_release releases it when it finds the target's key. */
 static uint64_t plan_key_of_target(const quern__archetype *target)
 {
     return 1ull << 32 | target->number;
@@ -45,8 +45,8 @@ static const quern__type *hooked_type(const quern__type *type)
     return quern__hooks_exist(&type->hooks) ? type : NULL;
 }
 
-/* Calls for each column of either archetype, in the order of components, with NULL for the side that lacks
- * it. */
+/* Called for each column that at least one of two archetypes has, in the order of components. The column of an
+ * archetype without it is NULL. */
 typedef void plan_visit(void *argument, const quern__column *source, const quern__column *target);
 
 static void walk_columns(const quern__archetype *source, const quern__archetype *target, plan_visit *visit,
@@ -75,7 +75,7 @@ static void count_step(void *argument, const quern__column *source, const quern_
         plan->removed_count++;
 }
 
-/* Where the next step of each kind goes while a plan is filled. */
+/* Addresses of the next steps of each kind while a plan is filled. */
 typedef struct plan_cursor {
     quern__move_step *shared, *added, *removed;
 } plan_cursor;
@@ -96,8 +96,8 @@ static void fill_step(void *argument, const quern__column *source, const quern__
     };
 }
 
-/* The copy plan for the shared steps, which knows what else the source has, unless hooks or large values
- * are among the plan's. */
+/* Compiles the copy plan of a plain move plan. It contains the shared columns, and those that only the source has
+ * (see copy.h). Does nothing for other plans. Returns false if out of memory. */
 static bool compile_carry(quern__move_plan *plan, const quern_allocator *allocator)
 {
     if (!plan->is_plain) return true;
@@ -113,7 +113,7 @@ static bool compile_carry(quern__move_plan *plan, const quern_allocator *allocat
     return plan->carry != NULL;
 }
 
-/* Writes the steps of a plan whose counts stand. */
+/* Writes the steps of a plan, its is_plain and its added position. Precondition: its counts are final. */
 static void fill_plan(quern__move_plan *plan, const quern__archetype *source)
 {
     plan_cursor cursor = {.shared = plan->steps,
@@ -171,7 +171,8 @@ quern_result quern__plan_between(quern__storage *storage, quern__archetype *sour
     return QUERN_OK;
 }
 
-/* The source's set with one component put in or taken out. Returns its size. */
+/* Writes the source's component set without the component, or with it if the source lacks it. Returns the set's
+ * size. */
 static uint32_t set_with_or_without(const quern__archetype *source, uint16_t component_index,
                                     uint16_t *out_indices)
 {
@@ -187,7 +188,7 @@ static uint32_t set_with_or_without(const quern__archetype *source, uint16_t com
     return count;
 }
 
-/* Makes the edge, and the archetype it leads to. */
+/* Finds or creates the target archetype and the plan, and stores the plan under its component. */
 static quern_result make_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
                               const quern__move_plan **out_plan)
 {

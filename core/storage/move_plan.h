@@ -3,36 +3,39 @@
 #ifndef QUERN_CORE_STORAGE_MOVE_PLAN_H
 #define QUERN_CORE_STORAGE_MOVE_PLAN_H
 
-/* Move plans: how a row comes from one archetype to another. Each archetype caches those that lead away
- * from it: under the target's number, and, where the two sets differ by one component, under that component
- * too. A plan is worked out once, so that a move looks at offsets and sizes and never at sets. */
+/* Move plans: the steps that move a row from one archetype to another. Each archetype caches the plans that lead away
+ * from it: by the target's number, and also by component if the two sets differ by one component. A plan is compiled
+ * once, so that a move reads offsets and sizes, and no component sets. */
 
 #include "core/storage/storage.h"
 
-/* One value of a row, on its way from one archetype to another. */
+/* What happens to one value of a row that moves to another archetype. */
 typedef struct quern__move_step {
-    const quern__type *type;      /* NULL: plain bytes */
-    uint16_t source_offset_bytes; /* of the column; unused when the value is added */
-    uint16_t target_offset_bytes; /* unused when it is removed */
-    uint16_t size_bytes;
+    const quern__type *type;      /* NULL: the type has no hooks */
+    uint16_t source_offset_bytes; /* of the column in a chunk of the source; 0 if the value is added */
+    uint16_t target_offset_bytes; /* of the column in a chunk of the target; 0 if the value is removed */
+    uint16_t size_bytes;          /* of one value */
 } quern__move_step;
 
-/* steps[0 .. shared_count)                           carry a value over
- * steps[shared_count .. shared_count + added_count)  make a new one
- * the remaining removed_count steps                  destroy one
+/* A plan for all moves from one archetype to another.
  *
- * The plan stands in its source's map, and in the list of those that lead to its target. */
+ *   steps[0 .. shared_count)                           move a value
+ *   steps[shared_count .. shared_count + added_count)  create a value
+ *   the remaining removed_count steps                  destroy a value
+ *
+ * A plan is in the map `plans` of its source, and in the list `incoming` of its target. */
 typedef struct quern__move_plan {
     quern__archetype *source, *target;
-    struct quern__move_plan *next_incoming, **place_incoming; /* in the target's list */
-    quern__copy_word *carry;      /* does what the shared steps do; NULL unless is_plain */
-    quern__column_position added; /* of the first added step; size 0 when there is none */
-    bool is_plain;                /* no step has a type, or is larger than QUERN__COPY_MAX_BYTES */
+    struct quern__move_plan *next_incoming,
+        **place_incoming;         /* links in the target's list of incoming plans */
+    quern__copy_word *carry;      /* copy plan equivalent to the shared steps; NULL unless is_plain */
+    quern__column_position added; /* column of the first added step; size 0 if there is none */
+    bool is_plain;                /* no step has a type or a value larger than QUERN__COPY_MAX_BYTES */
     uint32_t shared_count, added_count, removed_count;
     quern__move_step steps[];
 } quern__move_plan;
 
-/* The edge of a plan that is_plain. */
+/* Returns the edge of a plan. Precondition: plan->is_plain. */
 static inline quern__edge quern__plan_edge(const quern__move_plan *plan, uint64_t key)
 {
     return (quern__edge){.key = key,
@@ -42,21 +45,21 @@ static inline quern__edge quern__plan_edge(const quern__move_plan *plan, uint64_
                          .added = plan->added};
 }
 
-/* The plan between two archetypes. Errors: OUT_OF_MEMORY. */
+/* Finds or compiles the plan from `source` to `target`. Errors: OUT_OF_MEMORY. */
 quern_result quern__plan_between(quern__storage *storage, quern__archetype *source,
                                  quern__archetype *target, const quern__move_plan **out_plan);
 
-/* The plan to the archetype with one component more, or less where the source has it; the archetype is made
- * where there is none. Errors: as quern__plan_between and quern__storage_ensure_archetype. */
+/* Finds or compiles the plan that removes one component if the source has it, and otherwise adds it. Creates the
+ * target archetype if it does not exist. Errors: those of quern__plan_between and quern__storage_ensure_archetype. */
 quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype *source,
                                        uint32_t component_index, const quern__move_plan **out_plan);
 
-/* An edge that was taken before, for a key of quern__edge_key; NULL where there is none, where its plan is
- * not plain, or its source not quick. Brings the edge to its place in source->edges. */
+/* Returns the edge for a key of quern__edge_key if its plan was compiled before, and caches the edge in
+ * source->edges. Returns NULL if there is no such plan, if it is not plain, or if the source lacks has_fast_leave. */
 const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__archetype *source,
                                          uint64_t key);
 
-/* Forgets all plans that lead away from an archetype; they are made again when they are needed. */
+/* Releases all plans and edges that lead away from an archetype. They are compiled again when needed. */
 void quern__plans_release(quern__storage *storage, quern__archetype *archetype);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* All atomic operations are relaxed; the head of row_bits.h gives the reason. */
+/* All atomic operations are relaxed; the top of row_bits.h gives the reason. */
 
 #include "core/storage/row_bits.h"
 
 enum { BIT_COLUMN_ALIGNMENT_BYTES = 64 };
 
-/* ------------------------------------------------------------------------------------ which bit columns */
+/* ---------------------------------------------------------------------------- set of bit columns */
 
 static bool is_before(quern__bit_column a, quern__bit_column b)
 {
@@ -121,7 +121,7 @@ void quern__row_bits_release(quern__row_bits **row_bits, const quern_allocator *
     *row_bits = NULL;
 }
 
-/* ------------------------------------------------------------------------------------ one bit column */
+/* -------------------------------------------------------------------------------- one bit column */
 
 /* Returns how many of `count` rows from `row` on have their bits in the word of `row`. */
 static uint32_t piece_of(uint32_t row, uint32_t count)
@@ -166,7 +166,8 @@ void quern__bit_column_set_rows(const quern__row_bits *row_bits, uint32_t index,
     add_to_count(words, set_count);
 }
 
-/* Clears the bits of `count` rows. Subtracts from the bit column's count by adding a negative difference modulo 2^64. */
+/* Clears the bits of `count` rows. Subtracts from the bit column's count by adding a negative difference modulo
+ * 2^64. */
 static void clear_run(uint64_t *words, uint32_t row, uint32_t count)
 {
     uint64_t cleared_count = 0;
@@ -190,7 +191,7 @@ void quern__bit_column_clear_slot(const quern__row_bits *row_bits, uint32_t inde
     if (*count != 0) memset(count, 0, row_bits->bit_column_words * sizeof *count);
 }
 
-/* ------------------------------------------------------------------------------------ all bit columns */
+/* ------------------------------------------------------------------------------ all bit columns */
 
 void quern__row_bits_clear(const quern__row_bits *row_bits, uintptr_t first, uint32_t count)
 {
@@ -200,8 +201,8 @@ void quern__row_bits_clear(const quern__row_bits *row_bits, uintptr_t first, uin
             clear_run(quern__bit_column_words(row_bits, i, slot), quern__location_row(first), count);
 }
 
-/* Moves the bits of `count` rows and updates the counts. Each step moves the bits that share one word in both the source
- * and the target. */
+/* Moves the bits of `count` rows and updates the counts. Each step moves the bits that share one word in both the
+ * source and the target. */
 static void move_bits(uint64_t *target, uint32_t to, uint64_t *source, uint32_t from, uint32_t count)
 {
     uint64_t moved_count = 0;

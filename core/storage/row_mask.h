@@ -4,7 +4,8 @@
 #define QUERN_CORE_STORAGE_ROW_MASK_H
 
 /* Row masks: a subset of the rows of one chunk, one bit per row, and iteration over its ranges of consecutive rows.
- * Bits have the same order as in bit columns (core/storage/row_bits.h). Bits beyond the chunk's row count are clear. */
+ * Bits have the same order as in bit columns (core/storage/row_bits.h). Bits beyond the chunk's row count are
+ * clear. */
 
 #include "core/storage/row_bits.h"
 
@@ -44,8 +45,8 @@ static inline uint32_t quern__row_mask_count(const quern__row_mask *mask)
     return count;
 }
 
-/* Finds the next range of consecutive rows at or after *row and sets *row to the row after the range. Returns false if
- * there is no such range. */
+/* Finds the next range of consecutive rows at or after *row and sets *row to the row after the range. Returns false
+ * if there is no such range. */
 static inline bool quern__row_mask_next(const quern__row_mask *mask, uint32_t *row, uint32_t *out_first,
                                         uint32_t *out_count)
 {

@@ -5,15 +5,17 @@
 
 /* Change versions of single rows: the time when a component of the row's entity last changed. A component registered
  * with row_changes has a lane in each of its archetypes that keeps change versions of chunks
- * (core/storage/version.h). Other archetypes have no lanes; there, one test shared by all change listeners skips them.
+ * (core/storage/version.h). Other archetypes have no lanes.
  *
  *   per slot:   | lane | lane | ...              in the order of components
  *   per lane:   | version | version | ...        one per row of the chunk's capacity
  *
  * A version moves with its row. A component that is added to a row has the current time as its version.
  *
- * Invariant (checked by quern_world_validate): the version of a row is no later than the later of its chunk's component
- * version and structural version. Therefore a reader that finds no new version in the chunk can skip its rows.
+ * Invariant (checked by quern_world_validate): the version of a row is at most the larger of two versions of its
+ * chunk, that of the component and the structural one. A reader for which neither is new can therefore skip all rows
+ * of the chunk. The invariant holds because every change of a row version also stores the current time in one of the
+ * two, and rows that move carry an older version to a chunk whose structural version becomes the current time.
  *
  * Threads: the thread that may write a row's value, or moves the row, writes its version. No other thread reads or
  * writes that version meanwhile. Versions of raw rows are meaningless. */
@@ -52,8 +54,8 @@ void quern__row_versions_release(quern__row_versions *versions, const quern_allo
 bool quern__row_versions_reserve(quern__row_versions *versions, const quern_allocator *allocator,
                                  uint32_t slot_count);
 
-/* Frees the capacity beyond `slot_count` slots. Keeps it if there is no memory for the smaller copy. `versions` may be
- * NULL. */
+/* Frees the capacity beyond `slot_count` slots. Keeps it if there is no memory for the smaller copy. `versions` may
+ * be NULL. */
 void quern__row_versions_trim(quern__row_versions *versions, const quern_allocator *allocator,
                               uint32_t slot_count);
 

@@ -68,10 +68,11 @@ typedef struct quern__storage {
     /* Index of the component that excludes entities from queries, or QUERN__NO_COMPONENT. */
     uint32_t disabled_index;
     bool is_crowded; /* the warning that archetypes run out was logged */
-    /* In builds with QUERN_CHECKS: the schedule that ran the last frame, and the number of checks by schedules of
-     * accesses outside their systems. */
-    const void *last_frame_schedule;
-    uint64_t guard_period;
+    /* For builds with QUERN_CHECKS (sched/frame/guard.h). A guard period lasts from the start of a frame, or the
+     * return of an exclusive system, to the next of these events. At its end a schedule checks that values changed
+     * outside of systems only by calls of the period or by valid pointers. */
+    const void *last_frame_schedule; /* schedule that ran the last frame, or runs the current one */
+    uint64_t guard_period;           /* number of the current period */
 } quern__storage;
 
 /* A component index that no component has, so no archetype contains it. */
@@ -124,8 +125,8 @@ quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
 
 /* Create archetypes that are linked later, in another order. quern__storage_reserve_archetypes reserves room in the
  * lists that will contain them. quern__storage_create_archetype creates one with the layout of layout_index; it has
- * change versions and listeners but is in no list. quern__storage_register_archetype assigns a number to it and registers it by
- * its set. Errors: OUT_OF_MEMORY; then nothing remains. */
+ * change versions and listeners but is in no list. quern__storage_register_archetype assigns a number to it and
+ * registers it by its set. Errors: OUT_OF_MEMORY; then nothing remains. */
 bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
 quern_result quern__storage_create_archetype(quern__storage *storage, const uint16_t *component_indices,
                                              uint32_t count, uint32_t layout_index,
@@ -136,15 +137,15 @@ void quern__storage_register_archetype(quern__storage *storage, quern__archetype
  * and no plan leads to or from it. The caller must remove it from lists in order. */
 void quern__storage_remove_archetype(quern__storage *storage, quern__archetype *archetype);
 
-/* ------------------------------------------------------------------------------------ place tables */
+/* --------------------------------------------------------------------------------- position tables */
 
-/* Fills a table for a component and keeps it up to date until quern__storage_remove_position_table. The table must not move
- * in memory. Errors: OUT_OF_MEMORY; then the table is not registered. */
+/* Fills a table for a component and keeps it up to date until quern__storage_remove_position_table. The table must
+ * not move in memory. Errors: OUT_OF_MEMORY; then the table is not registered. */
 quern_result quern__storage_add_position_table(quern__storage *storage, uint32_t component_index,
                                                quern__position_table *table);
 void quern__storage_remove_position_table(quern__storage *storage, quern__position_table *table);
 
-/* -------------------------------------------------------------------------------------- move_counts */
+/* ------------------------------------------------------------------------------------- move counts */
 
 /* Counts moves of rows out of chunks for the reader, in all present and future archetypes that have the component,
  * until quern__storage_stop_move_counts. Errors: OUT_OF_MEMORY. */
@@ -160,9 +161,9 @@ void quern__storage_stop_move_counts(quern__storage *storage, uint32_t component
 quern_result quern__storage_add_change_filter(quern__storage *storage, uint32_t component_index);
 void quern__storage_remove_change_filter(quern__storage *storage, uint32_t component_index);
 
-/* Notes, in builds with QUERN_CHECKS, that a pointer for writing values of the component was given out; the pointer
- * is valid until the structure changes. Relaxed: only one thread at a time modifies a world,
- * and that thread's next synchronisation provides the ordering. */
+/* Notes, in builds with QUERN_CHECKS, that a pointer for writing values of the component was given out. The pointer
+ * is valid until the structure changes. Relaxed: threads that get values at the same time store the same version, and
+ * the guards load it only when those calls have ended, because calls on a world and a frame must not overlap. */
 static inline void quern__storage_note_pointer_given(const quern__storage *storage,
                                                      uint32_t component_index)
 {
@@ -172,8 +173,8 @@ static inline void quern__storage_note_pointer_given(const quern__storage *stora
         storage->structure_version + 1, memory_order_relaxed);
 }
 
-/* Notes, in builds with QUERN_CHECKS, that a call wrote values of the component and retains no pointer. Relaxed: as
- * in quern__storage_note_pointer_given. */
+/* Notes, in builds with QUERN_CHECKS, that a call wrote values of the component and gave out no pointer. Relaxed for
+ * the reason given at quern__storage_note_pointer_given. */
 static inline void quern__storage_note_written(const quern__storage *storage, uint32_t component_index)
 {
     if (!QUERN_CHECKS) return;
@@ -182,7 +183,7 @@ static inline void quern__storage_note_written(const quern__storage *storage, ui
         storage->guard_period + 1, memory_order_relaxed);
 }
 
-/* ---------------------------------------------------------------------------------------- looking */
+/* ---------------------------------------------------------------------------------------- lookups */
 
 static inline quern__archetype *quern__storage_archetype_of(const quern__storage *storage,
                                                             const quern__record *record)

@@ -72,7 +72,7 @@ static uint32_t count_values(const quern_field *field)
     return count;
 }
 
-/* What a field has besides its place. */
+/* Checks the named values, unit and range of a field. */
 static quern_result check_meaning(const quern_field *field)
 {
     int64_t least, greatest;
@@ -144,7 +144,7 @@ static quern_result check_alignment(const char *what, const char *name, uint32_t
     return QUERN_OK;
 }
 
-/* A block that is being filled: first what is aligned, then text. */
+/* Write positions in the allocation of a type's fields: named values, then text, which needs no alignment. */
 typedef struct fields_block {
     quern_named_value *values;
     char *text;
@@ -229,7 +229,8 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator)
     type->field_count = 0;
 }
 
-/* The name of a type without what may stand before and after it: a text that begins with it, its bytes. */
+/* Strips keywords such as const and struct before a type's name, and a const after it. Returns the start of the bare
+ * name within `name`, and its length in *out_bytes. */
 static const char *bare_name(const char *name, size_t *out_bytes)
 {
     static const char *const words[] = {"const ", "struct ", "class ", "union ", "enum ", " "};
@@ -373,7 +374,7 @@ bool quern__type_has_field_in(const quern__type *type, uint32_t offset_bytes, ui
     return false;
 }
 
-/* to may be NULL: then the walk only looks. */
+/* Calls `remap` for each entity handle in described fields and writes the results to `to`, unless it is NULL. */
 static void walk_entities(const quern__type *type, const char *from, char *to, quern__remap_function *remap,
                           void *argument)
 {

@@ -15,11 +15,11 @@
  *                                 the columns in their order, then the tags
  *                                 (quern__archetype_version_index)
  *
- * The structural version of a chunk, items[slot * stride], is written where rows change (core/storage/change.h): by the thread that owns
- * the world, or at a sync point. There several threads may add rows to one chunk and all store the same value; the
- * store is therefore atomic. Component versions are also written by systems, each for the columns that it may write in
- * the chunk that its job owns. Getters of several threads may write different rows of one chunk; they all store the
- * same version. */
+ * The structural version of a chunk, items[slot * stride], is written where rows change (core/storage/change.h): by
+ * the thread that owns the world, or at a sync point. There several threads may add rows to one chunk and all store
+ * the same value; the store is therefore atomic. Component versions are also written by systems, each for the columns
+ * that it may write in the chunk that its job owns. Getters of several threads may write different rows of one chunk;
+ * they all store the same version. */
 
 #include "core/base/base_internal.h"
 
@@ -34,8 +34,8 @@ typedef struct quern__versions {
 bool quern__versions_start(quern__versions *versions, const quern_allocator *allocator,
                            uint32_t slot_capacity, uint32_t stride);
 
-/* Reserves versions for `slot_capacity` slots. Does nothing if no versions are kept. Returns false and changes nothing
- * if out of memory. */
+/* Reserves versions for `slot_capacity` slots. Does nothing if no versions are kept. Returns false and changes
+ * nothing if out of memory. */
 bool quern__versions_grow(quern__versions *versions, const quern_allocator *allocator,
                           uint32_t slot_capacity);
 

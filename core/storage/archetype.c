@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/archetype.h"
 
-enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_RUN_CHUNKS = 16 };
+enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_ADJACENT_CHUNKS = 16 };
 
 /* See the top of archetype.h. */
 enum {
@@ -326,15 +326,15 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
 
 /* Returns how many adjacent chunks to allocate next: 1, 1, 2, 4, 8, then 16. Adjacent chunks let hardware prefetchers
  * continue from chunk to chunk. */
-static uint32_t run_count(uint32_t chunk_count)
+static uint32_t adjacent_count(uint32_t chunk_count)
 {
-    if (chunk_count > MAX_RUN_CHUNKS) return MAX_RUN_CHUNKS;
+    if (chunk_count > MAX_ADJACENT_CHUNKS) return MAX_ADJACENT_CHUNKS;
     return chunk_count > 0 ? chunk_count : 1;
 }
 
-static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+static bool add_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
 {
-    uint32_t count = run_count(archetype->held_count);
+    uint32_t count = adjacent_count(archetype->held_count);
     if (!grow_slots(archetype, allocator, archetype->held_count + count) ||
         !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count))
         return false;
@@ -348,8 +348,8 @@ static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const 
     return true;
 }
 
-static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
-                          const quern_allocator *allocator, uint32_t keep_count)
+static void release_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                           const quern_allocator *allocator, uint32_t keep_count)
 {
     while (archetype->held_count > keep_count)
         quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
@@ -358,11 +358,11 @@ static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator)
 {
-    uint32_t keep = archetype->chunk_count + run_count(archetype->chunk_count);
+    uint32_t keep = archetype->chunk_count + adjacent_count(archetype->chunk_count);
     if (keep >= archetype->held_count) return;
     uint64_t promised = quern__archetype_row_count(archetype) + archetype->reserved_count;
     uint32_t needed = (uint32_t)((promised + archetype->row_capacity - 1) / archetype->row_capacity);
-    unhold_chunks(archetype, slabs, allocator, needed > keep ? needed : keep);
+    release_chunks(archetype, slabs, allocator, needed > keep ? needed : keep);
 }
 
 quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
@@ -370,8 +370,8 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
 {
     uint32_t held_before = archetype->held_count;
     while (quern__archetype_available_count(archetype) < count) {
-        if (hold_chunks(archetype, slabs, allocator)) continue;
-        unhold_chunks(archetype, slabs, allocator, held_before);
+        if (add_chunks(archetype, slabs, allocator)) continue;
+        release_chunks(archetype, slabs, allocator, held_before);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
                            archetype->component_count);
     }
@@ -381,5 +381,5 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
 void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__slabs *slabs,
                                            const quern_allocator *allocator)
 {
-    unhold_chunks(archetype, slabs, allocator, archetype->chunk_count);
+    release_chunks(archetype, slabs, allocator, archetype->chunk_count);
 }

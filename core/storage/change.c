@@ -8,7 +8,7 @@
 enum { ROWS_ONE_BY_ONE = 3 };
 
 /* Number of entities by which records are prefetched ahead of their use, because their addresses are random. */
-enum { TAKE_RECORDS_AHEAD = 12 };
+enum { PREFETCH_DISTANCE = 12 };
 
 /* ------------------------------------------------------------------------------------ reservations */
 
@@ -16,14 +16,14 @@ enum { TAKE_RECORDS_AHEAD = 12 };
 static void note_spare(quern__storage *storage, quern__archetype *archetype)
 {
     if (archetype->may_retain_chunk) return;
-    quern__archetype **place = &storage->spares[storage->next_spare++ % QUERN__SPARE_ARCHETYPES];
-    if (*place != NULL) {
-        (*place)->may_retain_chunk = false;
-        if ((*place)->chunk_count == 0 && (*place)->reserved_count == 0)
-            quern__archetype_release_spare_chunks(*place, &storage->slabs, &storage->allocator);
+    quern__archetype **oldest = &storage->spares[storage->next_spare++ % QUERN__SPARE_ARCHETYPES];
+    if (*oldest != NULL) {
+        (*oldest)->may_retain_chunk = false;
+        if ((*oldest)->chunk_count == 0 && (*oldest)->reserved_count == 0)
+            quern__archetype_release_spare_chunks(*oldest, &storage->slabs, &storage->allocator);
     }
     archetype->may_retain_chunk = true;
-    *place = archetype;
+    *oldest = archetype;
 }
 
 quern_result quern__listeners_reserve(const quern__storage *storage, const quern__archetype *source,
@@ -104,8 +104,8 @@ void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_
 {
     quern__entities *entities = &storage->entities;
     for (uint32_t i = 0; i < count; i++) {
-        if (i + TAKE_RECORDS_AHEAD < count)
-            __builtin_prefetch(quern__entities_record(entities, indices[i + TAKE_RECORDS_AHEAD]), 1);
+        if (i + PREFETCH_DISTANCE < count)
+            __builtin_prefetch(quern__entities_record(entities, indices[i + PREFETCH_DISTANCE]), 1);
         quern__record *record = quern__entities_record(entities, indices[i]);
         if (QUERN__LIKELY(!quern__record_may_retire_or_wrap(record)))
             quern__entities_free(entities, indices[i], record);
@@ -130,8 +130,8 @@ static void point_record(const quern__storage *storage, quern_entity entity,
 }
 
 /* Writes handles to rows and the rows' locations to the records of these entities. */
-static void place(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
-                  const quern_entity *handles, uint32_t count)
+static void place_entities(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
+                           const quern_entity *handles, uint32_t count)
 {
     quern_entity *target = handles_at(archetype, to);
     for (uint32_t i = 0; i < count; i++) {
@@ -191,7 +191,7 @@ static void relocate_columns(const quern__archetype *archetype, uintptr_t to, ui
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count)
 {
-    place(storage, archetype, first, handles, count);
+    place_entities(storage, archetype, first, handles, count);
     quern__on_arrive(archetype, first, count);
 }
 
@@ -235,7 +235,7 @@ void quern__rows_put_back(const quern__storage *storage, const quern__archetype 
                           const quern_entity *handles, uint32_t count)
 {
     assert(quern__is_row_range(archetype, first, count));
-    place(storage, archetype, first, handles, count);
+    place_entities(storage, archetype, first, handles, count);
     quern__count_move(archetype, first);
 }
 
@@ -266,7 +266,7 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
 {
     quern__on_move(plan->target, to, plan->source, from, count);
     carry(plan, to, from, count);
-    place(storage, plan->target, to, handles_at(plan->source, from), count);
+    place_entities(storage, plan->target, to, handles_at(plan->source, from), count);
 }
 
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count,
@@ -288,7 +288,7 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
         quern__copy_row(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));
-    place(storage, archetype, to, handles_at(archetype, from), count);
+    place_entities(storage, archetype, to, handles_at(archetype, from), count);
 }
 
 /* ------------------------------------------------------------------------------- whole archetypes */
@@ -374,8 +374,8 @@ uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archet
     return quern__row_location(row);
 }
 
-static void leave_slowly(quern__storage *storage, quern__archetype *archetype, quern_entity entity,
-                         const quern__record *record)
+static void leave_with_hooks_or_retire(quern__storage *storage, quern__archetype *archetype,
+                                       quern_entity entity, const quern__record *record)
 {
     const uintptr_t gap = record->location;
     quern__rows_leave(archetype, gap, 1);
@@ -391,7 +391,7 @@ void quern__row_leave(quern__storage *storage, quern_entity entity)
     if (archetype->is_plain && !quern__record_may_retire_or_wrap(record))
         quern__row_leave_plain(storage, archetype, entity, record);
     else
-        leave_slowly(storage, archetype, entity, record);
+        leave_with_hooks_or_retire(storage, archetype, entity, record);
 }
 
 quern_result quern__row_move_tracked(quern__storage *storage, quern__archetype *source, quern_entity entity,

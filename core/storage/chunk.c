@@ -79,7 +79,7 @@ static bool is_free(const quern__slab *slab, uint32_t slot)
 
 /* Returns the first of `wanted` adjacent free chunks, or of the longest sequence that exists. Sets *out_count to the
  * length of the sequence. Precondition: the slab has a free chunk. */
-static uint32_t find_run(const quern__slab *slab, uint32_t wanted, uint32_t *out_count)
+static uint32_t find_adjacent(const quern__slab *slab, uint32_t wanted, uint32_t *out_count)
 {
     uint32_t best = 0, best_count = 0;
     for (uint32_t slot = 0; slot < QUERN__SLAB_CHUNKS && best_count < wanted; slot++) {
@@ -104,7 +104,7 @@ quern__chunk *quern__chunk_allocate_adjacent(quern__slabs *slabs, const quern_al
     if (slab == NULL) return NULL;
 
     if (slab->free_count == QUERN__SLAB_CHUNKS) slabs->empty_count--;
-    uint32_t first = find_run(slab, *count, count);
+    uint32_t first = find_adjacent(slab, *count, count);
     for (uint32_t slot = first; slot < first + *count; slot++) {
         quern__bitset_remove(slab->free_mask, slot);
         chunk_at(slab, slot)->slab_index = (uint32_t)(slab - slabs->list.items);

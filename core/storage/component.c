@@ -66,28 +66,29 @@ static quern_result check_same_flags(const quern__type *known, uint8_t flags)
     for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
         const quern__column_flag *flag = &quern__column_flags[i];
         if (flag->is_layout && ((known->flags ^ flags) & flag->bit) != 0)
-            return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                               "component '%s' is registered as one that %s (%s)", known->name,
-                               (known->flags & flag->bit) != 0 ? flag->with : flag->without, flag->name);
+            return quern__fail(
+                QUERN_ERROR_LAYOUT_MISMATCH,
+                "component '%s' is registered as one that %s (%s): register the same definition",
+                known->name, (known->flags & flag->bit) != 0 ? flag->with : flag->without, flag->name);
     }
     return QUERN_OK;
 }
 
 /* Handles the registration of a known name: returns the known component if the definitions agree. The caller releases
  * the new one. Errors: LAYOUT_MISMATCH. */
-static quern_result settle_known(const quern__components *components, quern_component known,
-                                 const quern__component *newcomer, quern_component *out_component)
+static quern_result check_known(const quern__components *components, quern_component known,
+                                const quern__component *definition, quern_component *out_component)
 {
     const quern__type *type = quern__components_type(components, quern__component_index(known));
     if (quern__components_is_managed(components, quern__component_index(known)))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "component '%s' is one that the world keeps itself, for a relation or the like; "
-                           "take another name",
+                           "component '%s' exists already and is managed by the world, for a relation or "
+                           "internally: use another name",
                            type->name);
-    const quern_result result = check_same_flags(type, newcomer->type.flags);
+    const quern_result result = check_same_flags(type, definition->type.flags);
     if (result != QUERN_OK) return result;
     *out_component = known;
-    return quern__type_check_same_layout(type, &newcomer->type, registry.what);
+    return quern__type_check_same_layout(type, &definition->type, registry.what);
 }
 
 static quern_result append(quern__components *components, const quern_allocator *allocator,
@@ -114,16 +115,19 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "large data elsewhere and a pointer or index in the component",
             def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
     if (def->size_bytes == 0 && quern__hooks_exist(&def->hooks))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "component '%.63s' is a tag, of 0 bytes, and has hooks: they would never run",
-                           def->name ? def->name : "");
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%.63s' is a tag (0 bytes) with hooks, which would never run: remove the "
+            "hooks, or give the component a size",
+            def->name ? def->name : "");
     quern_result result = quern__type_init(
         &component->type, allocator, "component", def->name, def->type_name, def->size_bytes,
         def->alignment_bytes ? def->alignment_bytes : 1, &def->hooks, def->fields);
     if (result == QUERN_OK && def->size_bytes % component->type.alignment_bytes != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "component '%s' has %u bytes, which is not a multiple of its alignment %u",
-                           def->name, def->size_bytes, def->alignment_bytes);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' has %u bytes, which is not a multiple of its alignment %u: pad it", def->name,
+            def->size_bytes, def->alignment_bytes);
     component->type.flags = flags_of(def);
     return result;
 }
@@ -141,7 +145,7 @@ quern_result quern__components_register(quern__components *components, const que
             result = append(components, allocator, component, out_component);
             if (result == QUERN_OK) return QUERN_OK;
         } else {
-            result = settle_known(components, known, component, out_component);
+            result = check_known(components, known, component, out_component);
         }
     }
     component_release(component, allocator);

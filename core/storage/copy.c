@@ -4,14 +4,14 @@
 
 enum { COPY_PLAN_ALIGNMENT_BYTES = 8 };
 
-static bool stays_behind(const quern__copy *copy)
+static bool target_lacks(const quern__copy *copy)
 {
     return copy->target_offset_bytes == 0;
 }
 
 static bool is_before(const quern__copy *a, const quern__copy *b)
 {
-    return stays_behind(a) != stays_behind(b) ? stays_behind(b) : a->size_bytes < b->size_bytes;
+    return target_lacks(a) != target_lacks(b) ? target_lacks(b) : a->size_bytes < b->size_bytes;
 }
 
 /* Sorts by value size, with the columns that the target lacks at the end. */
@@ -19,10 +19,10 @@ static void sort_by_size(quern__copy *copies, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         const quern__copy copy = copies[i];
-        uint32_t place = i;
-        for (; place > 0 && is_before(&copy, &copies[place - 1]); place--)
-            copies[place] = copies[place - 1];
-        copies[place] = copy;
+        uint32_t index = i;
+        for (; index > 0 && is_before(&copy, &copies[index - 1]); index--)
+            copies[index] = copies[index - 1];
+        copies[index] = copy;
     }
 }
 
@@ -39,26 +39,27 @@ static void put(plan_writer *to, quern__copy_word word)
 }
 
 /* Consecutive columns with equal value sizes. */
-typedef struct column_run {
+typedef struct column_set {
     const quern__copy *copies;
     uint32_t count;
-} column_run;
+} column_set;
 
 /* Writes a group that copies the values from byte `begin_bytes` on, in as many steps of `step_bytes` as fit. Writes
  * nothing if no step fits. Returns the offset of the first byte that the group does not copy. */
-static uint32_t put_steps(plan_writer *to, const column_run *run, uint32_t begin_bytes, uint32_t step_bytes)
+static uint32_t put_steps(plan_writer *to, const column_set *columns, uint32_t begin_bytes,
+                          uint32_t step_bytes)
 {
-    const uint32_t step_count = (run->copies->size_bytes - begin_bytes) / step_bytes;
+    const uint32_t step_count = (columns->copies->size_bytes - begin_bytes) / step_bytes;
     const uint32_t end_bytes = begin_bytes + step_count * step_bytes;
     if (step_count == 0) return end_bytes;
-    put(to, (quern__copy_word){.group = {.value_bytes = (uint8_t)run->copies->size_bytes,
+    put(to, (quern__copy_word){.group = {.value_bytes = (uint8_t)columns->copies->size_bytes,
                                          .step_bytes = (uint8_t)step_bytes,
-                                         .step_count = (uint16_t)(run->count * step_count)}});
-    for (uint32_t i = 0; i < run->count; i++)
+                                         .step_count = (uint16_t)(columns->count * step_count)}});
+    for (uint32_t i = 0; i < columns->count; i++)
         for (uint32_t at = begin_bytes; at < end_bytes; at += step_bytes) {
-            const quern__copy *copy = &run->copies[i];
+            const quern__copy *copy = &columns->copies[i];
             const uint32_t target_offset_bytes =
-                stays_behind(copy) ? copy->source_offset_bytes : copy->target_offset_bytes;
+                target_lacks(copy) ? copy->source_offset_bytes : copy->target_offset_bytes;
             put(to, (quern__copy_word){
                         .step = {.source_offset_bytes = (uint16_t)(copy->source_offset_bytes + at),
                                  .target_offset_bytes = (uint16_t)(target_offset_bytes + at)}});
@@ -66,20 +67,20 @@ static uint32_t put_steps(plan_writer *to, const column_run *run, uint32_t begin
     return end_bytes;
 }
 
-static void put_run(plan_writer *to, const column_run *run)
+static void put_columns(plan_writer *to, const column_set *columns)
 {
     static const uint32_t steps_bytes[] = {16, 12, 8, 4, 1};
     uint32_t begin_bytes = 0;
     for (uint32_t i = 0; i < QUERN__COUNT_OF(steps_bytes); i++)
-        begin_bytes = put_steps(to, run, begin_bytes, steps_bytes[i]);
+        begin_bytes = put_steps(to, columns, begin_bytes, steps_bytes[i]);
 }
 
-static void put_part(plan_writer *to, const quern__copy *copies, uint32_t count)
+static void put_half(plan_writer *to, const quern__copy *copies, uint32_t count)
 {
-    for (uint32_t i = 0, run_count; i < count; i += run_count) {
-        for (run_count = 1; i + run_count < count; run_count++)
-            if (copies[i + run_count].size_bytes != copies[i].size_bytes) break;
-        put_run(to, &(column_run){.copies = copies + i, .count = run_count});
+    for (uint32_t i = 0, group_count; i < count; i += group_count) {
+        for (group_count = 1; i + group_count < count; group_count++)
+            if (copies[i + group_count].size_bytes != copies[i].size_bytes) break;
+        put_columns(to, &(column_set){.copies = copies + i, .count = group_count});
     }
     put(to, (quern__copy_word){.group = {.step_count = 0}});
 }
@@ -89,10 +90,10 @@ static uint32_t write_plan(const quern__copy *copies, uint32_t count, quern__cop
 {
     plan_writer writer = {.out = out};
     uint32_t leaving_count = 0;
-    while (leaving_count < count && !stays_behind(&copies[leaving_count]))
+    while (leaving_count < count && !target_lacks(&copies[leaving_count]))
         leaving_count++;
-    put_part(&writer, copies, leaving_count);
-    put_part(&writer, copies + leaving_count, count - leaving_count);
+    put_half(&writer, copies, leaving_count);
+    put_half(&writer, copies + leaving_count, count - leaving_count);
     return writer.count;
 }
 

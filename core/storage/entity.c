@@ -146,8 +146,8 @@ static uint32_t *find_free_end(quern__entities *entities)
 
 /* Allocates an absent page again and appends its slots to the free list, whose last link is `end`. Returns the list's
  * new last link, or NULL if out of memory. */
-static uint32_t *page_return(quern__entities *entities, const quern_allocator *allocator, uint32_t page,
-                             uint32_t *end)
+static uint32_t *page_allocate_again(quern__entities *entities, const quern_allocator *allocator,
+                                     uint32_t page, uint32_t *end)
 {
     const uint32_t slots = quern__entities_page_slots(entities, page);
     quern__record *records = page_allocate(allocator, page, slots);
@@ -167,14 +167,15 @@ static uint32_t *page_return(quern__entities *entities, const quern_allocator *a
 
 /* Allocates absent pages again until the free list has `count` slots or no page is absent. Returns false if out of
  * memory. Pages that were allocated by then are kept, because the order of slot allocation is the same with them. */
-static bool return_pages(quern__entities *entities, const quern_allocator *allocator, uint32_t count)
+static bool allocate_absent_pages(quern__entities *entities, const quern_allocator *allocator,
+                                  uint32_t count)
 {
     if (entities->absent_count == 0) return true;
     quern__entities_mark_all_modified(entities);
     uint32_t *end = find_free_end(entities);
     for (uint32_t i = 0; entities->free_count < count && entities->absent_count > 0; i++) {
         if (!quern__entities_is_absent(entities, i)) continue;
-        end = page_return(entities, allocator, i, end);
+        end = page_allocate_again(entities, allocator, i, end);
         if (end == NULL) return false;
     }
     return true;
@@ -197,9 +198,10 @@ static QUERN__SLOW_PATH quern_result reserve_pages(quern__entities *entities,
         return quern__fail(
             QUERN_ERROR_LIMIT,
             "the world has no slots left for %u more entities (%u alive, %u retired, limit %u, "
-            "QUERN_MAX_ENTITIES)",
+            "QUERN_MAX_ENTITIES): destroy entities first",
             count, quern__entities_alive_count(entities), entities->retired_count, QUERN_MAX_ENTITIES);
-    if (return_pages(entities, allocator, count) && add_pages(entities, allocator, slots)) return QUERN_OK;
+    if (allocate_absent_pages(entities, allocator, count) && add_pages(entities, allocator, slots))
+        return QUERN_OK;
     quern__entities_trim(entities, allocator);
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the records of %u more entities", count);
 }
@@ -234,12 +236,12 @@ static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
     const uint32_t slots = quern__entities_page_slots(entities, page);
     uint32_t most = 0, high = 0;
     for (uint32_t i = 0; i < slots; i++) {
-        const uint32_t life =
+        const uint32_t use_count =
             quern__generation_use_count(entities->first_handle_high, quern__record_generation(&records[i]));
         /* a free slot whose next generation is its last has the same record as a retired slot: the page is kept */
-        if (records[i].location != 0 || life == QUERN__MAX_GENERATION) return 0;
-        if (life > most) {
-            most = life;
+        if (records[i].location != 0 || use_count == QUERN__MAX_GENERATION) return 0;
+        if (use_count > most) {
+            most = use_count;
             high = records[i].handle_high;
         }
     }
@@ -247,7 +249,7 @@ static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
 }
 
 /* Removes the slots of absent pages from the free list. The other slots remain in order. */
-static void cut_absent_slots(quern__entities *entities)
+static void remove_absent_slots(quern__entities *entities)
 {
     uint32_t *end = &entities->first_free;
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {
@@ -277,7 +279,7 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
     }
     if (!drops) return;
     quern__entities_mark_all_modified(entities);
-    cut_absent_slots(entities);
+    remove_absent_slots(entities);
     for (uint32_t i = 0; i < entities->pages.count; i++) {
         if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
             continue;
@@ -442,7 +444,8 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
             index);
     if (tag != entities->first_handle_high >> 24)
         return quern__fail(QUERN_ERROR_FOREIGN_ENTITY,
-                           "entity %u:%u belongs to world %u, not to this one (%u)", index, generation, tag,
-                           entities->first_handle_high >> 24);
-    return quern__fail(QUERN_ERROR_STALE_ENTITY, "entity %u:%u does not live any more", index, generation);
+                           "entity %u:%u belongs to world %u, not to this world (%u)", index, generation,
+                           tag, entities->first_handle_high >> 24);
+    return quern__fail(QUERN_ERROR_STALE_ENTITY, "entity %u:%u is not alive any more: it was destroyed",
+                       index, generation);
 }

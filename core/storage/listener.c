@@ -6,7 +6,7 @@
 
 /* Updates the flags of an archetype after a listener was added or removed, and drops its cached edges if they must
  * not be used. */
-static void note_listeners(quern__archetype *archetype)
+static void update_flags(quern__archetype *archetype)
 {
     archetype->has_fast_leave = archetype->is_plain;
     for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;
@@ -18,21 +18,21 @@ static void note_listeners(quern__archetype *archetype)
 
 void quern__row_listener_add(quern__row_listener *listener)
 {
-    quern__row_listener **place = &listener->archetype->first_listener;
-    while (*place != NULL && (*place)->position < listener->position)
-        place = &(*place)->next;
-    listener->next = *place;
-    *place = listener;
-    note_listeners(listener->archetype);
+    quern__row_listener **link = &listener->archetype->first_listener;
+    while (*link != NULL && (*link)->position < listener->position)
+        link = &(*link)->next;
+    listener->next = *link;
+    *link = listener;
+    update_flags(listener->archetype);
 }
 
 void quern__row_listener_remove(quern__row_listener *listener)
 {
-    quern__row_listener **place = &listener->archetype->first_listener;
-    while (*place != listener)
-        place = &(*place)->next;
-    *place = listener->next;
-    note_listeners(listener->archetype);
+    quern__row_listener **link = &listener->archetype->first_listener;
+    while (*link != listener)
+        link = &(*link)->next;
+    *link = listener->next;
+    update_flags(listener->archetype);
 }
 
 void quern__row_listeners_release(quern__archetype *archetype, const quern_allocator *allocator)

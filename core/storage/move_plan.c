@@ -47,10 +47,10 @@ static const quern__type *hooked_type(const quern__type *type)
 
 /* Called for each column that at least one of two archetypes has, in the order of components. The column of an
  * archetype without it is NULL. */
-typedef void plan_visit(void *argument, const quern__column *source, const quern__column *target);
+typedef void column_visit(void *argument, const quern__column *source, const quern__column *target);
 
-static void walk_columns(const quern__archetype *source, const quern__archetype *target, plan_visit *visit,
-                         void *argument)
+static void visit_columns(const quern__archetype *source, const quern__archetype *target,
+                          column_visit *visit, void *argument)
 {
     const quern__column *s = source->columns, *s_end = s + source->column_count;
     const quern__column *t = target->columns, *t_end = t + target->column_count;
@@ -119,7 +119,7 @@ static void fill_plan(quern__move_plan *plan, const quern__archetype *source)
     plan_cursor cursor = {.shared = plan->steps,
                           .added = plan->steps + plan->shared_count,
                           .removed = plan->steps + plan->shared_count + plan->added_count};
-    walk_columns(source, plan->target, fill_step, &cursor);
+    visit_columns(source, plan->target, fill_step, &cursor);
     plan->is_plain = true;
     for (const quern__move_step *step = plan->steps; step < cursor.removed; step++)
         plan->is_plain &= step->type == NULL && step->size_bytes <= QUERN__COPY_MAX_BYTES;
@@ -140,7 +140,7 @@ static quern__move_plan *plan_create(quern__storage *storage, quern__archetype *
                                      quern__archetype *target)
 {
     quern__move_plan counts = {.source = source, .target = target};
-    walk_columns(source, target, count_step, &counts);
+    visit_columns(source, target, count_step, &counts);
     quern__move_plan *plan =
         quern__allocate(&storage->allocator, plan_bytes(&counts), _Alignof(quern__move_plan));
     if (plan == NULL) return NULL;
@@ -189,8 +189,8 @@ static uint32_t set_with_or_without(const quern__archetype *source, uint16_t com
 }
 
 /* Finds or creates the target archetype and the plan, and stores the plan under its component. */
-static quern_result make_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
-                              const quern__move_plan **out_plan)
+static quern_result add_plan_of_component(quern__storage *storage, quern__archetype *source,
+                                          uint32_t component_index, const quern__move_plan **out_plan)
 {
     uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 1];
     uint32_t count = set_with_or_without(source, (uint16_t)component_index, set);
@@ -208,7 +208,7 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
                                        uint32_t component_index, const quern__move_plan **out_plan)
 {
     *out_plan = quern__map_find_pointer(&source->plans, plan_key_of_component(component_index));
-    return *out_plan != NULL ? QUERN_OK : make_edge(storage, source, component_index, out_plan);
+    return *out_plan != NULL ? QUERN_OK : add_plan_of_component(storage, source, component_index, out_plan);
 }
 
 const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__archetype *source,

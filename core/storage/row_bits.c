@@ -66,13 +66,13 @@ bool quern__row_bits_add_column(quern__row_bits **row_bits, const quern_allocato
     assert(quern__row_bits_find_column(old, bit_column.kind, bit_column.id) == QUERN__NO_BIT_COLUMN);
     quern__row_bits *larger = allocate(allocator, count + 1, row_capacity, slot_capacity);
     if (larger == NULL) return false;
-    uint32_t place = 0;
-    while (place < count && is_before(old->list[place], bit_column))
-        place++;
-    larger->list[place] = bit_column;
+    uint32_t index = 0;
+    while (index < count && is_before(old->list[index], bit_column))
+        index++;
+    larger->list[index] = bit_column;
     if (old != NULL) {
-        copy_bit_columns(larger, 0, old, 0, place);
-        copy_bit_columns(larger, place + 1, old, place, count - place);
+        copy_bit_columns(larger, 0, old, 0, index);
+        copy_bit_columns(larger, index + 1, old, index, count - index);
     }
     replace(row_bits, allocator, larger);
     return true;
@@ -83,13 +83,13 @@ void quern__row_bits_remove_column(quern__row_bits **row_bits, const quern_alloc
                                    quern__bit_column bit_column)
 {
     quern__row_bits *old = *row_bits;
-    const uint32_t place = quern__row_bits_find_column(old, bit_column.kind, bit_column.id);
-    assert(place != QUERN__NO_BIT_COLUMN);
+    const uint32_t index = quern__row_bits_find_column(old, bit_column.kind, bit_column.id);
+    assert(index != QUERN__NO_BIT_COLUMN);
     if (old->count == 1) {
         quern__row_bits_release(row_bits, allocator);
         return;
     }
-    const uint32_t before = place * old->bit_column_words, after = before + old->bit_column_words;
+    const uint32_t before = index * old->bit_column_words, after = before + old->bit_column_words;
     const uint32_t slot_words = old->slot_words - old->bit_column_words;
     for (uint32_t slot = 0; slot < old->slot_capacity; slot++) {
         uint64_t *to = old->words + (size_t)slot * slot_words;
@@ -99,7 +99,7 @@ void quern__row_bits_remove_column(quern__row_bits **row_bits, const quern_alloc
     }
     old->count--;
     old->slot_words = slot_words;
-    memmove(old->list + place, old->list + place + 1, (old->count - place) * sizeof *old->list);
+    memmove(old->list + index, old->list + index + 1, (old->count - index) * sizeof *old->list);
 }
 
 bool quern__row_bits_grow(quern__row_bits **row_bits, const quern_allocator *allocator,

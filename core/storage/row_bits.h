@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_STORAGE_BIT_COLUMNS_H
-#define QUERN_CORE_STORAGE_BIT_COLUMNS_H
+#ifndef QUERN_CORE_STORAGE_ROW_BITS_H
+#define QUERN_CORE_STORAGE_ROW_BITS_H
 
-/* Bit columns: bits of rows, stored outside of the chunks. An archetype has bit columns only if one of its components can be
- * disabled, or if a reaction needs bits of its rows. In other archetypes, rows are added, removed and moved at the cost
- * of the one test that all change listeners share (core/storage/change.h).
+/* Row bits: bit columns of an archetype, with one bit per row, stored outside of the chunks. An archetype has row
+ * bits only if one of its components can be disabled, or if a reaction needs bits of its rows. In other archetypes a
+ * change of rows costs only the test of tracks_changes (core/storage/change.h).
  *
- *   per slot:   | bit column | bit column | ...                 in the order of the list: by kind, then id
- *   per bit column:  | count | word | word | ...           bit r % 64 of word r / 64 belongs to row r
+ *   per slot:                | bit column | bit column | ...   ordered by kind, then id
+ *   per bit column in it:    | count | word | word | ...       bit r % 64 of word r / 64 belongs to row r
  *
- * Invariants (checked by quern_world_validate): the count is the number of set bits; the bits of raw rows, and those
+ * Invariants (checked by quern_world_validate): each count is the number of set bits; the bits of raw rows, and those
  * beyond the chunk's row count, are clear.
  *
- * A bit moves with its row: code that moves a row also moves its bits in the bit columns that both archetypes have, and
- * clears all bits of the old row. A bit column has the same position in every slot of its archetype. The bit columns of
- * components are first in the list and exist since the archetype was created, so their positions never change.
+ * A bit moves with its row: code that moves a row also moves its bits in the bit columns that both archetypes have,
+ * and clears all bits of the old row. A bit column has the same index in every slot of its archetype. The bit columns
+ * of components precede all others and are created with the archetype, so their indices never change.
  *
- * Threads: when rows are divided among threads, each thread changes the bits of its own rows. Several threads may change
- * one word and one count at the same time; the operations are therefore atomic. They are relaxed: no thread reads a bit
- * of another thread's row, and later readers of counts and words wait for the threads first. Meanwhile a count is never
- * less than the number of bits that a thread's own rows had before: a bit is added to the count after it was set, and
- * subtracted after it was cleared. Therefore a thread that reads a count of 0 has no bits to clear. */
+ * Threads: when rows are divided among threads, each thread changes the bits of its own rows. Several threads may
+ * change one word and one count at the same time, so these operations are atomic. They are relaxed: no thread needs a
+ * bit of another thread's row, and code that reads all bits, or a count as a number, runs after the threads have been
+ * waited for.
+ *
+ * While the threads run, a count is at least the number of set bits in the rows of any one thread: each thread adds
+ * to the count what it has set, and subtracts only what it has cleared in its own rows. A thread that reads a count
+ * of 0 therefore has no bits to clear. */
 
 #include "core/storage/chunk.h"
 #include "core/storage/column_flags.h"
 
-/* The meaning of a bit column's bits. The first kinds belong to components, one for each row flag (column_flags.h). Example:
- * in QUERN__BIT_COLUMN_CAN_DISABLE a set bit means that the component, whose index is the bit column's id, is disabled. */
+/* The meaning of a bit column's bits. The first kinds belong to components, one for each row flag (column_flags.h).
+ * For example, a set bit in QUERN__BIT_COLUMN_CAN_DISABLE means that the component is disabled in the row. The id of
+ * such a bit column is the component's index. */
 #define QUERN__BIT_COLUMN_OF_FLAG(flag, ...) QUERN__BIT_COLUMN_##flag,
 typedef enum quern__bit_column_kind {
     QUERN__ROW_FLAGS(QUERN__BIT_COLUMN_OF_FLAG)
-        QUERN__BIT_COLUMN_ADDED, /* the entity now matches a reaction; id: the reaction's index */
+        QUERN__BIT_COLUMN_ADDED, /* the entity started to match a reaction; id: the reaction's index */
     QUERN__BIT_COLUMN_SET        /* values that a reaction observes were set; id: the reaction's index */
 } quern__bit_column_kind;
 
@@ -41,8 +45,8 @@ typedef struct quern__bit_column {
 } quern__bit_column;
 
 typedef struct quern__row_bits {
-    quern__bit_column *list; /* by kind, then id */
-    uint64_t *words;         /* slot_capacity * slot_words */
+    quern__bit_column *list; /* the bit columns by index: ordered by kind, then id */
+    uint64_t *words;         /* counts and bits; slot_capacity * slot_words words */
     uint32_t count;          /* number of bit columns */
     uint32_t row_capacity;
     uint32_t bit_column_words; /* words per bit column and slot: 1 for the count, the rest for bits */
@@ -58,7 +62,7 @@ _Static_assert((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_e
 
 #define QUERN__NO_BIT_COLUMN UINT32_MAX
 
-/* ------------------------------------------------------------------------------------ which bit columns */
+/* ---------------------------------------------------------------------------- set of bit columns */
 
 /* Returns whether the ids of bit columns of this kind are component indices. */
 static inline bool quern__bit_column_is_of_component(quern__bit_column_kind kind)
@@ -66,21 +70,23 @@ static inline bool quern__bit_column_is_of_component(quern__bit_column_kind kind
     return kind < QUERN__BIT_COLUMN_ADDED;
 }
 
-/* Adds a bit column with all bits clear. The bit column must not exist yet. Other bit columns keep their bits. Allocates *bit columns if it
- * is NULL. Returns false and changes nothing if out of memory. */
+/* Adds a bit column with all bits clear. Precondition: it does not exist. Other bit columns keep their bits.
+ * Allocates *row_bits if it is NULL. Returns false and changes nothing if out of memory. */
 bool quern__row_bits_add_column(quern__row_bits **row_bits, const quern_allocator *allocator,
                                 quern__bit_column bit_column, uint32_t row_capacity,
                                 uint32_t slot_capacity);
 
-/* Removes a bit column, which must exist. Other bit columns keep their bits. Sets *bit columns to NULL after the last bit column. */
+/* Removes a bit column. Precondition: it exists. Other bit columns keep their bits. Sets *row_bits to NULL when the
+ * last bit column is removed. */
 void quern__row_bits_remove_column(quern__row_bits **row_bits, const quern_allocator *allocator,
                                    quern__bit_column bit_column);
 
-/* Reserves `slot_capacity` slots. Does nothing if *bit columns is NULL. Returns false and changes nothing if out of memory. */
+/* Reserves `slot_capacity` slots. Does nothing if *row_bits is NULL. Returns false and changes nothing if out of
+ * memory. */
 bool quern__row_bits_grow(quern__row_bits **row_bits, const quern_allocator *allocator,
                           uint32_t slot_capacity);
 
-/* Frees all bit columns and sets *bit columns to NULL. *bit columns may be NULL. */
+/* Frees all bit columns and sets *row_bits to NULL. *row_bits may be NULL. */
 void quern__row_bits_release(quern__row_bits **row_bits, const quern_allocator *allocator);
 
 /* Returns a bit column's index in the list, or QUERN__NO_BIT_COLUMN. `row_bits` may be NULL. */
@@ -92,9 +98,10 @@ static inline uint32_t quern__row_bits_find_column(const quern__row_bits *row_bi
     return QUERN__NO_BIT_COLUMN;
 }
 
-/* ------------------------------------------------------------------------------------ one bit column */
+/* -------------------------------------------------------------------------------- one bit column */
 
-/* Returns the bits of a bit column in a slot; the word before them is the count. `index`: the bit column's index in the list. */
+/* Returns the words of a bit column in a slot. The word before the first is the count. `index`: index of the bit
+ * column in the list. */
 static inline uint64_t *quern__bit_column_words(const quern__row_bits *row_bits, uint32_t index,
                                                 uint32_t slot)
 {
@@ -102,8 +109,9 @@ static inline uint64_t *quern__bit_column_words(const quern__row_bits *row_bits,
            (size_t)index * row_bits->bit_column_words + 1;
 }
 
-/* Returns the number of set bits of a bit column in a slot. The load is relaxed: later readers have waited for the writing
- * threads (see the head of this file). */
+/* Returns the number of set bits of a bit column in a slot. While other threads change bits, the count is only a
+ * bound: 0 means that the rows of the calling thread have no set bits. The load is relaxed: a thread reads what it
+ * added itself, and it has waited for threads that changed its rows before (see the top of this file). */
 static inline uint32_t quern__bit_column_count(const quern__row_bits *row_bits, uint32_t index,
                                                uint32_t slot)
 {
@@ -111,7 +119,7 @@ static inline uint32_t quern__bit_column_count(const quern__row_bits *row_bits, 
 }
 
 /* Returns the bit of the row at a location. The load is relaxed: no thread reads a bit of another thread's row while
- * threads change bits (see the head of this file). */
+ * threads change bits (see the top of this file). */
 static inline bool quern__bit_column_test(const quern__row_bits *row_bits, uint32_t index,
                                           uintptr_t location)
 {
@@ -120,8 +128,8 @@ static inline bool quern__bit_column_test(const quern__row_bits *row_bits, uint3
     return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
 }
 
-/* Sets or clears the bit of one row without atomic operations: the caller must own all rows of the chunk. `words`: the
- * bits of the bit column in the slot. Returns 1 if the bit changed, otherwise 0. */
+/* Sets or clears the bit of one row without atomic operations: the caller must own all rows of the chunk. `words`:
+ * the bits of the bit column in the slot. Returns 1 if the bit changed, otherwise 0. */
 static inline uint64_t quern__bit_column_put_row(uint64_t *words, uint32_t row, bool bit)
 {
     const uint64_t word = words[row / 64], mask = UINT64_C(1) << row % 64;
@@ -140,8 +148,8 @@ static inline void quern__bit_column_put(const quern__row_bits *row_bits, uint32
     quern__bit_column_put_row(words, quern__location_row(location), bit);
 }
 
-/* Set and clear the bits of `count` rows of one chunk from location `first` on, whatever their state. Thread-safe while
- * no other thread changes the same rows. */
+/* Set and clear the bits of `count` rows of one chunk from location `first` on, whatever their state. Thread-safe
+ * while no other thread changes the same rows. */
 void quern__bit_column_set_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,
                                 uint32_t count);
 void quern__bit_column_clear_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,
@@ -150,14 +158,14 @@ void quern__bit_column_clear_rows(const quern__row_bits *row_bits, uint32_t inde
 /* Clears the bits of all rows of a slot in one bit column. Not atomic: the caller must own all rows of the chunk. */
 void quern__bit_column_clear_slot(const quern__row_bits *row_bits, uint32_t index, uint32_t slot);
 
-/* ------------------------------------------------------------------------------------ all bit columns */
+/* ------------------------------------------------------------------------------ all bit columns */
 
-/* Clears the bits of removed rows in every bit column. */
+/* Clears the bits of `count` rows of one chunk in all bit columns. */
 void quern__row_bits_clear(const quern__row_bits *row_bits, uintptr_t first, uint32_t count);
 
-/* Moves the bits of rows that move from one archetype to another or within one, for the bit columns that both archetypes
- * have. Clears all bits of the rows at `from`. Precondition: the bits of the rows at `to` are clear. `target` is NULL if
- * that archetype has no bit columns. */
+/* Moves the bits of `count` rows, in the bit columns that both archetypes have, and clears all bits of the rows at
+ * `from`. `source` and `target` may be equal. `target`: NULL if that archetype has no row bits. Precondition: the
+ * bits of the rows at `to` are clear. */
 void quern__row_bits_move(const quern__row_bits *target, uintptr_t to, const quern__row_bits *source,
                           uintptr_t from, uint32_t count);
 

@@ -38,7 +38,7 @@ void quern__storage_release(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------- archetypes */
 
-/* Never 0, which a map cannot hold as a key. */
+/* Hashes a component set. The result is never 0, because 0 is no valid map key. */
 static uint64_t hash_set(const uint16_t *component_indices, uint32_t count)
 {
     return quern__hash_bytes(count, component_indices, count * sizeof *component_indices) | 1;
@@ -72,7 +72,8 @@ static bool reserve_positions(quern__position_table *table, const quern_allocato
                              sizeof *table->positions);
 }
 
-/* Room in every list that will name the new archetype, so that linking it cannot fail half way. */
+/* Reserves room in every list that will contain the new archetype, so that registering and appending it cannot
+ * fail. */
 static bool reserve_links(quern__storage *storage, const uint16_t *component_indices, uint32_t count)
 {
     const quern_allocator *allocator = &storage->allocator;
@@ -101,7 +102,7 @@ void quern__storage_append_archetype(quern__storage *storage, quern__archetype *
     }
 }
 
-/* Departures from the archetype are counted if there are refs to values of some component. */
+/* Counts moves out of the archetype's chunks if refs to values of some of its components exist. */
 static void update_move_counts(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->move_counts = NULL;
@@ -161,18 +162,17 @@ void quern__storage_remove_archetype(quern__storage *storage, quern__archetype *
     quern__archetype_release(archetype, &storage->allocator);
 }
 
-/* While there is time to do something about it. */
+/* Warns, once until the count has fallen, that the world approaches QUERN_MAX_ARCHETYPES. */
 static void warn_if_crowded(quern__storage *storage)
 {
     if (storage->archetypes.count < QUERN__CROWDED_ARCHETYPES || storage->is_crowded) return;
     storage->is_crowded = true;
-    quern__log(QUERN_LOG_WARNING,
-               "world %u has %u archetypes, sets of components that entities have or had, of at most %d "
-               "(QUERN_MAX_ARCHETYPES); those without entities are taken out by "
-               "quern_world_remove_empty_archetypes, or at "
-               "sync points with "
-               "empty_archetype_checks_per_sync of quern_world_def",
-               storage->entities.first_handle_high >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
+    quern__log(
+        QUERN_LOG_WARNING,
+        "world %u has %u archetypes (sets of components that entities have or had); the limit is %d "
+        "(QUERN_MAX_ARCHETYPES): remove those without entities by quern_world_remove_empty_archetypes, "
+        "or at sync points by empty_archetype_checks_per_sync of quern_world_def",
+        storage->entities.first_handle_high >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 
 quern_result quern__storage_create_archetype(quern__storage *storage, const uint16_t *component_indices,
@@ -260,7 +260,7 @@ quern_result quern__storage_ensure_archetype(quern__storage *storage, const uint
                                                        storage->archetypes.count, out_archetype);
 }
 
-/* ------------------------------------------------------------------------------------ place tables */
+/* --------------------------------------------------------------------------------- position tables */
 
 quern_result quern__storage_add_position_table(quern__storage *storage, uint32_t component_index,
                                                quern__position_table *table)
@@ -290,7 +290,7 @@ void quern__storage_remove_position_table(quern__storage *storage, quern__positi
     if (storage->first_position_table == table) storage->first_position_table = table->next;
 }
 
-/* -------------------------------------------------------------------------------------- move_counts */
+/* ------------------------------------------------------------------------------------- move counts */
 
 static void update_move_counts_of(quern__storage *storage, const quern__component *component)
 {
@@ -305,7 +305,7 @@ quern_result quern__storage_start_move_counts(quern__storage *storage, uint32_t 
     const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
     if (!quern__move_counts_add_reader(&storage->slabs.move_counts, &storage->allocator, chunk_count,
                                        reader))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the move_counts from %u chunks",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the move counts of %u chunks",
                            chunk_count);
     if (component->ref_count++ == 0) update_move_counts_of(storage, component);
     return QUERN_OK;
@@ -334,7 +334,7 @@ quern_result quern__storage_add_change_filter(quern__storage *storage, uint32_t 
     return QUERN_OK;
 }
 
-/* Archetypes that keep versions go on doing so. */
+/* Archetypes that keep versions continue to do so. */
 void quern__storage_remove_change_filter(quern__storage *storage, uint32_t component_index)
 {
     storage->components.list.items[component_index]->filter_count--;

@@ -55,8 +55,9 @@ static quern_result check_value(const quern_field *field, uint32_t k)
                            value->name);
     quern__field_integer_range(field->type, &least, &greatest);
     if (field->type != QUERN_FIELD_U64 && (value->value < least || value->value > greatest))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its value '%s' is %lld, which it cannot hold",
-                           value->name, (long long)value->value);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "its value '%s' is %lld, which its type cannot hold", value->name,
+                           (long long)value->value);
     for (uint32_t i = 0; i < k; i++)
         if (strcmp(field->values[i].name, value->name) == 0)
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "two of its values are named '%s'",
@@ -85,12 +86,15 @@ static quern_result check_meaning(const quern_field *field)
                            "last one has a name that is NULL",
                            QUERN_MAX_NAMED_VALUES);
     if (value_count > 0 && !is_integer)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its values have names, and it is no integer");
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "it has named values, but is no integer: use an integer type, or "
+                           "remove the values");
     if (field->unit != NULL && strlen(field->unit) > QUERN_MAX_NAME_BYTES)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its unit has %zu bytes; the limit is %d",
                            strlen(field->unit), QUERN_MAX_NAME_BYTES);
     if ((field->minimum != 0 || field->maximum != 0) && !is_number)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "it has a range, and is no number");
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "it has a range, but is no number: remove minimum and maximum");
     if (!(field->minimum <= field->maximum))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its range is empty: from %g to %g",
                            field->minimum, field->maximum);
@@ -231,7 +235,7 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator)
 
 /* Strips keywords such as const and struct before a type's name, and a const after it. Returns the start of the bare
  * name within `name`, and its length in *out_bytes. */
-static const char *bare_name(const char *name, size_t *out_bytes)
+static const char *strip_keywords(const char *name, size_t *out_bytes)
 {
     static const char *const words[] = {"const ", "struct ", "class ", "union ", "enum ", " "};
     static const char last_const[] = " const";
@@ -251,7 +255,8 @@ static const char *bare_name(const char *name, size_t *out_bytes)
 bool quern__type_has_c_name(const quern__type *type, const char *type_name)
 {
     size_t bytes, other_bytes;
-    const char *name = bare_name(type->type_name, &bytes), *other = bare_name(type_name, &other_bytes);
+    const char *name = strip_keywords(type->type_name, &bytes),
+               *other = strip_keywords(type_name, &other_bytes);
     const size_t common = bytes < other_bytes ? bytes : other_bytes;
     const char *rest = bytes > common ? name + bytes - common : other + other_bytes - common;
     if (bytes == 0) return true;
@@ -290,7 +295,7 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "%s '%s' is registered with another layout (%u bytes aligned to %u, now %u aligned to "
-        "%u, or other hooks or fields): register the same definition, or take another name",
+        "%u, or other hooks or fields): register the same definition, or use another name",
         what, known->name, known->size_bytes, known->alignment_bytes, type->size_bytes,
         type->alignment_bytes);
 }
@@ -375,8 +380,8 @@ bool quern__type_has_field_in(const quern__type *type, uint32_t offset_bytes, ui
 }
 
 /* Calls `remap` for each entity handle in described fields and writes the results to `to`, unless it is NULL. */
-static void walk_entities(const quern__type *type, const char *from, char *to, quern__remap_function *remap,
-                          void *argument)
+static void visit_or_remap_entities(const quern__type *type, const char *from, char *to,
+                                    quern__remap_function *remap, void *argument)
 {
     if (!type->has_entity_fields) return;
     for (uint32_t i = 0; i < type->field_count; i++) {
@@ -395,7 +400,7 @@ static void walk_entities(const quern__type *type, const char *from, char *to, q
 void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
                                 void *argument)
 {
-    walk_entities(type, value, NULL, remap, argument);
+    visit_or_remap_entities(type, value, NULL, remap, argument);
 }
 
 static quern_entity note_provisional(void *argument, quern_entity entity)
@@ -422,11 +427,11 @@ quern_result quern__type_check_provisional(const quern__type *type, const void *
     return quern__fail(
         QUERN_ERROR_PROVISIONAL_ENTITY,
         "a value of '%s' has the provisional handle of a deferred create (number %u), which would "
-        "stay provisional for ever: give the value by %s, which makes it real",
+        "never be replaced by a real one: set the value by %s, which replaces it",
         type->name, quern_entity_index(found), commands);
 }
 
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
 {
-    walk_entities(type, value, value, remap, argument);
+    visit_or_remap_entities(type, value, value, remap, argument);
 }

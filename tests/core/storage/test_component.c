@@ -340,16 +340,16 @@ Test(component, what_fields_cannot_mean_is_refused)
     } cases[] = {
         {{"x", QUERN_FIELD_F32, .values = moods},
          "'described': field 'x': its values have names, and it is no"},
-        {{"x", QUERN_FIELD_BOOL, .values = moods}, "it is no integer"},
-        {{"x", QUERN_FIELD_I8, .values = large}, "its value 'large' is 128, which it cannot hold"},
+        {{"x", QUERN_FIELD_BOOL, .values = moods}, "but is no integer"},
+        {{"x", QUERN_FIELD_I8, .values = large}, "its value 'large' is 128, which its type cannot hold"},
         {{"x", QUERN_FIELD_U16, .values = small}, "its value 'small' is -1"},
         {{"x", QUERN_FIELD_I32, .values = twice}, "two of its values are named 'a'"},
         {{"x", QUERN_FIELD_I32, .values = endless}, "QUERN_MAX_NAMED_VALUES"},
         {{"x", QUERN_FIELD_F32, .unit = long_unit}, "its unit has 64 bytes"},
         {{"x", QUERN_FIELD_F32, .minimum = 2, .maximum = 1}, "its range is empty: from 2 to 1"},
         {{"x", QUERN_FIELD_F32, .minimum = 0, .maximum = (double)NAN}, "its range is empty"},
-        {{"x", QUERN_FIELD_ENTITY, .maximum = 1}, "it has a range, and is no number"},
-        {{"x", QUERN_FIELD_TEXT, .minimum = -1}, "it has a range, and is no number"},
+        {{"x", QUERN_FIELD_ENTITY, .maximum = 1}, "it has a range, but is no number"},
+        {{"x", QUERN_FIELD_TEXT, .minimum = -1}, "it has a range, but is no number"},
     };
     for (uint32_t i = 0; i < QUERN__COUNT_OF(cases); i++) {
         assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_field(cases[i].field));

@@ -67,7 +67,7 @@ Test(messages, of_calls_on_one_entity)
     quern_entity made;
     SAYS(quern_entity_destroy(world, none), "quern_entity_destroy: the entity handle is null");
     SAYS(quern_entity_add(world, dead, velocity, &value),
-         "quern_entity_add: entity 1:1 does not live any more");
+         "quern_entity_add: entity 1:1 is not alive any more: it was destroyed");
     SAYS(quern_entity_add(world, entity, position, &value),
          "quern_entity_add: entity 0:1 already has 'position'");
     SAYS(quern_entity_add(world, entity, unknown, NULL), "quern_entity_add: component handle ");
@@ -78,7 +78,8 @@ Test(messages, of_calls_on_one_entity)
     SAYS(quern_entity_set(world, provisional, position, &value),
          "quern_entity_set: the handle of a deferred create (number 3)");
     SAYS(quern_entity_set(world, entity, position, NULL), "quern_entity_set: 'value' is NULL");
-    SAYS(quern_entity_get(world, dead, position), "quern_entity_get: entity 1:1 does not live any more");
+    SAYS(quern_entity_get(world, dead, position),
+         "quern_entity_get: entity 1:1 is not alive any more: it was destroyed");
     SAYS(quern_entity_get(world, entity, tag), "quern_entity_get: 'tag' is a tag and has no value");
     SAYS(quern_entity_has(world, none, position), "quern_entity_has: the entity handle is null");
     SAYS(quern_entity_has(world, entity, unknown), "quern_entity_has: component handle ");
@@ -252,7 +253,7 @@ static void record_badly(quern_context *context)
     SAYS(quern_commands_destroy(commands, none),
          "quern_commands_destroy: system 'once': the entity handle is null");
     SAYS(quern_commands_add(commands, dead, velocity, &value),
-         "quern_commands_add: system 'once': entity 1:1 does not live any more");
+         "quern_commands_add: system 'once': entity 1:1 is not alive any more: it was destroyed");
     SAYS(quern_commands_remove(commands, foreign, position),
          "quern_commands_remove: system 'once': entity 0:1 belongs to world ");
     SAYS(quern_commands_set(commands, entity, unknown, &value),

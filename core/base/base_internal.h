@@ -32,7 +32,7 @@ quern_result quern__fail(quern_result code, const char *format, ...) QUERN__PRIN
 /* Fails with NULL_ARGUMENT. function: name of the call. argument: name of the argument that is NULL. */
 quern_result quern__fail_null(const char *function, const char *argument);
 
-/* Returns `code`. The macros below use it to show the compiler that the two functions above return a known code. */
+/* Returns `code`. The macros below call it so that the compiler knows which code the two functions above return. */
 static inline quern_result quern__known_code(quern_result code, quern_result same)
 {
     (void)same;
@@ -43,7 +43,8 @@ static inline quern_result quern__known_code(quern_result code, quern_result sam
     quern__known_code(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
 
 /* Puts the name of the public call in front of the current message, and the name of the calling system if `system` is
- * not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". Does not add a second call name. Returns `code`. */
+ * not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". If the message already begins with the name of a call,
+ * keeps that name. Returns `code`. */
 QUERN__SLOW_PATH quern_result quern__message_add_call(quern_result code, const char *function,
                                                       const char *system);
 

@@ -18,7 +18,7 @@ typedef struct quern__map_slot {
 typedef struct quern__map {
     quern__map_slot *slots;
     uint32_t capacity; /* 0 or a power of two */
-    uint32_t count;    /* at most capacity / 2 */
+    uint32_t count;    /* number of entries; at most capacity / 2 */
 } quern__map;
 
 void quern__map_release(quern__map *map, const quern_allocator *allocator);

@@ -75,7 +75,7 @@ typedef struct quern__emitter {
     quern_result failed;              /* error of the first event that could not be emitted, or QUERN_OK */
     bool is_open;                     /* whether the callback that may emit is running */
     const void *thread;               /* thread of the callback; only in builds with QUERN_CHECKS */
-    const char *system_name;          /* for messages; NULL: no system */
+    const char *system_name;          /* name of the system, for messages; NULL if there is none */
     quern__scope *scope;              /* scope of the callback, which counts refusals; or NULL */
     struct quern__emitter *next_open; /* next emitter that the callback has opened */
     QUERN__ARRAY(quern__keyed_batch) batches;

@@ -231,8 +231,8 @@ uint64_t quern__channel_count(const quern__channel *channel, uint64_t number, ui
 
 /* ---------------------------------------------------------------------------------------- dropping */
 
-/* The bytes of a batch that count towards the limit: its values, and a constant, so that many small batches are not
- * free. */
+/* Returns the bytes of a batch that count towards the limit: those of its values, plus a constant, so that many small
+ * batches reach the limit, too. */
 static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_batch *batch)
 {
     enum { BATCH_BYTES = 32 };

@@ -48,7 +48,7 @@ struct quern__channel {
 
     QUERN__ARRAY(quern__event_batch) batches;
     uint32_t head;         /* index of the first waiting batch; those before it were dropped */
-    uint64_t first_number; /* number of the batch at the head */
+    uint64_t first_number; /* number of the first waiting batch */
     uint64_t waiting_count, waiting_bytes;
     quern_event_reader *readers;
     uint64_t lost_count;
@@ -130,8 +130,8 @@ void quern__events_visit_entities(const quern_world *world, const quern__emitter
 uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *rows,
                                quern__event_loss *loss);
 
-/* Publishing for one emitter outside of frames. The first call reserves room for the batches; it returns false without
- * memory. The second publishes the emitter's batches and cannot fail. */
+/* Publish the batches of one emitter outside of frames. The first function reserves memory for the batches; it returns
+ * false if out of memory. The second publishes the batches and cannot fail. */
 bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count);
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
 

@@ -133,7 +133,8 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
     }
 }
 
-/* Writes the handles of the instance's own members into fields. Handles in overridden values are not replaced. */
+/* Replaces captured handles of members by the handles of the instance's own members. Handles in overridden values are
+ * not replaced. */
 static inline void write_fields(const quern__instances *it, const group_rows *rows)
 {
     const quern__prefab *prefab = it->prefab;

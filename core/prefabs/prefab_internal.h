@@ -32,18 +32,18 @@ typedef struct quern__prefab_column {
 } quern__prefab_column;
 
 typedef struct quern__prefab_field {
-    uint32_t column;       /* index in the group */
-    uint32_t row;          /* index in the group */
+    uint32_t column;       /* index of the column in the group */
+    uint32_t row;          /* index of the row in the group */
     uint32_t offset_bytes; /* offset in the value */
     uint32_t member;       /* the field holds the handle of this member */
 } quern__prefab_field;
 
 typedef struct quern__prefab_group {
-    uint32_t first_component, component_count; /* in component_indices */
+    uint32_t first_component, component_count; /* range of component_indices */
     uint32_t first_column, column_count;
     uint32_t first_field, field_count;
-    uint32_t first_row, width;                   /* in row_members */
-    uint32_t first_level_link, level_link_count; /* in level_links */
+    uint32_t first_row, width;                   /* range of row_members; width: rows per instance */
+    uint32_t first_level_link, level_link_count; /* range of level_links */
     bool is_plain;                               /* whether all columns are plain */
 } quern__prefab_group;
 
@@ -60,7 +60,7 @@ typedef struct quern__prefab_link {
 
 typedef struct quern__prefab_member {
     uint32_t group;
-    uint32_t row; /* index in the group */
+    uint32_t row; /* index of the row in the group */
     uint32_t first_field, field_count;
     uint32_t name; /* offset in names; QUERN_NO_MEMBER if the member has no name */
 } quern__prefab_member;
@@ -87,9 +87,9 @@ typedef struct quern__prefab_plan {
     _Alignas(quern__link_node) uint64_t
         archetypes_version;        /* storage's version for which the plan is valid, or QUERN__PLAN_NONE */
     bool shares_archetypes;        /* whether several groups have one archetype */
-    quern__archetype **archetypes; /* by group */
-    quern__link_node *nodes, *node_bases; /* by member, for quern__links_put_trees */
-    quern__prefab_copy *copies;           /* by column of the prefab */
+    quern__archetype **archetypes; /* archetype of each group */
+    quern__link_node *nodes, *node_bases; /* arguments of quern__links_put_trees, by member */
+    quern__prefab_copy *copies;           /* one per column of the prefab */
 } quern__prefab_plan;
 
 typedef struct quern__prefab {
@@ -116,7 +116,7 @@ typedef struct quern__prefab {
     bool has_outside;                 /* whether a target is outside of the tree */
     /* Whether levels depend on targets outside of the tree. These levels can change, so plans are not reused. */
     bool has_outside_levels;
-    quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* by level of the root; NULL until needed */
+    quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* plan for each level of the root; NULL until needed */
 } quern__prefab;
 
 static inline size_t quern__prefab_plan_bytes(const quern__prefab *prefab)
@@ -182,8 +182,8 @@ static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, 
 /* Values that one row of a group gets instead of the captured ones. */
 typedef struct quern__prefab_override {
     uint32_t group;
-    uint32_t row;        /* index in the group */
-    uint32_t column;     /* index in the group */
+    uint32_t row;        /* index of the row in the group */
+    uint32_t column;     /* index of the column in the group */
     const char *values;  /* one value per instance */
     size_t stride_bytes; /* distance between the values of consecutive instances */
 } quern__prefab_override;

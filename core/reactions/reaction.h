@@ -47,14 +47,14 @@ typedef struct quern__subscription {
     bool is_pending;             /* whether a bit of its bit columns may be set */
     uint32_t taken_block_count;  /* number of its blocks that are in reaction->taken */
     quern__removed removed;      /* copies of rows that left; empty unless the reaction requests REMOVED */
-    quern_view_column *columns;  /* of a view of a block of copies: one per term */
+    quern_view_column *columns;  /* columns of a view of copies, one per term */
 } quern__subscription;
 
 /* Rows of one chunk for which one kind of change is pending. */
 typedef struct quern__taken_rows {
     quern__archetype *archetype;
     uint32_t slot;            /* index of the chunk in the archetype */
-    uint32_t first_word;      /* in quern__taken.words: a bit per row that the chunk may have */
+    uint32_t first_word;      /* index in quern__taken.words of the bits of the chunk's rows */
     uint32_t count;           /* number of set bits, at least 1 */
     quern_reaction_kind kind; /* QUERN_REACT_ADDED or QUERN_REACT_SET */
 } quern__taken_rows;
@@ -94,18 +94,18 @@ typedef struct quern__reaction {
     uint32_t term_count;
     quern__matches_function *matches;
     const struct quern_query *query;
-    QUERN__ARRAY(quern__subscription *) subscriptions; /* in the order of archetypes */
+    QUERN__ARRAY(quern__subscription *) subscriptions; /* ordered by archetype */
     quern__taken taken;
     quern_term terms[];
 } quern__reaction;
 
 /* The registry of a storage's reactions. */
 typedef struct quern__reactions {
-    QUERN__ARRAY(quern__reaction *) list; /* by number; NULL: a free number */
+    QUERN__ARRAY(quern__reaction *) list; /* reactions by number; NULL: the number is free */
     uint32_t count;                       /* reactions in the list */
     uint32_t removed_count;               /* reactions that ask for REMOVED */
     bool is_pending;                      /* whether a reaction is pending */
-    bool orders_by_row; /* a sync point is being applied: copies are ordered by row, see removed.h */
+    bool orders_by_row; /* whether a sync point is applied; copies are then ordered by row, see removed.h */
     quern__archetype_listener listener; /* gives new archetypes their subscriptions */
 } quern__reactions;
 

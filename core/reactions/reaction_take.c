@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Handing pending changes to reactions: bits become lists of rows, and copies become blocks for views. */
+/* Passes pending changes to reactions: bits become lists of rows, and copies become blocks for views. */
 
 #include "core/base/bitset.h"
 #include "core/reactions/reaction.h"
@@ -32,7 +32,8 @@ static uint32_t row_words(const quern__subscription *subscription)
 
 /* ---------------------------------------------------------------------------------------------- room */
 
-/* Reserves room in the lists for one more subscription, and adds what it will list to counts. */
+/* Adds the numbers of rows, words and blocks that a subscription will list to `counts`, and reserves memory in the lists
+ * for `counts`. Returns false if out of memory. */
 static bool reserve_subscription(quern__taken *taken, const quern__subscription *subscription,
                                  const quern_allocator *allocator, quern__taken *counts)
 {
@@ -52,7 +53,8 @@ static bool reserve_subscription(quern__taken *taken, const quern__subscription 
            quern__array_reserve(allocator, &taken->removed, counts->removed.count);
 }
 
-/* Does everything that may fail. Sorting the copies does not change which copies are pending. */
+/* Reserves memory for everything that will be taken, and sorts the copies, which does not change what is pending. Returns
+ * false if out of memory. */
 static bool prepare(quern__reaction *reaction, const quern_allocator *allocator)
 {
     quern__taken counts = {0};

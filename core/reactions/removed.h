@@ -19,9 +19,9 @@
 /* A column whose values are copied. */
 typedef struct quern__removed_column {
     const quern__type *type;      /* NULL: values are plain bytes */
-    uint16_t source_offset_bytes; /* in the archetype's chunks */
-    uint16_t offset_bytes;        /* in a block */
-    uint16_t size_bytes;          /* of one value */
+    uint16_t source_offset_bytes; /* offset of the column in the archetype's chunks */
+    uint16_t offset_bytes;        /* offset of the column in a block */
+    uint16_t size_bytes;          /* size of one value */
 } quern__removed_column;
 
 typedef struct quern__removed {

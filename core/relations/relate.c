@@ -344,8 +344,8 @@ static inline void fetch_target(const quern__storage *storage, const quern__rela
     fetch_record(storage, quern__links_at(&relation->links, slot)->target);
 }
 
-/* Writes the new targets into the rows of the sources, once per source. slots_repeat: slots have several entries; then
- * `slot_set` contains all slots of the log, and the first entry of a source that changes its target removes it. */
+/* Writes the new targets into the rows of the sources, once per source. slots_repeat: whether a slot may have several
+ * entries; `slot_set` then contains all slots of the log, and a source is removed from it when its target is written. */
 static void write_targets(quern__storage *storage, const quern__relation *relation, bool slots_repeat)
 {
     uint64_t *slot_set = storage->relations->slot_set.items;

@@ -63,8 +63,9 @@ typedef struct quern__link_change {
     quern__relation *relation;           /* NULL for names */
     const struct quern__move_plan *plan; /* plan of the row's move; scratch memory of relate.c */
     uint32_t slot;
-    uint32_t old_target; /* for names: index in saved_names. QUERN__SLOT_NONE: had no target or name */
-    uint32_t old_next;   /* next sibling; only for QUERN__CHANGE_TARGET */
+    uint32_t
+        old_target;    /* slot, or for names an index in saved_names; QUERN__SLOT_NONE if there was none */
+    uint32_t old_next; /* next sibling; only for QUERN__CHANGE_TARGET */
     uint32_t old_level;
     uint32_t row_tier; /* quern__link_tier() that the row moves to, or QUERN__ROW_STAYS */
     quern__link_change_kind kind;
@@ -98,8 +99,8 @@ void quern__relations_release(quern__relations *relations, const quern_allocator
 /* The definition of the built-in hierarchy, quern_world_parent(). */
 extern const quern_relation_def quern__parent_def;
 
-/* Registers a relation and its components. If an identical relation is registered already, returns that one. Errors:
- * INVALID_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY; then nothing has changed. */
+/* Registers a relation and its components. If the name is registered already with the same definition, returns that
+ * relation. Errors: INVALID_ARGUMENT, DUPLICATE_NAME, LIMIT, OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__relation_register(struct quern__storage *storage, const quern_relation_def *def,
                                       quern__relation **out_relation);
 

@@ -30,7 +30,7 @@ typedef struct quern__create_layout {
 typedef struct quern__create_list {
     bool is_used;     /* whether the entry is in use; all members are zero if not */
     bool has_handles; /* whether a component other than a relation has entity fields */
-    uint32_t count;   /* at most QUERN__CREATE_LIST_COMPONENTS */
+    uint32_t count;   /* number of components, at most QUERN__CREATE_LIST_COMPONENTS */
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
     const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL if values are copied as plain bytes */
     uint32_t relation_position; /* index in `components` of the relation's component */

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sync points at which entities only come and go. Each program is played twice in equal worlds: the short
- * way, where it may be taken, and through all stages. Nothing but the way may differ. */
+/* Sync points that only destroy and create entities. Each program runs twice in equal worlds: with the fast
+ * path, if it applies, and through all stages. The results must be equal. */
 
 enum { ENTITY_COUNT = 3000, KIND_COUNT = 4, WIDE_COUNT = 70 };
 
@@ -27,7 +27,7 @@ static quern_entity entities[ENTITY_COUNT];
 static quern_prefab prefab;
 static failing_allocator *memory;
 
-/* The sets of components that entities have, by kind. */
+/* The components of entities of each kind. */
 static uint32_t list_of(uint32_t kind, quern_component list[3])
 {
     list[0] = number;
@@ -82,7 +82,7 @@ static void open_world(bool tracks)
     }
 }
 
-/* What of a frame must not depend on the way. Slots are freed in order, so the next handle tells it. */
+/* The state after a frame that must not depend on the path. The next handle shows the order of freed slots. */
 typedef struct outcome {
     uint64_t hash;
     uint64_t command_count, dropped_count, created_count, destroyed_count;
@@ -113,7 +113,7 @@ static outcome outcome_of(quern_schedule *schedule)
 
 typedef enum path { FAST_PATH, ALL_STAGES } path;
 
-/* What the system of a program does: at once, or view by view of what has a number. */
+/* The changes of a program: by one call, or for each view of entities with a number. */
 typedef struct changes {
     quern_system_callback *begin;
     quern_view_callback *run;
@@ -121,7 +121,7 @@ typedef struct changes {
     bool tracks, spawns, reacts;
 } changes;
 
-/* Entities that went, as the reaction was shown them: their numbers, in order. */
+/* The numbers of destroyed entities in the order in which the reaction received them. */
 static uint64_t removed_numbers[2 * ENTITY_COUNT];
 static uint32_t removed_count;
 
@@ -138,11 +138,11 @@ static void add_reaction(quern_schedule *schedule)
     def.terms[0] = quern_term_read(number);
     def.terms[1] = quern_term_with(position);
     def.reacts_to = QUERN_REACT_REMOVED;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE; /* one view after the other */
+    def.flags = QUERN_SYSTEM_EXCLUSIVE; /* views run one after the other */
     setup_system(schedule, &def);
 }
 
-/* A frame of a system that makes these changes, and then an idle one. */
+/* Runs a frame of a system with these changes, then an idle frame. */
 static quern_schedule *open_schedule(const changes *what, path which)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -230,7 +230,7 @@ static void create_alone(quern_context *context)
         create_kind(quern_context_commands(context), i / 5 % KIND_COUNT, i, entities[i]);
 }
 
-/* More of some kinds go than come, of others fewer. */
+/* Of some kinds, more entities are destroyed than created; of others, fewer. */
 static void replace_some(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -269,7 +269,7 @@ static void create_many(quern_context *context)
     must(quern_commands_create_many(commands, list, columns, 2, COUNT, NULL));
 }
 
-/* A chain: each links to the one before. */
+/* A chain: each entity links to the previous one. */
 static void create_linked(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -280,7 +280,7 @@ static void create_linked(quern_context *context)
     }
 }
 
-/* Lists as long as the archetype's but in another order, with some values and without others. */
+/* Lists with all components of the archetype, in another order, with and without values. */
 static void create_wide(quern_context *context)
 {
     for (uint32_t i = 0; i < 300; i++) {
@@ -297,7 +297,7 @@ static void create_wide(quern_context *context)
     }
 }
 
-/* Rows without a single value: lists of values have no memory. */
+/* Rows without values, so that lists of values have no memory. */
 static void create_without_values(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -320,7 +320,8 @@ Test(destroy_and_create, rows_handles_and_values_are_those_of_all_stages, .timeo
     assert_both_ways(create_without_values, 0, false, true);
 }
 
-/* Each view is a stream: some only destroy, some only create, and provisional handles are good in their own. */
+/* Each view is a stream: some only destroy, some only create. Provisional handles are valid in their own
+ * stream. */
 static void replace_in_view(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -347,7 +348,7 @@ Test(destroy_and_create, callbacks_that_replace_entities_go_together, .timeout =
     assert_changes(&(changes){.run = replace_in_view, .begin = create_alone}, true);
 }
 
-/* Members of instances take handles among the creates, also inside of a run of these. */
+/* Members of instances have handles among the creates, also within a batch of creates. */
 static void spawn_among_creates(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -373,7 +374,7 @@ Test(destroy_and_create, reactions_are_shown_what_went, .timeout = 600)
     cr_assert_eq(removed_count, (uint32_t)ENTITY_COUNT / KIND_COUNT);
 }
 
-/* Values of all sizes that are copied in their own way, and of some that are not; with values and without. */
+/* Values of sizes with their own copy loop, and of others; with and without values. */
 static void create_sizes(quern_context *context)
 {
     static const uint32_t sizes[] = {1, 2, 4, 8, 12, 16, 20, 24, 64};
@@ -396,7 +397,7 @@ Test(destroy_and_create, values_of_all_sizes_are_copied, .timeout = 600)
     assert_both_ways(create_sizes, 0, false, true);
 }
 
-/* Recorded before the exclusive system that records makes them move: their places are looked up. */
+/* The recorded entities move before the sync point, so their locations must be found again. */
 static void replace_and_move(quern_context *context)
 {
     replace_some(context);
@@ -405,7 +406,7 @@ static void replace_and_move(quern_context *context)
             must(quern_entity_add(quern_context_world(context), entities[i], tag, NULL));
 }
 
-/* Something has changed since they were recorded, but not their order. */
+/* The structure changes after recording, but not the order of rows. */
 static void replace_and_create(quern_context *context)
 {
     replace_some(context);
@@ -471,7 +472,7 @@ Test(destroy_and_create, what_asks_for_more_goes_through_all_stages, .timeout = 
     assert_both_ways(destroy_what_was_created, 0, false, false);
     assert_both_ways(set_after_a_create, 0, false, false);
     assert_both_ways(create_tracked, 0, false, false);
-    assert_both_ways(replace_some, 0, true, false); /* some values have to be destroyed */
+    assert_both_ways(replace_some, 0, true, false); /* some values have destroy hooks */
 }
 
 static void destroy_some_of_them_twice(quern_context *context)
@@ -527,7 +528,7 @@ Test(destroy_and_create, new_entities_take_the_rows_that_were_left_and_then_thos
 
 /* ---------------------------------------------------------------------------------------- no memory */
 
-/* A kind whose archetype is new, and slots, rows and lists that have to grow. */
+/* A new archetype, and slots, rows and lists that must grow. */
 static void replace_all(quern_context *context)
 {
     replace_by_an_archetype_of_its_own(context);
@@ -538,7 +539,7 @@ static void replace_all(quern_context *context)
         create_kind(commands, i / 5 % KIND_COUNT, i, entities[0]);
 }
 
-/* A call is refused once the frame has recorded everything. */
+/* Makes an allocation fail once the frame has recorded everything. */
 static bool refuses;
 static uint64_t refused_call;
 
@@ -549,7 +550,7 @@ static void replace_all_and_refuse(quern_context *context)
     refuses = false;
 }
 
-static uint32_t retained_count; /* of frames that kept their commands */
+static uint32_t retained_count; /* number of frames that retained their commands */
 
 static bool play_refused(uint64_t call, const outcome *expected)
 {

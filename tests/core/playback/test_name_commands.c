@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names given by commands, in the order of all commands. */
+/* Commands that name entities, in the order of all commands. */
 
 static quern_world *world;
 static quern_relation parent;
@@ -106,7 +106,7 @@ Test(name_commands, the_later_of_two_siblings_does_not_get_the_name)
     cr_assert_eq(flush(), 1u);
     assert_found("x", b);
     must(quern_commands_set_name(commands(), b, "y"));
-    must(quern_commands_set_name(commands(), a, "x")); /* free by then */
+    must(quern_commands_set_name(commands(), a, "x")); /* the name is free at this point */
     cr_assert_eq(flush(), 0u);
     assert_found("x", a);
     assert_found("y", b);
@@ -123,7 +123,7 @@ Test(name_commands, nobody_comes_where_his_name_is_taken_by_then)
     cr_assert_eq(flush(), 2u);
     cr_assert(quern_entity_is_null(quern_entity_target(world, a, parent)));
     cr_assert(quern_entity_equal(quern_entity_target(world, b, parent), top));
-    must(quern_commands_destroy(commands(), b)); /* its name is free for those after */
+    must(quern_commands_destroy(commands(), b)); /* later commands may use its name */
     must(quern_commands_relate(commands(), a, parent, top));
     must(quern_commands_set_name(commands(), top, "top"));
     cr_assert_eq(flush(), 0u);
@@ -212,16 +212,16 @@ Test(name_commands, a_sync_point_without_memory_changes_no_name)
 
 enum { START = 300, MOST = 4000, NAMES = 40, SYSTEMS = 3, FRAMES = 6, NOBODY = MOST };
 
-/* Entities are known by their numbers, from 1; 0: none. */
+/* A model of the world. Entities are numbered from 1; 0: none. */
 typedef struct naive {
     bool is_alive;
     uint32_t parent; /* 0: none */
-    uint64_t key;    /* of one that was created in this frame */
+    uint64_t key;    /* of an entity created in this frame */
     char name[8];
 } naive;
 
 static naive all[MOST];
-static quern_entity handles[MOST]; /* of the frame that runs, also read by its systems */
+static quern_entity handles[MOST]; /* of the current frame; systems read them too */
 static uint32_t alive_list[MOST], alive_count, next_number;
 static uint64_t taken_count;
 
@@ -229,13 +229,13 @@ typedef struct chance {
     uint64_t frame, system;
 } chance;
 
-/* By which what is created on a row is known until it has a number. */
+/* Identifies an entity created on a row until it has a number. */
 static uint64_t key_of(chance when, uint64_t self)
 {
     return 1ull << 63 | when.frame << 48 | when.system << 32 | self;
 }
 
-/* What a system does on a row: the same for the library and the list. */
+/* The action of a system on a row, for the library and for the model. */
 typedef struct act {
     uint32_t kind, other, created;
     char name[8];
@@ -349,7 +349,7 @@ static void subject_act(quern_context *context, const quern_view *view)
     }
 }
 
-/* All entities in the order in which systems come to them. */
+/* Lists all entities in the order in which systems visit them. */
 static void list_alive(void)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);

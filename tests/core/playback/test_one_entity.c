@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Sync points with a few commands, most of them on one entity (core/playback/one_entity.h). Each program is played
- * in two equal worlds: in one of them through all stages. Nothing but the way may differ. */
+/* Sync points with few commands, mostly on one entity (core/playback/one_entity.h). Each program runs in two
+ * equal worlds, one of which has no fast paths. The results must be equal. */
 
 enum { ENTITY_COUNT = 40, SYNC_POINTS = 250, SEED_COUNT = 30, MOST_COMMANDS = 20, WIDE_BYTES = 9000 };
 enum { NUMBER, TRACKED, TAG, FLAG, ROW, WIDE, OTHER_WIDE, COMPONENT_COUNT };
@@ -26,7 +26,7 @@ typedef struct side {
     quern_entity entities[ENTITY_COUNT]; /* alive or dead */
 } side;
 
-static side sides[2]; /* the second takes no short ways */
+static side sides[2]; /* the second has no fast paths */
 static random_source dice;
 
 static quern_component register_type(side *it, const quern_component_def *def)
@@ -36,7 +36,7 @@ static quern_component register_type(side *it, const quern_component_def *def)
     return component;
 }
 
-/* Where entities are related, commands that destroy take another way. */
+/* relates: entities are related, so destroys go through the relate stage. */
 static void open_side(side *it, bool uses_fast_paths, bool relates)
 {
     memset((void *)it, 0, sizeof *it);
@@ -75,7 +75,7 @@ static void close_side(side *it)
     failing_allocator_destroy(it->memory);
 }
 
-/* A command on the index-th entity, which may be dead: then it is refused in both worlds. */
+/* Records a command on the entity at the index, which may be dead; both worlds then refuse it. */
 static void record(side *it, uint32_t index, uint32_t roll, uint64_t value)
 {
     quern_commands *commands = quern_world_commands(it->world);
@@ -101,7 +101,7 @@ static void record(side *it, uint32_t index, uint32_t roll, uint64_t value)
     }
 }
 
-/* The same commands in both worlds. Four of five programs stay with one entity. */
+/* Records the same commands in both worlds. In four of five programs, all are on one entity. */
 static void record_program(void)
 {
     const uint32_t count = 1 + random_below(&dice, random_chance(&dice, 90) ? 4 : MOST_COMMANDS);
@@ -113,14 +113,14 @@ static void record_program(void)
         for (uint32_t k = 0; k < 2; k++)
             record(&sides[k], index, roll, i + 1);
     }
-    /* the entity may be gone when the commands are applied */
+    /* the entity may be dead when the commands are applied */
     if (random_chance(&dice, 3))
         for (uint32_t k = 0; k < 2; k++)
             if (quern_entity_is_alive(sides[k].world, sides[k].entities[index]))
                 must(quern_entity_destroy(sides[k].world, sides[k].entities[index]));
 }
 
-/* New entities in the place of those that have ended. Slots are freed in order, so the handles tell that. */
+/* Creates entities in the slots of destroyed ones. Equal handles show that slots were freed in the same order. */
 static void replace_dead(void)
 {
     for (uint32_t i = 0; i < ENTITY_COUNT; i++)
@@ -146,7 +146,7 @@ static void compare(uint64_t seed, uint32_t point)
     cr_assert_eq(sides[0].counts.constructed_count, sides[1].counts.constructed_count);
 }
 
-/* Half of the flushes in the first world have failures of memory, and are repeated if they fail. */
+/* Half of the flushes in the first world run out of memory at some point, and are then repeated. */
 static quern_result flush_with_failures(uint64_t seed)
 {
     if (seed % 2 == 0) failing_allocator_fail_often(sides[0].memory, 30, seed);
@@ -184,7 +184,7 @@ Test(one_entity, its_commands_come_to_what_they_come_to_through_all_stages)
         play(seed);
 }
 
-/* The archetypes are new each time, so that memory is asked for. */
+/* The archetypes are new each time, so that the sync point allocates memory. */
 Test(one_entity, a_flush_without_memory_changes_nothing_and_can_be_repeated)
 {
     side *it = &sides[0];

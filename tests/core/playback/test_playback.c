@@ -10,14 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What commands do at the sync point, and what nobody sees before it. */
+/* The effect of commands at the sync point, and that nothing is visible before it. */
 
 static quern_world *world;
 static quern_component position, number, links, tracked_component;
 static tracked_counts counts;
 static uint64_t expected_dropped_count;
 static bool entity_by_entity, on_new_entity;
-static quern_entity first, second; /* live; the first has a number, 1000, and a tracked value, 1000 */
+/* alive; the first has the number 1000 and the tracked value 1000 */
+static quern_entity first, second;
 
 static void give(quern_entity entity, uint64_t payload)
 {
@@ -65,7 +66,8 @@ static uint64_t number_of(quern_entity entity)
 /* a: add without a value, A: add with one, s: set, r: remove, d: destroy. */
 static const char operations[] = "aAsrd";
 
-enum { STEPS = 4, SEQUENCES = 625, STARTS = 3 }; /* starts: with the components, without, created */
+/* starts: with the components, without, and created */
+enum { STEPS = 4, SEQUENCES = 625, STARTS = 3 };
 
 typedef struct subject {
     quern_entity entity;
@@ -82,7 +84,7 @@ static char operation_of(uint32_t sequence, uint32_t step)
     return operations[sequence % 5];
 }
 
-/* The rules of commands.h, one command after another. */
+/* Applies the rules of commands.h to one command. */
 static void expect(subject *it, char operation, uint64_t value)
 {
     if (!it->exists) {
@@ -129,7 +131,8 @@ static void record_step(quern_commands *commands, uint32_t sequence, uint32_t st
     subject *it = &subjects[start][sequence];
     char operation = operation_of(sequence, step);
     record(commands, it->entity, operation, step + 1);
-    if (!it->exists && operation != 'd') expected_dropped_count++; /* two components are two commands */
+    /* an add and a set count as one command each */
+    if (!it->exists && operation != 'd') expected_dropped_count++;
     expect(it, operation, step + 1);
 }
 
@@ -172,7 +175,7 @@ static void run_sequences(void)
         subjects[1][i] = (subject){setup_entity(world), true, false, 0};
         subjects[2][i] = (subject){.exists = true};
     }
-    /* Creates get slots in order; none is free. */
+    /* Creates take slots in order; no slot is free. */
     quern_entity last = subjects[1][SEQUENCES - 1].entity;
     for (uint32_t i = 0; i < SEQUENCES; i++)
         created[i] = (quern_entity){last.bits + 1 + i};
@@ -239,7 +242,7 @@ static int compare_stamps(const stamp *a, const stamp *b)
     return a->record < b->record ? -1 : a->record > b->record;
 }
 
-/* Systems that are independent of each other, so that their views run in any order in time. */
+/* Independent systems, whose views may run at the same time in any order. */
 static void add_stamping_systems(quern_schedule *schedule, const quern_term *term)
 {
     static const char *const names[] = {"s0", "s1", "s2", "s3", "s4"};
@@ -380,7 +383,7 @@ Test(playback, provisional_handles_inside_described_fields_become_real)
 
 /* ------------------------------------------------------------------------------------ two recorders */
 
-/* A system of each kind; the later one in the order wins. */
+/* One system of each kind sets the same value; the later one in the order wins. */
 static void set_number(quern_context *context)
 {
     uint64_t value = (uint64_t)(uintptr_t)quern_context_user_data(context);
@@ -416,7 +419,7 @@ Test(playback, the_later_system_wins_whatever_its_kind)
     quern_jobs_destroy(jobs);
 }
 
-/* A system whose views all set the same entity's number, and whose begin and end do. */
+/* Runs a system whose views, begin and end all set the number of the same entity. */
 static void run_voters(quern_jobs *jobs, quern_system_callback *begin, quern_system_callback *end,
                        uint32_t *out_view_count)
 {
@@ -647,7 +650,7 @@ static void ask_for_too_many_bytes(quern_context *context)
     must(quern_commands_set(commands, first, number, &(uint64_t){3}));
 }
 
-/* Runs the callback in the first of two phases; the second phase shows that the frame goes on. */
+/* Runs the callback in the first of two phases; the second phase shows that the frame continues. */
 static void assert_asks_for_too_much(quern_system_callback *callback, quern_result expected)
 {
     quern_schedule *schedule = setup_phases(world, 2);
@@ -697,7 +700,7 @@ static void setup_many(void)
     }
 }
 
-/* As many archetypes as there may be, of tags alone. */
+/* Creates the maximum number of archetypes, from tags only. */
 static void use_up_archetypes(void)
 {
     enum { TAGS = 16 };
@@ -776,7 +779,7 @@ static void exclusive_destroy(quern_context *context)
     must(quern_commands_add(quern_context_commands(context), second, position, NULL));
     must(quern_entity_destroy(quern_context_world(context), first));
     cr_assert_not(quern_entity_has(world, second, position));
-    setup_entity(world); /* takes the slot of the destroyed one */
+    setup_entity(world); /* uses the slot of the destroyed entity */
 }
 
 Test(playback, commands_on_an_entity_that_an_exclusive_system_destroyed_are_dropped_and_counted)
@@ -859,7 +862,7 @@ Test(playback, values_are_set_if_one_entity_has_died_since)
     quern_schedule_destroy(schedule);
 }
 
-/* Moved by the exclusive system that recorded: what was known of places does not hold. */
+/* The exclusive system that recorded the commands moves the entities, so recorded locations are invalid. */
 static void set_and_move(quern_context *context)
 {
     set_three_times(context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Commands that relate, unrelate and destroy what is related, one by one. */
+/* Commands that relate and unrelate entities, and destroy related ones. */
 
 #include "core/world/world_internal.h"
 #include "tests/flow/flow_setup.h"
@@ -81,7 +81,7 @@ static uint32_t level_of(quern_entity entity, quern_relation relation)
                                  quern__storage_archetype_of(&world->storage, record));
 }
 
-/* The handle that the i-th create of the next sync point gets, where no slot is free. */
+/* Returns the handle of the i-th create of the next sync point. No slot may be free. */
 static quern_entity later(quern_entity last, uint32_t i)
 {
     return (quern_entity){last.bits + i};
@@ -141,7 +141,7 @@ Test(relate_commands, may_name_what_is_about_to_be_created)
     cr_assert_eq(*(const uint64_t *)quern_entity_get(world, later(last, 1), number), 7u);
 }
 
-/* A callback that comes after has its commands right behind in memory. */
+/* The commands of the next callback follow directly in memory. */
 static quern_entity shared_root;
 
 static void record_child(quern_context *context)
@@ -211,7 +211,7 @@ Test(relate_commands, that_make_a_cycle_together_lose_the_later_one)
     assert_target(b, parent, a);
 }
 
-/* Filters look at rows, which say the same as before. */
+/* Change filters see rows, which are the same as before. */
 Test(relate_commands, that_lead_back_to_the_target_are_no_change)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
@@ -247,7 +247,7 @@ Test(relate_commands, to_what_is_gone_are_dropped)
     assert_target(a, carrier, later(b, 1));
 }
 
-/* Recorded before somebody else has destroyed them. */
+/* Recorded before the exclusive system destroys the entities. */
 Test(relate_commands, of_and_to_entities_that_were_gone_before_are_dropped)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world);
@@ -261,7 +261,7 @@ Test(relate_commands, of_and_to_entities_that_were_gone_before_are_dropped)
     cr_assert_eq(stats.dropped_count, 3u);
     cr_assert_eq(stats.created_count, 1u);
     cr_assert(quern_entity_is_null(target_of(a, parent)));
-    const quern_entity created = {b.bits + (1ull << 32)}; /* in its slot */
+    const quern_entity created = {b.bits + (1ull << 32)}; /* reuses the slot */
     cr_assert(lives(created));
     cr_assert_not(quern_entity_has(world, created, list[0]));
 }
@@ -367,7 +367,7 @@ static void open_many(void)
     }
 }
 
-/* Without what it asks for, nobody is related to it, or by it. */
+/* All commands on a refused entity are dropped, including those that relate it or relate others to it. */
 Test(relate_commands, of_entities_that_are_refused_are_dropped_with_the_rest)
 {
     open_many();
@@ -400,7 +400,7 @@ Test(relate_commands, of_others_reach_the_living_that_are_refused)
     const quern_entity full = setup_entity_with(world, many, QUERN_MAX_ENTITY_COMPONENTS - 2);
     must(quern_entity_relate(world, full, parent, above));
     must(quern_commands_relate(commands(), full, parent, top));
-    must(quern_commands_add(commands(), full, number, NULL)); /* one too many */
+    must(quern_commands_add(commands(), full, number, NULL)); /* one component too many */
     must(quern_commands_relate(commands(), above, parent, top));
     cr_assert_eq(quern_world_flush(world), QUERN_ERROR_TOO_MANY_COMPONENTS);
     assert_valid(world);
@@ -453,7 +453,7 @@ Test(relate_commands, are_refused_for_what_cannot_be)
 
 /* ------------------------------------------------------------------------------------- out of memory */
 
-/* All kinds at once, of an early stream that was kept and a later one. */
+/* Records commands of all kinds, in an early stream that was retained and in a later one. */
 static void record_much(const quern_entity *living, uint32_t round)
 {
     quern_commands *into = commands();
@@ -484,7 +484,7 @@ static void open_failing(failing_allocator *memory, quern_entity *living, uint32
     must(quern_entity_relate(world, living[1], lock, living[98]));
 }
 
-/* The first sync point fails at each allocation; what it keeps is tried again with more behind it. */
+/* The first sync point fails at each allocation in turn. Its retained commands are applied with later ones. */
 Test(relate_commands, without_memory_are_kept_and_nothing_has_changed, .timeout = 300)
 {
     enum { LIVING = 120 };

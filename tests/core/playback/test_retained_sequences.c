@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Sync points keep the edit sequences of earlier ones, as long as they hold (core/playback/sequence.h). */
+/* Sync points retain the edit sequences of earlier ones while they are valid (core/playback/sequence.h). */
 
 enum { TAGS = 11, WIDE_BYTES = 9000 };
 
@@ -65,7 +65,7 @@ Test(kept_sequences, a_sync_point_that_repeats_the_commands_of_another_adds_none
     cr_assert_eq(sequence_count(), count);
 }
 
-/* The archetypes that come afterwards may get the memory of the one that was removed. */
+/* New archetypes may reuse the memory of the removed one. */
 Test(kept_sequences, they_end_when_their_archetype_is_removed)
 {
     for (uint64_t i = 0; i < 8; i++) {
@@ -82,8 +82,8 @@ Test(kept_sequences, they_end_when_their_archetype_is_removed)
     add_number(8);
 }
 
-/* An archetype that comes may be one that a kept sequence was refused, or it may not; either way a sync point
- * that refuses an entity reports it, and changes nothing of it. */
+/* A sequence refused for lack of archetypes is not retained: the same commands are refused and reported again,
+ * and the entity stays unchanged. */
 Test(kept_sequences, a_sequence_that_is_refused_is_refused_and_reported_again)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -108,7 +108,7 @@ Test(kept_sequences, a_new_entity_that_is_refused_is_refused_and_reported_again)
     }
 }
 
-/* More sequences than are kept: one for each set of tags. */
+/* Adds more sequences than the maximum: one for each set of tags. */
 Test(kept_sequences, more_than_are_kept_are_removed)
 {
     static quern_entity entities[1u << TAGS];

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Recording: what is refused and what is not, and that a refused command leaves nothing behind. What the
- * commands do is the matter of test_playback.c. */
+/* Recording: which commands are refused, and that a refused command records nothing. test_playback.c tests the
+ * effect of commands. */
 
 static quern_world *world;
 static quern_component position, tag, links;
-static quern_entity known; /* lives, has a position */
+static quern_entity known; /* alive, with a position */
 
 static void open_world(void)
 {
@@ -36,7 +36,7 @@ static captured_reports reports;
 
 TestSuite(commands, .init = open_world, .fini = close_world);
 
-/* The callback refuses everything that it records. */
+/* Asserts that every command of the callback is refused. */
 static void assert_records_nothing(quern_system_callback *callback)
 {
     uint64_t hash = quern_world_hash(world);
@@ -107,7 +107,7 @@ static void assert_smuggling_refused(quern_commands *commands, quern_entity enti
     }
 }
 
-/* A build with checks stops, and names who did it. */
+/* Builds with checks report the violation and name the system. */
 static void assert_reported(uint32_t asserts_before)
 {
     cr_assert_eq(reports.assert_count > asserts_before, quern_has_checks());
@@ -131,7 +131,7 @@ static void make_stolen_handle(quern_context *context)
     stolen = quern_commands_create(quern_context_commands(context));
 }
 
-/* One frame of a system that creates, and of others that use its handle elsewhere. */
+/* Runs a frame with a system that creates an entity, and others that use its handle where it is invalid. */
 static void steal_handle(uint32_t thief_phase, uint32_t flags)
 {
     quern_schedule *schedule = setup_phases(world, 2);
@@ -228,7 +228,7 @@ Test(commands, null_stale_and_foreign_handles_are_refused)
     stale = setup_entity(world);
     must(quern_entity_destroy(world, stale));
     assert_records_nothing(use_wrong_handles);
-    setup_entity(world); /* the slot lives again, the handle does not */
+    setup_entity(world); /* the slot is used again, the handle is not */
     assert_records_nothing(use_wrong_handles);
 }
 
@@ -328,7 +328,7 @@ Test(commands, create_with_refuses_duplicates_and_sets_that_fit_no_chunk)
     assert_records_nothing(create_with_wrong_sets);
 }
 
-/* The list is as short as can be: whoever looks beyond it looks at memory that is nobody's. */
+/* The list has the minimal size, so that the address sanitizer detects reads beyond it. */
 static void create_with_wild_counts(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -402,7 +402,7 @@ static void record_long_stream(quern_context *context)
 
 Test(commands, a_stream_goes_on_over_many_blocks)
 {
-    for (uint32_t frame = 1; frame <= 3; frame++) { /* later frames use the blocks again */
+    for (uint32_t frame = 1; frame <= 3; frame++) { /* later frames reuse the blocks */
         cr_assert_eq(run_once(world, record_long_stream).command_count, 3u * LONG_COUNT);
         const vec3 *value = quern_entity_get(world, known, position);
         cr_assert_float_eq(value->x, (float)LONG_COUNT, 0);
@@ -591,7 +591,7 @@ static void create_all_there_can_be(quern_context *context)
     quern_commands *commands = quern_context_commands(context);
     must(quern_commands_create_many(commands, &tracked_component, NULL, 1, 1, NULL));
     uint64_t bytes = failing_allocator_outstanding_bytes(memory);
-    for (uint32_t i = 1; i < 3; i++) { /* the most, and a little less */
+    for (uint32_t i = 1; i < 3; i++) { /* the maximum, and a little less */
         failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 40);
         assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY,
                        quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES - i, NULL));

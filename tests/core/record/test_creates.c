@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Creates with all kinds of lists and values, among other commands: each entity gets its own. Which way a
- * create is recorded depends on the one before it, so most are like that one, and some differ in a component
- * or in whether a value is given. */
+/* Creates with random components and values, among other commands. The way a create is recorded depends on the
+ * create before it. Most creates are therefore equal to the previous one, and some differ in one component or
+ * in whether a value is given. */
 
 enum { CREATE_COUNT = 6000, LIST_COUNT = 5, VALUE_BYTES = 48 };
 
@@ -23,7 +23,7 @@ static quern_world *world;
 static quern_component number, mark, sized[SIZE_COUNT];
 static quern_entity victims[CREATE_COUNT];
 
-/* What one create asks for: components by their place in `sized`, and whether a value is given. */
+/* The components of a create, by index in `sized`, and whether each has a value. */
 typedef struct wish {
     uint32_t count;
     uint32_t which[LIST_COUNT];
@@ -51,7 +51,7 @@ static void draw_list(wish *it, random_source *random)
     }
 }
 
-/* Most are as the one before, or nearly so. */
+/* Most specs are equal to the previous one, or differ slightly. */
 static void draw_wishes(void)
 {
     random_source random = {14};
@@ -145,7 +145,7 @@ Test(creates, each_entity_gets_its_own_components_and_values)
         sized[i] = setup_component(world, name, sizes[i], sizes[i] == 16 ? 16 : 1);
     }
     draw_wishes();
-    for (uint32_t round = 0; round < 2; round++) { /* the second records where other values stood */
+    for (uint32_t round = 0; round < 2; round++) { /* the second round records over other values */
         for (uint32_t i = 0; i < CREATE_COUNT; i++)
             victims[i] = setup_entity(world);
         run_once(world, record_all);

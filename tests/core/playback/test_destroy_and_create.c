@@ -307,7 +307,7 @@ static void create_without_values(quern_context *context)
     }
 }
 
-Test(destroy_and_create, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
+Test(destroy_and_create, rows_handles_and_values_equal_those_of_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_in_order, 0, false, true);
     assert_both_ways(destroy_all, 0, false, true);
@@ -341,7 +341,7 @@ static void create_in_view(quern_context *context, const quern_view *view)
         last = create_kind(commands, 3, i, last);
 }
 
-Test(destroy_and_create, callbacks_that_replace_entities_go_together, .timeout = 600)
+Test(destroy_and_create, callbacks_that_replace_entities_use_the_fast_path, .timeout = 600)
 {
     assert_changes(&(changes){.run = replace_in_view}, true);
     assert_changes(&(changes){.run = create_in_view}, true);
@@ -361,12 +361,12 @@ static void spawn_among_creates(quern_context *context, const quern_view *view)
     }
 }
 
-Test(destroy_and_create, instances_may_be_spawned_in_between, .timeout = 600)
+Test(destroy_and_create, instances_may_be_spawned_between_creates, .timeout = 600)
 {
     assert_changes(&(changes){.run = spawn_among_creates, .spawns = true}, true);
 }
 
-Test(destroy_and_create, reactions_are_shown_what_went, .timeout = 600)
+Test(destroy_and_create, reactions_receive_destroyed_rows, .timeout = 600)
 {
     assert_changes(&(changes){.run = replace_in_view, .reacts = true}, true);
     cr_assert_gt(removed_count, 100u);
@@ -413,7 +413,7 @@ static void replace_and_create(quern_context *context)
     setup_entity(quern_context_world(context));
 }
 
-Test(destroy_and_create, entities_go_from_where_they_are_by_now)
+Test(destroy_and_create, entities_are_destroyed_in_their_current_rows)
 {
     assert_both_ways(replace_and_create, QUERN_SYSTEM_EXCLUSIVE, false, true);
 }
@@ -433,14 +433,14 @@ static void destroy_each_twice(quern_context *context)
         must(quern_commands_destroy(commands, entities[i / 2]));
 }
 
-static void destroy_what_has_gone(quern_context *context)
+static void destroy_dead_entities(quern_context *context)
 {
     replace_some(context);
     must(quern_entity_destroy(quern_context_world(context), entities[4]));
     must(quern_entity_destroy(quern_context_world(context), entities[8]));
 }
 
-static void destroy_what_was_created(quern_context *context)
+static void destroy_new_entities(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     replace_some(context);
@@ -462,14 +462,14 @@ static void create_tracked(quern_context *context)
         quern_commands_create_with(quern_context_commands(context), &tracked_component, NULL, 1);
 }
 
-Test(destroy_and_create, what_asks_for_more_goes_through_all_stages, .timeout = 600)
+Test(destroy_and_create, other_commands_go_through_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_backwards, 0, false, false);
     assert_both_ways(destroy_some_twice, 0, false, false);
     assert_both_ways(destroy_each_twice, 0, false, false);
     assert_both_ways(replace_and_move, QUERN_SYSTEM_EXCLUSIVE, false, false);
-    assert_both_ways(destroy_what_has_gone, QUERN_SYSTEM_EXCLUSIVE, false, false);
-    assert_both_ways(destroy_what_was_created, 0, false, false);
+    assert_both_ways(destroy_dead_entities, QUERN_SYSTEM_EXCLUSIVE, false, false);
+    assert_both_ways(destroy_new_entities, 0, false, false);
     assert_both_ways(set_after_a_create, 0, false, false);
     assert_both_ways(create_tracked, 0, false, false);
     assert_both_ways(replace_some, 0, true, false); /* some values have destroy hooks */
@@ -482,7 +482,7 @@ static void destroy_some_of_them_twice(quern_context *context)
         must(quern_commands_destroy(commands, entities[i % 6]));
 }
 
-Test(destroy_and_create, an_entity_is_destroyed_once_and_what_came_too_late_is_reported)
+Test(destroy_and_create, second_destroy_of_an_entity_is_reported_as_dropped)
 {
     memory = failing_allocator_create();
     uint32_t destroy_and_create_count;
@@ -508,7 +508,7 @@ static void replace_three_rows(quern_context *context)
         quern_commands_create_with(commands, list, (const void *[]){&i}, 1);
 }
 
-Test(destroy_and_create, new_entities_take_the_rows_that_were_left_and_then_those_after_the_last)
+Test(destroy_and_create, new_entities_fill_gaps_and_are_then_appended)
 {
     static const uint64_t expected[] = {0, 100, 2, 101, 4, 102};
     world = setup_world();
@@ -585,7 +585,7 @@ static bool play_refused(uint64_t call, const outcome *expected)
     return is_met;
 }
 
-Test(destroy_and_create, where_memory_is_missing_nothing_has_happened_and_it_is_done_later, .timeout = 600)
+Test(destroy_and_create, sync_point_without_memory_changes_nothing_and_can_be_repeated, .timeout = 600)
 {
     memory = failing_allocator_create();
     uint32_t destroy_and_create_count;

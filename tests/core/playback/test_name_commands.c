@@ -54,7 +54,7 @@ static void assert_found(const char *path, quern_entity expected)
     cr_assert(quern_entity_equal(quern_entity_find(world, path), expected), "%s", path);
 }
 
-Test(name_commands, a_name_is_given_and_taken_away_at_the_sync_point)
+Test(name_commands, name_is_set_and_removed_at_the_sync_point)
 {
     const quern_entity a = setup_entity(world);
     char text[] = "a";
@@ -68,7 +68,7 @@ Test(name_commands, a_name_is_given_and_taken_away_at_the_sync_point)
     assert_found("a", quern_entity_null());
 }
 
-Test(name_commands, a_name_given_in_a_world_without_relations_ends_with_its_entity)
+Test(name_commands, name_in_a_world_without_relations_is_removed_with_its_entity)
 {
     quern_world *const own = world;
     world = setup_world();
@@ -84,7 +84,7 @@ Test(name_commands, a_name_given_in_a_world_without_relations_ends_with_its_enti
     world = own;
 }
 
-Test(name_commands, provisional_entities_get_names_under_provisional_parents)
+Test(name_commands, created_entities_are_named_below_created_parents)
 {
     const quern_entity top = quern_commands_create(commands()), gun = quern_commands_create(commands());
     must(quern_commands_set_name(commands(), gun, "gun"));
@@ -98,7 +98,7 @@ Test(name_commands, provisional_entities_get_names_under_provisional_parents)
     assert_found("gun", quern_entity_null());
 }
 
-Test(name_commands, the_later_of_two_siblings_does_not_get_the_name)
+Test(name_commands, second_sibling_does_not_get_the_name)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_commands_set_name(commands(), b, "x"));
@@ -112,7 +112,7 @@ Test(name_commands, the_later_of_two_siblings_does_not_get_the_name)
     assert_found("y", b);
 }
 
-Test(name_commands, nobody_comes_where_his_name_is_taken_by_then)
+Test(name_commands, relating_is_dropped_if_the_name_is_taken_below_the_target)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world), top = setup_entity(world);
     must(quern_entity_set_name(world, a, "x"));
@@ -130,7 +130,7 @@ Test(name_commands, nobody_comes_where_his_name_is_taken_by_then)
     assert_found("top/x", a);
 }
 
-Test(name_commands, names_end_with_entities_and_with_trees)
+Test(name_commands, names_are_removed_with_entities_and_trees)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
     must(quern_entity_set_name(world, a, "a"));
@@ -150,7 +150,7 @@ Test(name_commands, names_end_with_entities_and_with_trees)
     cr_assert_eq(stats_of_world(world).name_count, 0u);
 }
 
-Test(name_commands, wrong_names_and_handles_are_refused_when_recorded)
+Test(name_commands, invalid_names_and_handles_are_refused_when_recorded)
 {
     const quern_entity a = setup_entity(world), dead = setup_entity(world);
     must(quern_entity_destroy(world, dead));
@@ -168,7 +168,7 @@ Test(name_commands, wrong_names_and_handles_are_refused_when_recorded)
     assert_found(text, a);
 }
 
-Test(name_commands, a_sync_point_without_memory_changes_no_name)
+Test(name_commands, sync_point_without_memory_changes_no_name)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
@@ -438,7 +438,7 @@ static uint64_t run_program(uint64_t seed, uint32_t thread_count, quern_schedule
     return hash;
 }
 
-Test(name_commands, random_programs_agree_with_a_list_at_every_thread_count)
+Test(name_commands, random_programs_agree_with_a_model_at_every_thread_count)
 {
     for (uint64_t seed = 1; seed < 4; seed++) {
         uint64_t first = 0;

@@ -196,7 +196,7 @@ Test(playback, every_sequence_of_four_commands_follows_the_rules)
     run_sequences();
 }
 
-Test(playback, it_does_not_matter_how_commands_on_different_entities_interleave)
+Test(playback, interleaving_of_commands_on_different_entities_has_no_effect)
 {
     entity_by_entity = true;
     run_sequences();
@@ -316,7 +316,7 @@ static quern_entity only_match(quern_component component)
     return entity;
 }
 
-Test(playback, a_slot_freed_at_a_sync_point_is_not_reused_by_it)
+Test(playback, slot_freed_at_a_sync_point_is_not_reused_by_it)
 {
     run_once(world, destroy_and_create);
     quern_entity created = only_match(number);
@@ -338,7 +338,7 @@ static void create_and_destroy(quern_context *context)
     must(quern_commands_add(commands, entity, position, NULL));
 }
 
-Test(playback, an_entity_created_and_destroyed_at_one_sync_point_leaves_a_stale_handle)
+Test(playback, entity_created_and_destroyed_at_one_sync_point_leaves_a_stale_handle)
 {
     quern_frame_stats stats = run_once(world, create_and_destroy);
     cr_assert_eq(stats.created_count, 1u);
@@ -371,7 +371,7 @@ static void assert_link(quern_entity holder, quern_entity a, quern_entity b, que
     cr_assert(quern_entity_equal(value->targets[2], c));
 }
 
-Test(playback, provisional_handles_inside_described_fields_become_real)
+Test(playback, provisional_handles_in_described_fields_are_replaced)
 {
     run_once(world, link_in_circle);
     quern_entity a = {second.bits + 1}, b = {second.bits + 2}, c = {second.bits + 3};
@@ -437,7 +437,7 @@ static void run_voters(quern_jobs *jobs, quern_system_callback *begin, quern_sys
     quern_schedule_destroy(schedule);
 }
 
-Test(playback, begin_comes_before_the_views_in_their_order_and_end_after_them)
+Test(playback, begin_is_applied_before_the_views_in_order_and_end_after_them)
 {
     quern_jobs *jobs = setup_jobs(4);
     uint32_t view_count;
@@ -467,7 +467,7 @@ static void move_three(quern_context *context)
     must(quern_commands_add(commands, created, number, NULL));
 }
 
-Test(playback, entities_arrive_in_the_order_of_the_rows_that_they_come_from_and_then_new_ones)
+Test(playback, moved_rows_arrive_in_source_order_before_new_ones)
 {
     run_once(world, move_three);
     quern_term terms[] = {quern_term_read(position), quern_term_read(number)};
@@ -517,7 +517,7 @@ static void assert_aligned_values(void)
     quern_query_destroy(query);
 }
 
-Test(playback, values_with_64_byte_alignment_arrive_and_other_columns_come_along)
+Test(playback, aligned_values_and_other_columns_are_moved)
 {
     aligned = setup_component(world, "aligned", 192, 64);
     quern_component both[] = {number, links};
@@ -541,7 +541,7 @@ Test(playback, values_with_64_byte_alignment_arrive_and_other_columns_come_along
 
 /* ------------------------------------------------------------------------------ before the sync point */
 
-static _Atomic uint32_t saw_change_count, looked_count;
+static _Atomic uint32_t saw_change_count, checked_count;
 
 static void change_everything(quern_context *context, const quern_view *view)
 {
@@ -557,13 +557,13 @@ static void change_everything(quern_context *context, const quern_view *view)
     }
 }
 
-static void look_for_changes(quern_context *context, const quern_view *view)
+static void count_visible_changes(quern_context *context, const quern_view *view)
 {
     for (uint32_t i = 0; i < view->count; i++) {
         const uint64_t *value = quern_context_lookup(context, view->entities[i], number);
         bool unchanged = value != NULL && *value == 9 && quern_context_is_alive(context, view->entities[i]);
         if (!unchanged) saw_change_count++;
-        looked_count++;
+        checked_count++;
     }
 }
 
@@ -572,7 +572,7 @@ static void add_witnesses(quern_schedule *schedule, const quern_term *term)
     quern_system_def change = system_def("change", change_everything);
     change.terms[0] = term[0];
     setup_system(schedule, &change);
-    quern_system_def witness = system_def("witness", look_for_changes);
+    quern_system_def witness = system_def("witness", count_visible_changes);
     witness.terms[0] = term[0];
     witness.lookups[0].component = number;
     setup_system(schedule, &witness);
@@ -588,15 +588,15 @@ static void assert_nothing_seen_early(uint32_t thread_count)
     for (uint32_t i = 0; i < COUNT; i++)
         must(quern_entity_create_with(world, &number, (const void *[]){&(uint64_t){9}}, 1, NULL));
     must(quern_entity_remove(world, first, number));
-    saw_change_count = looked_count = 0;
+    saw_change_count = checked_count = 0;
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_schedule *schedule = setup_schedule(world);
     quern_term term = quern_term_read(number);
     add_witnesses(schedule, &term);
     must_run(schedule, jobs);
-    cr_assert_eq(looked_count, 2u * COUNT, "the created ones are not seen either");
+    cr_assert_eq(checked_count, 2u * COUNT, "the created ones are not seen either");
     cr_assert_eq(saw_change_count, 0u);
-    looked_count = 0;
+    checked_count = 0;
     must_run(schedule, jobs);
     cr_assert_gt(saw_change_count, 0u, "in the next frame all is different");
     quern_schedule_destroy(schedule);
@@ -604,7 +604,7 @@ static void assert_nothing_seen_early(uint32_t thread_count)
     close_world();
 }
 
-Test(playback_visibility, nothing_shows_before_the_sync_point_at_any_thread_count)
+Test(playback_visibility, no_change_is_visible_before_the_sync_point_at_any_thread_count)
 {
     for (uint32_t i = 0; i < POOL_COUNT; i++)
         assert_nothing_seen_early(pool_threads[i]);
@@ -638,7 +638,7 @@ Test(playback, the_next_phase_sees_the_changes)
 
 static quern_component wide[2];
 
-static void ask_for_too_many_bytes(quern_context *context)
+static void add_too_many_bytes(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     tracked value;
@@ -651,7 +651,7 @@ static void ask_for_too_many_bytes(quern_context *context)
 }
 
 /* Runs the callback in the first of two phases; the second phase shows that the frame continues. */
-static void assert_asks_for_too_much(quern_system_callback *callback, quern_result expected)
+static void assert_refused_at_sync_point(quern_system_callback *callback, quern_result expected)
 {
     quern_schedule *schedule = setup_phases(world, 2);
     quern_system_def def = system_def("greedy", NULL), later = system_def("later", NULL);
@@ -669,11 +669,11 @@ static void assert_asks_for_too_much(quern_system_callback *callback, quern_resu
     quern_schedule_destroy(schedule);
 }
 
-Test(playback, an_entity_that_asks_for_too_many_bytes_stays_as_it_was)
+Test(playback, entity_with_too_many_bytes_stays_unchanged)
 {
     wide[0] = setup_component(world, "wide0", 9000, 8);
     wide[1] = setup_component(world, "wide1", 9000, 8);
-    assert_asks_for_too_much(ask_for_too_many_bytes, QUERN_ERROR_COMPONENT_TOO_LARGE);
+    assert_refused_at_sync_point(add_too_many_bytes, QUERN_ERROR_COMPONENT_TOO_LARGE);
     cr_assert(quern_entity_is_alive(world, second));
     cr_assert_not(quern_entity_has(world, second, wide[0]));
     cr_assert_not(quern_entity_has(world, second, tracked_component));
@@ -682,7 +682,7 @@ Test(playback, an_entity_that_asks_for_too_many_bytes_stays_as_it_was)
 
 static quern_component many[QUERN_MAX_ENTITY_COMPONENTS + 1];
 
-static void ask_for_too_many_components(quern_context *context)
+static void add_too_many_components(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     quern_entity entity = on_new_entity ? quern_commands_create(commands) : second;
@@ -722,19 +722,19 @@ static void use_up_archetypes(void)
     cr_assert_eq(result, QUERN_ERROR_LIMIT);
 }
 
-static void ask_for_another_archetype(quern_context *context)
+static void use_another_archetype(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     must(quern_commands_add(commands, second, position, NULL));
     must(quern_commands_set(commands, first, number, &(uint64_t){3}));
 }
 
-Test(playback, an_entity_that_asks_for_an_archetype_beyond_the_limit_stays_as_it_was)
+Test(playback, entity_beyond_the_archetype_limit_stays_unchanged)
 {
     use_up_archetypes();
     quern_schedule *schedule = setup_phases(world, 1);
     quern_system_def def = system_def("greedy", NULL);
-    def.begin = ask_for_another_archetype;
+    def.begin = use_another_archetype;
     setup_system(schedule, &def);
     must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ARCHETYPES"), "%s", quern_error_message());
@@ -745,20 +745,20 @@ Test(playback, an_entity_that_asks_for_an_archetype_beyond_the_limit_stays_as_it
     quern_schedule_destroy(schedule);
 }
 
-Test(playback, an_entity_that_asks_for_too_many_components_stays_as_it_was)
+Test(playback, entity_with_too_many_components_stays_unchanged)
 {
     setup_many();
-    assert_asks_for_too_much(ask_for_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
+    assert_refused_at_sync_point(add_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
     cr_assert(quern_entity_is_alive(world, second));
     cr_assert_not(quern_entity_has(world, second, many[0]));
     assert_link(first, second, quern_entity_null(), quern_entity_null());
 }
 
-Test(playback, a_new_entity_that_asks_for_too_many_components_does_not_live)
+Test(playback, new_entity_with_too_many_components_is_dead)
 {
     setup_many();
     on_new_entity = true;
-    assert_asks_for_too_much(ask_for_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
+    assert_refused_at_sync_point(add_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
     cr_assert_eq(stats_of_world(world).entity_count, 2u);
     const link3 *value = quern_entity_get(world, first, links);
     cr_assert_not(quern_entity_is_provisional(value->targets[0]));
@@ -782,7 +782,7 @@ static void exclusive_destroy(quern_context *context)
     setup_entity(world); /* uses the slot of the destroyed entity */
 }
 
-Test(playback, commands_on_an_entity_that_an_exclusive_system_destroyed_are_dropped_and_counted)
+Test(playback, commands_on_an_entity_destroyed_by_an_exclusive_system_are_dropped)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("record", NULL), exclusive = system_def("exclusive", NULL);
@@ -801,7 +801,7 @@ Test(playback, commands_on_an_entity_that_an_exclusive_system_destroyed_are_drop
     quern_schedule_destroy(schedule);
 }
 
-Test(playback, an_empty_sync_point_changes_nothing)
+Test(playback, empty_sync_point_changes_nothing)
 {
     uint64_t hash = quern_world_hash(world);
     quern_frame_stats stats = run_once(world, idle_callback);
@@ -818,7 +818,7 @@ static void set_three_times(quern_context *context)
         must(quern_commands_set(commands, i == 1 ? second : first, number, &i));
 }
 
-Test(playback, values_that_are_there_are_set_without_a_change_of_structure)
+Test(playback, existing_values_are_set_without_a_structural_change)
 {
     must(quern_entity_set(world, second, number, &(uint64_t){2000}));
     const uint64_t version = world->storage.structure_version;
@@ -830,7 +830,7 @@ Test(playback, values_that_are_there_are_set_without_a_change_of_structure)
     assert_valid(world);
 }
 
-Test(playback, values_are_set_if_one_entity_has_to_get_the_component_first)
+Test(playback, values_are_set_if_one_entity_lacks_the_component)
 {
     cr_assert_not(quern_entity_has(world, second, number));
     const uint64_t version = world->storage.structure_version;
@@ -847,7 +847,7 @@ static void set_and_destroy(quern_context *context)
     must(quern_entity_destroy(quern_context_world(context), first));
 }
 
-Test(playback, values_are_set_if_one_entity_has_died_since)
+Test(playback, values_are_set_if_one_entity_is_dead)
 {
     must(quern_entity_set(world, second, number, &(uint64_t){2000}));
     quern_schedule *schedule = setup_schedule(world);
@@ -869,7 +869,7 @@ static void set_and_move(quern_context *context)
     must(quern_entity_add(quern_context_world(context), first, position, NULL));
 }
 
-Test(playback, values_are_set_where_entities_are_by_now)
+Test(playback, values_are_set_in_the_current_rows_of_entities)
 {
     must(quern_entity_set(world, second, number, &(uint64_t){2000}));
     quern_schedule *schedule = setup_schedule(world);

@@ -89,7 +89,7 @@ static quern_entity later(quern_entity last, uint32_t i)
 
 /* ------------------------------------------------------------------------------------------- relating */
 
-Test(relate_commands, take_effect_at_the_sync_point)
+Test(relate_commands, commands_take_effect_at_the_sync_point)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_commands_relate(commands(), a, parent, b));
@@ -105,7 +105,7 @@ Test(relate_commands, take_effect_at_the_sync_point)
     cr_assert_not(quern_entity_has(world, a, quern_relation_component(parent)));
 }
 
-Test(relate_commands, set_add_and_remove_of_the_component_are_the_same)
+Test(relate_commands, set_add_and_remove_of_the_component_relate_and_unrelate)
 {
     const quern_component component = quern_relation_component(parent);
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
@@ -121,7 +121,7 @@ Test(relate_commands, set_add_and_remove_of_the_component_are_the_same)
     cr_assert_eq(level_of(c, parent), 1u);
 }
 
-Test(relate_commands, may_name_what_is_about_to_be_created)
+Test(relate_commands, sources_and_targets_may_be_created_by_commands)
 {
     const quern_entity last = setup_entity(world);
     const quern_entity a = quern_commands_create(commands()), b = quern_commands_create(commands());
@@ -152,7 +152,7 @@ static void record_child(quern_context *context)
     must(quern_commands_relate(into, child, parent, shared_root));
 }
 
-Test(relate_commands, of_many_callbacks_do_not_touch_each_other)
+Test(relate_commands, commands_of_different_callbacks_are_independent)
 {
     enum { SYSTEMS = 300 };
     static char names[SYSTEMS][8];
@@ -172,7 +172,7 @@ Test(relate_commands, of_many_callbacks_do_not_touch_each_other)
     quern_schedule_destroy(schedule);
 }
 
-Test(relate_commands, make_children_in_their_order)
+Test(relate_commands, sources_are_ordered_by_their_commands)
 {
     const quern_entity target = setup_entity(world), a = setup_entity(world), b = setup_entity(world);
     for (uint32_t i = 0; i < 2; i++) {
@@ -193,7 +193,7 @@ Test(relate_commands, make_children_in_their_order)
 
 /* --------------------------------------------------------------------------------------------- dropped */
 
-Test(relate_commands, that_make_a_cycle_together_lose_the_later_one)
+Test(relate_commands, command_that_closes_a_cycle_is_dropped)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_commands_relate(commands(), a, parent, b));
@@ -212,7 +212,7 @@ Test(relate_commands, that_make_a_cycle_together_lose_the_later_one)
 }
 
 /* Change filters see rows, which are the same as before. */
-Test(relate_commands, that_lead_back_to_the_target_are_no_change)
+Test(relate_commands, relating_back_to_the_same_target_is_no_change)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
     must(quern_entity_relate(world, c, parent, a));
@@ -230,7 +230,7 @@ Test(relate_commands, that_lead_back_to_the_target_are_no_change)
     quern_query_destroy(query);
 }
 
-Test(relate_commands, to_what_is_gone_are_dropped)
+Test(relate_commands, relating_to_a_destroyed_target_is_dropped)
 {
     const quern_entity last = setup_entity(world), a = setup_entity(world), b = setup_entity(world);
     const quern_component list[] = {quern_relation_component(parent)};
@@ -248,7 +248,7 @@ Test(relate_commands, to_what_is_gone_are_dropped)
 }
 
 /* Recorded before the exclusive system destroys the entities. */
-Test(relate_commands, of_and_to_entities_that_were_gone_before_are_dropped)
+Test(relate_commands, commands_on_entities_destroyed_before_are_dropped)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_commands_relate(commands(), a, parent, b));
@@ -268,7 +268,7 @@ Test(relate_commands, of_and_to_entities_that_were_gone_before_are_dropped)
 
 /* ------------------------------------------------------------------------------------------ destroying */
 
-Test(relate_commands, that_destroy_take_along_what_is_below)
+Test(relate_commands, destroy_cascades_to_descendants)
 {
     quern_entity chain[30];
     for (uint32_t i = 0; i < 30; i++) {
@@ -290,7 +290,7 @@ Test(relate_commands, that_destroy_take_along_what_is_below)
     cr_assert_eq(quern_entity_source_count(world, chain[9], ring), 0u);
 }
 
-Test(relate_commands, that_destroy_find_what_earlier_ones_have_related)
+Test(relate_commands, destroy_cascades_to_sources_of_earlier_commands)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
     must(quern_entity_relate(world, a, parent, b));
@@ -304,7 +304,7 @@ Test(relate_commands, that_destroy_find_what_earlier_ones_have_related)
     cr_assert_not(lives(later(c, 1)));
 }
 
-Test(relate_commands, that_destroy_are_refused_where_sources_go_on)
+Test(relate_commands, destroy_is_refused_by_living_sources)
 {
     const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
     must(quern_entity_relate(world, b, parent, a));
@@ -321,7 +321,7 @@ Test(relate_commands, that_destroy_are_refused_where_sources_go_on)
     cr_assert_eq(stats.destroyed_count, 3u, "now it ends, too");
 }
 
-Test(relate_commands, that_destroy_new_entities_may_be_refused_too)
+Test(relate_commands, destroy_of_a_new_entity_may_be_refused)
 {
     const quern_entity last = setup_entity(world);
     const quern_entity fresh = quern_commands_create(commands());
@@ -333,7 +333,7 @@ Test(relate_commands, that_destroy_new_entities_may_be_refused_too)
     cr_assert_eq(*(const uint64_t *)quern_entity_get(world, later(last, 1), number), 3u);
 }
 
-Test(relate_commands, bear_a_chain_of_a_hundred_thousand)
+Test(relate_commands, chain_of_a_hundred_thousand_is_related)
 {
     enum { DEPTH = 100000 };
     const quern_entity root = setup_entity(world);
@@ -368,7 +368,7 @@ static void open_many(void)
 }
 
 /* All commands on a refused entity are dropped, including those that relate it or relate others to it. */
-Test(relate_commands, of_entities_that_are_refused_are_dropped_with_the_rest)
+Test(relate_commands, relating_a_refused_entity_is_dropped)
 {
     open_many();
     const quern_entity a = setup_entity(world), last = setup_entity(world);
@@ -393,7 +393,7 @@ Test(relate_commands, of_entities_that_are_refused_are_dropped_with_the_rest)
     cr_assert_eq(quern_entity_source_count(world, a, parent), 0u);
 }
 
-Test(relate_commands, of_others_reach_the_living_that_are_refused)
+Test(relate_commands, refused_entity_still_gets_a_new_level)
 {
     open_many();
     const quern_entity above = setup_entity(world), top = setup_entity(world);
@@ -412,7 +412,7 @@ Test(relate_commands, of_others_reach_the_living_that_are_refused)
 
 /* -------------------------------------------------------------------------------------------- misuse */
 
-Test(relate_commands, are_refused_for_what_cannot_be)
+Test(relate_commands, invalid_commands_are_refused_when_recorded)
 {
     const quern_entity a = setup_entity(world), dead = setup_entity(world);
     must(quern_entity_destroy(world, dead));
@@ -485,7 +485,7 @@ static void open_failing(failing_allocator *memory, quern_entity *living, uint32
 }
 
 /* The first sync point fails at each allocation in turn. Its retained commands are applied with later ones. */
-Test(relate_commands, without_memory_are_kept_and_nothing_has_changed, .timeout = 300)
+Test(relate_commands, commands_without_memory_are_retained_and_change_nothing, .timeout = 300)
 {
     enum { LIVING = 120 };
     quern_entity living[LIVING];

@@ -30,7 +30,7 @@ static void close_world(void)
     quern_world_destroy(world);
 }
 
-TestSuite(kept_sequences, .init = open_world, .fini = close_world);
+TestSuite(retained_sequences, .init = open_world, .fini = close_world);
 
 static uint32_t sequence_count(void)
 {
@@ -53,7 +53,7 @@ static void remove_number(void)
     cr_assert_not(quern_entity_has(world, entity, number));
 }
 
-Test(kept_sequences, a_sync_point_that_repeats_the_commands_of_another_adds_none)
+Test(retained_sequences, repeated_sync_point_adds_no_sequence)
 {
     add_number(1);
     remove_number();
@@ -66,7 +66,7 @@ Test(kept_sequences, a_sync_point_that_repeats_the_commands_of_another_adds_none
 }
 
 /* New archetypes may reuse the memory of the removed one. */
-Test(kept_sequences, they_end_when_their_archetype_is_removed)
+Test(retained_sequences, sequences_are_removed_with_their_archetype)
 {
     for (uint64_t i = 0; i < 8; i++) {
         uint32_t removed_count;
@@ -84,7 +84,7 @@ Test(kept_sequences, they_end_when_their_archetype_is_removed)
 
 /* A sequence refused for lack of archetypes is not retained: the same commands are refused and reported again,
  * and the entity stays unchanged. */
-Test(kept_sequences, a_sequence_that_is_refused_is_refused_and_reported_again)
+Test(retained_sequences, refused_sequence_is_refused_and_reported_again)
 {
     for (uint32_t i = 0; i < 3; i++) {
         quern_commands *commands = quern_world_commands(world);
@@ -96,7 +96,7 @@ Test(kept_sequences, a_sequence_that_is_refused_is_refused_and_reported_again)
     }
 }
 
-Test(kept_sequences, a_new_entity_that_is_refused_is_refused_and_reported_again)
+Test(retained_sequences, refused_new_entity_is_refused_and_reported_again)
 {
     for (uint32_t i = 0; i < 3; i++) {
         quern_commands *commands = quern_world_commands(world);
@@ -109,7 +109,7 @@ Test(kept_sequences, a_new_entity_that_is_refused_is_refused_and_reported_again)
 }
 
 /* Adds more sequences than the maximum: one for each set of tags. */
-Test(kept_sequences, more_than_are_kept_are_removed)
+Test(retained_sequences, sequences_above_the_maximum_are_removed)
 {
     static quern_entity entities[1u << TAGS];
     quern_component tags[TAGS];

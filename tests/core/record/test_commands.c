@@ -56,7 +56,7 @@ static void record_creates(quern_context *context)
     cr_assert_not(quern_context_is_alive(context, first));
 }
 
-Test(commands, creates_give_distinct_provisional_handles)
+Test(commands, creates_return_distinct_provisional_handles)
 {
     quern_frame_stats stats = run_once(world, record_creates);
     cr_assert_eq(stats.created_count, 2u);
@@ -75,7 +75,7 @@ static void use_own_handle(quern_context *context)
     must(quern_commands_destroy(commands, entity));
 }
 
-Test(commands, a_provisional_handle_is_good_in_its_stream)
+Test(commands, provisional_handle_is_valid_in_its_stream)
 {
     quern_frame_stats stats = run_once(world, use_own_handle);
     cr_assert_eq(stats.command_count, 6u);
@@ -147,20 +147,20 @@ static void steal_handle(uint32_t thief_phase, uint32_t flags)
     quern_schedule_destroy(schedule);
 }
 
-Test(commands, a_provisional_handle_of_another_system_is_refused)
+Test(commands, provisional_handle_of_another_system_is_refused)
 {
     capture_reports(&reports);
     steal_handle(0, QUERN_SYSTEM_DEFAULT);
 }
 
-Test(commands, a_provisional_handle_is_refused_after_its_sync_point)
+Test(commands, provisional_handle_is_refused_after_its_sync_point)
 {
     capture_reports(&reports);
     steal_handle(1, QUERN_SYSTEM_DEFAULT);
     steal_handle(0, QUERN_SYSTEM_EXCLUSIVE);
 }
 
-Test(commands, a_provisional_handle_of_an_earlier_frame_is_refused)
+Test(commands, provisional_handle_of_an_earlier_frame_is_refused)
 {
     capture_reports(&reports);
     run_once(world, make_stolen_handle);
@@ -174,7 +174,7 @@ static void use_handle_of_later_create(quern_context *context)
     use_stolen_handle(context);
 }
 
-Test(commands, a_provisional_handle_that_was_never_given_is_refused)
+Test(commands, provisional_handle_of_a_later_create_is_refused)
 {
     capture_reports(&reports);
     quern_frame_stats stats = run_once(world, use_handle_of_later_create);
@@ -190,7 +190,7 @@ static void steal_from_earlier_part(quern_context *context, const quern_view *vi
     make_stolen_handle(context);
 }
 
-Test(commands, a_provisional_handle_of_another_callback_or_view_of_the_system_is_refused)
+Test(commands, provisional_handle_of_another_callback_or_view_is_refused)
 {
     capture_reports(&reports);
     enum { COUNT = 4000 };
@@ -239,7 +239,7 @@ static void put_any_handle_in_values(quern_context *context)
     must(quern_commands_set(commands, known, links, &value));
 }
 
-Test(commands, values_may_hold_null_stale_and_foreign_handles)
+Test(commands, values_may_contain_null_stale_and_foreign_handles)
 {
     foreign = entity_of_other_world(known);
     stale = setup_entity(world);
@@ -260,7 +260,7 @@ static void record_after_destroy(quern_context *context)
     must(quern_commands_set(commands, known, tag, NULL));
 }
 
-Test(commands, an_entity_destroyed_in_this_phase_is_still_accepted_and_its_later_commands_are_counted)
+Test(commands, commands_on_a_destroyed_entity_are_recorded_and_counted_as_dropped)
 {
     quern_frame_stats stats = run_once(world, record_after_destroy);
     cr_assert_eq(stats.command_count, 5u);
@@ -322,7 +322,7 @@ static void create_with_wrong_sets(quern_context *context)
     assert_message_has("QUERN_MAX_ENTITY_COMPONENTS");
 }
 
-Test(commands, create_with_refuses_duplicates_and_sets_that_fit_no_chunk)
+Test(commands, create_with_refuses_duplicates_and_rows_larger_than_a_chunk)
 {
     large = setup_component(world, "large", QUERN_MAX_COMPONENT_BYTES, 1);
     assert_records_nothing(create_with_wrong_sets);
@@ -346,7 +346,7 @@ static void create_with_wild_counts(quern_context *context)
     free(alone);
 }
 
-Test(commands, a_list_is_not_looked_at_before_its_length)
+Test(commands, list_is_not_read_before_its_length_is_checked)
 {
     assert_records_nothing(create_with_wild_counts);
 }
@@ -365,7 +365,7 @@ static void create_with_250(quern_context *context)
                   quern_error_message());
 }
 
-Test(commands, create_with_takes_as_many_components_as_an_entity_may_have)
+Test(commands, create_with_accepts_the_maximum_number_of_components)
 {
     for (uint32_t i = 0; i < COUNT_OF(set250); i++) {
         char name[16];
@@ -400,7 +400,7 @@ static void record_long_stream(quern_context *context)
     }
 }
 
-Test(commands, a_stream_goes_on_over_many_blocks)
+Test(commands, stream_continues_over_many_blocks)
 {
     for (uint32_t frame = 1; frame <= 3; frame++) { /* later frames reuse the blocks */
         cr_assert_eq(run_once(world, record_long_stream).command_count, 3u * LONG_COUNT);
@@ -481,7 +481,7 @@ static void record_tracked(quern_context *context)
     tracked_destroy(&value, &counts);
 }
 
-Test(commands_owners, a_value_is_copied_at_once)
+Test(commands_owners, value_is_copied_when_recorded)
 {
     run_once(world, record_tracked);
     cr_assert_eq(counts.copied_count, 2u);
@@ -506,7 +506,7 @@ static void record_refused_values(quern_context *context)
     owned_destroy(&value, &owned_count);
 }
 
-Test(commands_owners, a_refused_command_leaves_the_value_with_the_caller)
+Test(commands_owners, refused_command_leaves_the_value_with_the_caller)
 {
     stale = setup_entity(world);
     must(quern_entity_destroy(world, stale));
@@ -524,7 +524,7 @@ static void record_owned(quern_context *context)
     }
 }
 
-Test(commands_owners, a_type_without_copy_is_handed_over)
+Test(commands_owners, value_without_copy_hook_is_moved_into_the_command)
 {
     run_once(world, record_owned);
     cr_assert_eq(owned_count, 1, "99 of 100 values were replaced and destroyed");
@@ -569,7 +569,7 @@ static void close_failing(void)
     failing_allocator_close(memory);
 }
 
-Test(commands_memory, a_command_without_memory_fails_the_frame_but_not_the_others, .init = open_failing,
+Test(commands_memory, command_without_memory_fails_the_frame_but_no_other_command, .init = open_failing,
      .fini = close_failing)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -600,7 +600,7 @@ static void create_all_there_can_be(quern_context *context)
     cr_assert_lt(failing_allocator_outstanding_bytes(memory), bytes + 64 * 1024, "blocks are still held");
 }
 
-Test(commands_memory, more_creates_than_memory_holds_are_refused_and_hold_none, .init = open_failing,
+Test(commands_memory, creates_that_exceed_memory_fail_and_keep_no_blocks, .init = open_failing,
      .fini = close_failing)
 {
     quern_schedule *schedule = setup_schedule(world);

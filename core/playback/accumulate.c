@@ -164,7 +164,7 @@ static quern_entity with_tag(quern_entity entity, uint32_t tag)
     return quern__entity_make(tag, quern_entity_generation(entity), quern_entity_index(entity));
 }
 
-/* Marks the items whose entities are already dead, so that drops can be reported as DEAD rather than DESTROYED. */
+/* Marks the items of dead entities, so that drops can be reported as DEAD rather than DESTROYED. */
 static void mark_dead(const quern__accumulating *it)
 {
     item_batch dead;

@@ -33,13 +33,13 @@ quern__accumulating *quern__accumulating_create(quern__storage *storage);
 void quern__accumulating_destroy(quern__accumulating *it);
 
 /* Prepares the sync point before it changes anything: gathers the streams, of which there must be at least one,
- * and reserves entries of drops. destroys: some command destroys entities; items whose entities are already
+ * and reserves entries of drops. destroys: some command destroys entities; items of entities that are already
  * dead are then marked, to tell the two reasons apart. Errors: OUT_OF_MEMORY. */
 quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
                                          quern__drops *drops);
 
 /* Combines all values. Cannot fail. commands: the streams of commands that have been applied, or NULL. created:
- * the handles of their creates, in order. Adds dropped items to drops, whose entries from first_drop on belong
+ * the handles of their creates, in order. Adds dropped items to drops; entries from first_drop on belong
  * to this sync point. executor NULL: runs on the calling thread. */
 void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *commands,
                                const quern_entity *created, quern__drops *drops, uint32_t first_drop,

@@ -51,7 +51,7 @@ static inline void fill_value(const quern__fill *fill, char *target, char *item)
         quern__fill_plain(fill, fill->size_bytes, target, item);
 }
 
-/* Writes all values of one row whose sequence has several operations. */
+/* Writes all values of one row. Its sequence has several operations. */
 static void fill_row(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                      const quern__edit *edit)
 {

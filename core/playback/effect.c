@@ -114,7 +114,8 @@ void quern__read_set_bit(quern__effect *effect, const quern__operation *operatio
 
 /* ----------------------------------------------------------------------------------------- the whole */
 
-/* Adds without a value whose component no earlier command decides about: they add it if the source lacks it. */
+/* Decides the remaining adds without a value: no earlier command decides about the component, so it is added if the
+ * source lacks it. */
 static void read_pending(quern__effect *it, const quern__storage *storage)
 {
     for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {

@@ -120,7 +120,7 @@ typedef struct walk {
     uint64_t *touched;
     quern__edit *rows;
     uint32_t root;
-    uint32_t first_sequence; /* sequence of rows whose first operation is first_operation */
+    uint32_t first_sequence; /* sequence that consists of first_operation */
     const quern__operation *first_operation;
 } walk;
 
@@ -220,7 +220,7 @@ static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
         (uint32_t)(it->number + i + 1 - it->span_number);
 }
 
-/* Merges the i-th item of the batch, whose entity had a location when it was recorded. */
+/* Merges the i-th item of the batch. Its entity had a location when it was recorded. */
 static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode mode)
 {
     uintptr_t location = item->location;

@@ -50,7 +50,7 @@ typedef struct quern__row_range {
     uint32_t group;
 } quern__row_range;
 
-/* Consecutive commands of one stream whose entities are in the same chunk. */
+/* Consecutive commands of one stream on entities in the same chunk. */
 typedef struct quern__command_span {
     quern__chunk *chunk;
     const quern__gathered_stream *stream;

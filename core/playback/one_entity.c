@@ -35,7 +35,7 @@ static bool are_on_one_entity(const quern__gathered *gathered)
     return true;
 }
 
-/* Adds the items of a batch to the edit, whose item is NULL before the first command. Returns false if a
+/* Adds the items of a batch to the edit. edit->item is NULL before the first command. Returns false if a
  * command follows a destroy, or if out of memory. */
 static bool merge_batch(quern__scratch *scratch, quern__command_batch *batch, quern__edit *edit)
 {

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_PLAYBACK_RELATE_STAGE_H
 #define QUERN_CORE_PLAYBACK_RELATE_STAGE_H
 
-/* Relating, a stage between gathering and merging, for sync points whose commands relate entities or may
+/* Relating, a stage between gathering and merging, for sync points with commands that relate entities or may
  * destroy related ones. Merging handles each entity separately, but relations connect several entities. So this
  * stage iterates all commands in order and plays those that relate, unrelate, name or destroy on the links and
  * names: each command finds the state that the previous commands left. Nothing else in the world changes. The

@@ -98,7 +98,7 @@ static bool note_changes(quern__relating *relating)
 
 /* ----------------------------------------------------------------------------------- links and names */
 
-/* Notes the result of a function of link_log.h, whose only error is OUT_OF_MEMORY. */
+/* Notes the result of a function of link_log.h. The only error is OUT_OF_MEMORY. */
 static inline bool is_done(quern__relating *relating, quern_result result)
 {
     relating->is_out_of_memory |= result != QUERN_OK;

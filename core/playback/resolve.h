@@ -29,7 +29,7 @@ typedef struct quern__archetype_delta {
     uint32_t appended_count;  /* arriving and created rows that fill no gap */
     uint32_t left_over_count; /* gaps that no created row fills */
     uint64_t first_gap;
-    /* edits whose groups are being resolved, and their first group with this target */
+    /* index of the edits being resolved, and their first group with this target */
     uint32_t led_edits, leader;
     bool is_reserved;
     bool is_emptied; /* all rows leave and none arrives, so gaps are not listed */
@@ -43,7 +43,7 @@ struct quern__resolved {
     /* index of the delta by archetype index; valid only if that delta belongs to the archetype */
     QUERN__ARRAY(uint32_t) delta_of_archetype;
     uint64_t created_count, destroyed_count;
-    uint64_t refused_count;      /* entities whose commands exceed a limit of an entity or of the world */
+    uint64_t refused_count; /* entities with commands that exceed a limit of an entity or of the world */
     uint32_t further_drop_count; /* entries to reserve in drops for later stages */
     quern_result refused_result; /* error of the first refused entity, or QUERN_OK */
     /* Lists with capacity for the entries that applying appends: */

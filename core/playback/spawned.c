@@ -71,7 +71,7 @@ static bool list_streams(quern__resolved *resolved, const quern_allocator *alloc
 
 /* --------------------------------------------------------------------------------------------- plans */
 
-/* Refuses instances whose members cannot have archetypes: the members end at once. */
+/* Refuses instances if no archetype can be created for their members. The members end at once. */
 static void refuse(quern__resolved *resolved, quern__spawned *it, quern_result why)
 {
     const uint32_t count = it->count * prefab_of(it)->members.count;

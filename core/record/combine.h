@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_RECORD_COMBINE_H
 #define QUERN_CORE_RECORD_COMBINE_H
 
-/* Functions that combine a value with an accumulated one. Built-in: sum, minimum and maximum, for types whose
- * bytes are all described as numbers. Others are registered by the program. */
+/* Functions that combine a value with an accumulated one. Built-in: sum, minimum and maximum, for types with
+ * all bytes described as numbers. Others are registered by the program. */
 
 #include "core/base/array.h"
 #include "core/storage/type_internal.h"

@@ -6,7 +6,7 @@ enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
 
 _Static_assert(sizeof(quern__command_batch) == 16, "a run's head is 16 bytes");
 
-/* A block must have space for one item of the largest create, one whose row fills a chunk: with the batch
+/* A block must have space for one item of the largest create, with a row that fills a chunk; in addition, the batch
  * header, a jump and padding. */
 _Static_assert(2 * sizeof(quern__command_batch) + sizeof(quern__item) +
                        (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +

@@ -37,8 +37,8 @@ typedef struct quern__command_kind {
     /* quern__trait of every operation of the kind; the layout of an operation adds NO_HANDLES and NO_OWNED */
     uint8_t traits;
     uint8_t merge_kind;   /* quern__merge_kind */
-    uint8_t plain_traits; /* further traits of an operation whose types have no hooks */
-    /* row flag the component must have, whose bit the command changes; 0: none */
+    uint8_t plain_traits; /* further traits of an operation on types without hooks */
+    /* row flag that the component must have; the command changes its bit. 0: none */
     uint8_t needed_flag;
     /* kind of the command if its component belongs to a relation; 0: the command fails there */
     uint8_t relation_kind;

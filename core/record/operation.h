@@ -88,7 +88,7 @@ quern_result quern__operations_find_create(quern__operations *operations,
                                            const void *const *values, uint32_t count,
                                            const quern__operation **out_operation);
 
-/* Creates an operation that spawns, with one operand per listed component, whose types must have no hooks. Each
+/* Creates an operation that spawns, with one operand per listed component. The types must have no hooks. Each
  * item counts as command_count commands. Release with quern__operation_release. Returns NULL if out of memory. */
 quern__operation *quern__operation_create_spawn(const quern__components *components,
                                                 const quern_allocator *allocator,

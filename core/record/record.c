@@ -297,7 +297,7 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                        "quern_commands_create_many");
 }
 
-/* Fast path for a create with the same components as the last one, whose values are copied as bytes. Writes the
+/* Fast path for a create with the same components as the last one and values copied as bytes. Writes the
  * values and returns their space; the create cannot fail any more. Returns NULL if the create differs or space
  * must be reserved first. */
 static inline char *write_known_values(const quern_commands *commands, const quern__operation *operation,

@@ -100,7 +100,7 @@ static quern_result fill_cache(quern_commands *commands, const quern__prefab *pr
     return result;
 }
 
-/* Disposes of the cached data of a destroyed prefab whose index is used again. Keeps the data while compact
+/* Disposes of the cached data of a destroyed prefab when its index is used again. Keeps the data while compact
  * instances refer to it. cache may be NULL. */
 static void retire_cache(quern_commands *commands, quern__spawn_cache *cache)
 {

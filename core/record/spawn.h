@@ -73,7 +73,7 @@ void quern__spawn_cache_release(const quern_commands *commands, quern__spawn_cac
 /* Releases the prefabs retained for compact instances. Called when the recorder's streams are removed. */
 void quern__spawns_release_prefabs(quern_commands *commands);
 
-/* Records an expanded instance whose members already have numbers. Errors: OUT_OF_MEMORY. */
+/* Records an expanded instance. Its members must have numbers. Errors: OUT_OF_MEMORY. */
 quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function);
 
 /* quern__spawn_record_compact records a compact instance. Precondition: quern__spawn_can_be_compact. Errors:

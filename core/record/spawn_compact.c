@@ -3,7 +3,7 @@
 #include "core/record/item_write.h"
 #include "core/record/spawn.h"
 
-/* An instance whose override values are larger is expanded. */
+/* Instances with larger override values are expanded. */
 enum { MOST_OVERRIDE_BYTES = 4096 };
 
 /* --------------------------------------------------------------------------------------------- variants */
@@ -142,7 +142,7 @@ quern_result quern__spawn_record_compact(const quern__spawning *it, const char *
 
 /* ------------------------------------------------------------------------------------------- expanding */
 
-/* Returns the last batch whose first create has this number or a lower one, or NULL. */
+/* Returns the last batch that starts at this number or a lower one, or NULL. */
 static const quern__spawn_batch *find_batch(const quern_commands *commands, uint32_t number)
 {
     uint32_t begin = 0, end = commands->spawn_batches.count;

@@ -348,7 +348,7 @@ Test(playback, entity_created_and_destroyed_at_one_sync_point_leaves_a_stale_han
     cr_assert_not(quern_entity_is_provisional(value->targets[0]));
     cr_assert_not(quern_entity_is_alive(world, value->targets[0]));
     cr_assert_eq(quern_entity_has(world, value->targets[0], links), false);
-    assert_message_has("does not live");
+    assert_message_has("is not alive");
 }
 
 static void link_in_circle(quern_context *context)

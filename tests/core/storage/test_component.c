@@ -339,7 +339,7 @@ Test(component, what_fields_cannot_mean_is_refused)
         const char *said;
     } cases[] = {
         {{"x", QUERN_FIELD_F32, .values = moods},
-         "'described': field 'x': its values have names, and it is no"},
+         "'described': field 'x': it has named values, but is no"},
         {{"x", QUERN_FIELD_BOOL, .values = moods}, "but is no integer"},
         {{"x", QUERN_FIELD_I8, .values = large}, "its value 'large' is 128, which its type cannot hold"},
         {{"x", QUERN_FIELD_U16, .values = small}, "its value 'small' is -1"},

@@ -113,7 +113,7 @@ Test(messages, of_calls_on_many)
          "quern_entity_create_filled: 'position' is listed twice");
     cr_assert_eq(quern_entity_create_filled(world, &position, 1, 1, fill_nothing, NULL, NULL), QUERN_OK);
     SAYS(quern_entity_destroy_many(world, list, 2),
-         "quern_entity_destroy_many: element 1: entity 1:1 does not live");
+         "quern_entity_destroy_many: element 1: entity 1:1 is not alive");
     SAYS(quern_entity_add_matching(query, unknown, NULL, NULL),
          "quern_entity_add_matching: component handle ");
     SAYS(quern_entity_remove_matching(query, unknown, NULL),

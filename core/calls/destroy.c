@@ -12,7 +12,7 @@
 /* ------------------------------------------------------------------------------------ prefetching
  *
  * In an unordered list, the record and the row of each entity are far in memory from those of the entity before. They
- * are prefetched a number of entities ahead: first the record, then the row, whose location is in the record. Entities
+ * are prefetched a number of entities ahead: first the record, then the row, which the record locates. Entities
  * in the order of slots need no prefetching, since the processor predicts these accesses. */
 enum { DESTROY_RECORDS_AHEAD = 16, DESTROY_ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
 
@@ -138,7 +138,7 @@ static quern_result reserve_slots(quern__storage *storage, const quern__cascade 
     return result;
 }
 
-/* Completes a cascade whose requested entities are listed: finds the others, reserves all memory, detaches sources that
+/* Completes a cascade that lists the requested entities: finds the others, reserves all memory, detaches sources that
  * survive and removes all links. Rows are reserved last, since only they would have to be unreserved on failure. */
 static quern_result close_and_unlink(quern__storage *storage, quern__cascade *cascade)
 {

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_CALLS_DESTROY_H
 #define QUERN_CORE_CALLS_DESTROY_H
 
-/* Destroys entities in a world whose entities may have targets or names (storage->has_attachments). */
+/* Destroys entities in a world with links or names (storage->has_attachments). */
 
 #include "core/relations/relate.h"
 #include "core/world/world_internal.h"

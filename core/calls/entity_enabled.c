@@ -60,7 +60,7 @@ quern_component quern_world_disabled_tag(quern_world *world)
 
 typedef enum state { ON, OFF_BY_PARENT, OFF_BY_ITSELF } state;
 
-/* An entity whose state changes. */
+/* A change of the state of one entity. */
 typedef struct state_change {
     quern_entity entity;
     const quern__move_plan *plan;
@@ -150,7 +150,7 @@ static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t sl
     return QUERN__SLOT_NONE;
 }
 
-/* Lists each entity below root whose state differs from what the states above it ask for. root_state is the
+/* Lists each entity below root if its state differs from that which the entities above it require. root_state is the
  * state that root will have. The states above an entity fold into one value: off_top, the highest entity
  * above it that is off. */
 static quern_result list_below(switch_list *changes, uint32_t root, state root_state)

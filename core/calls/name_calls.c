@@ -95,12 +95,6 @@ static quern_result print_path(const quern_world *world, const uint32_t *slots, 
     return quern__printer_close(&printer, "quern_entity_get_path");
 }
 
-static void list_upward(const quern__storage *storage, uint32_t slot, uint32_t *slots, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++, slot = quern__parent_slot(storage, slot))
-        slots[i] = slot;
-}
-
 enum { USUAL_DEPTH = 64 };
 
 quern_result quern_entity_get_path(const quern_world *world, quern_entity entity, quern_sink sink)
@@ -119,7 +113,9 @@ quern_result quern_entity_get_path(const quern_world *world, quern_entity entity
     if (slots == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a path of %u names", function,
                            count);
-    list_upward(storage, quern_entity_index(entity), slots, count);
+    slots[0] = quern_entity_index(entity);
+    for (uint32_t i = 1; i < count; i++)
+        slots[i] = quern__parent_slot(storage, slots[i - 1]);
     result = print_path(world, slots, count, sink);
     if (count > USUAL_DEPTH)
         quern__release(&storage->allocator, slots, count * sizeof *slots, _Alignof(max_align_t));

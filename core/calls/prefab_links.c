@@ -25,7 +25,7 @@ static bool add_link(quern__prefab_capture *it, quern__relation *relation, link_
     return true;
 }
 
-/* Adds the link of a member whose target is outside of the tree, if there is one. The parent of the root is left out. */
+/* Adds the link of a member to a target outside of the tree, if it has one. Leaves out the parent of the root. */
 static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
                              uint32_t member)
 {
@@ -38,7 +38,7 @@ static bool add_outside_link(quern__prefab_capture *it, quern__relation *relatio
            add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
 }
 
-/* Adds the links of all members whose target is `member`, in sibling order. */
+/* Adds the links of all members that have `member` as their target, in sibling order. */
 static bool add_sources(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
                         uint32_t member)
 {

@@ -118,7 +118,7 @@ static void output_handles(const spawn_call *it, uint32_t first, uint32_t count,
                (size_t)count * member_count * sizeof *handles);
 }
 
-/* Spawns all instances, in blocks whose handles fit the reserved memory. */
+/* Spawns all instances, in blocks that the reserved handles allow. */
 static void spawn_all(const spawn_call *it, quern_entity *out_roots, quern_entity *out_members)
 {
     const uint32_t member_count = it->prefab->members.count, all = it->instances.count;

@@ -212,13 +212,6 @@ static uint32_t mark_abandoned(quern_world *world, uint32_t end, uint32_t *out_f
     return count;
 }
 
-/* Clears the marks if queries have no memory to match; the archetypes stay until the next visit. */
-static void unmark(const quern__storage *storage, uint32_t first, uint32_t end)
-{
-    for (uint32_t i = first; i < end; i++)
-        storage->archetypes.items[i]->is_removed = false;
-}
-
 void quern__world_remove_next_empty_archetypes(quern_world *world)
 {
     quern__storage *storage = &world->storage;
@@ -231,7 +224,9 @@ void quern__world_remove_next_empty_archetypes(quern_world *world)
     uint32_t first = 0;
     const uint32_t count = mark_abandoned(world, end, &first);
     if (count > 0 && refresh_queries(storage) != QUERN_OK) {
-        unmark(storage, first, end);
+        /* Without memory for queries, the archetypes stay until the next visit. */
+        for (uint32_t i = first; i < end; i++)
+            storage->archetypes.items[i]->is_removed = false;
     } else if (count > 0) {
         remove_marked(world, first);
         end -= count;

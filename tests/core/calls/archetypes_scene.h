@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_CORE_CALLS_ARCHETYPES_SCENE_H
 #define QUERN_TESTS_CORE_CALLS_ARCHETYPES_SCENE_H
 
-/* Worlds with many archetypes, some of them without rows, for tests of trimming. */
+/* A world with many archetypes, some without rows, for tests of trimming. */
 
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
@@ -21,7 +21,7 @@ static quern_component number, point, wide; /* uint64_t, vec3, 64 bytes */
 static quern_component tags[TAG_COUNT];
 static quern_entity entities[CROWD];
 
-static uint32_t empty_archetype_checks_per_sync; /* of the world to be opened */
+static uint32_t empty_archetype_checks_per_sync; /* setting of the next world that is opened */
 
 static inline void open_bare(void)
 {
@@ -40,7 +40,7 @@ static inline void open_bare(void)
     }
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
+/* Ends each test. An assertion in .fini would not fail the test. */
 static inline void close_bare(void)
 {
     assert_valid(world);
@@ -87,8 +87,8 @@ static inline quern_archetype_stats stats_of(uint32_t index)
     return found;
 }
 
-/* Checks that nothing shows but what was meant to. Where no entity is left, records go too, and with them the
- * order of handles to come. */
+/* Checks that a call has changed only what it is meant to change. If no entity is left, pages of records are released
+ * too, which changes the order of later handles. */
 static inline void trim(void)
 {
     uint64_t before = quern_world_hash(world);
@@ -119,7 +119,7 @@ static inline uint32_t remove_empty(void)
     return count;
 }
 
-/* More than two slabs. */
+/* Creates CROWD entities, in more than two slabs. */
 static inline void create_crowd(void)
 {
     static uint64_t numbers[CROWD];
@@ -130,7 +130,7 @@ static inline void create_crowd(void)
     must_stay_valid(quern_entity_create_many(world, components, columns, 2, CROWD, entities));
 }
 
-/* Whether the archetype has exactly these components. */
+/* Returns whether the archetype has exactly these components. */
 static inline bool is_of(uint32_t index, const quern_component *components, uint32_t count)
 {
     quern_component found[8] = {{0}};
@@ -142,7 +142,7 @@ static inline bool is_of(uint32_t index, const quern_component *components, uint
     return same == count;
 }
 
-/* The index of the archetype, or UINT32_MAX. */
+/* Returns the index of the archetype with exactly these components, or UINT32_MAX. */
 static inline uint32_t index_of(const quern_component *components, uint32_t count)
 {
     for (uint32_t i = 0; i < stats().archetype_count; i++)
@@ -150,7 +150,7 @@ static inline uint32_t index_of(const quern_component *components, uint32_t coun
     return UINT32_MAX;
 }
 
-/* One entity of each of the sets {number, tags[i]}, i below count, numbered by i. */
+/* Creates an entity for each set {number, tags[i]} with i < count. Its number is i. */
 static inline void create_row_of_sets(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -159,7 +159,7 @@ static inline void create_row_of_sets(uint32_t count)
 
 enum { QUERY_COUNT = 5 };
 
-/* Those that look through the archetypes of one component, and those that look through all. */
+/* Queries that search the archetypes of one component, and queries that search all archetypes. */
 static inline void open_queries(quern_query *queries[QUERY_COUNT])
 {
     quern_term terms[QUERY_COUNT][2] = {
@@ -189,7 +189,7 @@ static inline uint64_t count_walked(quern_query *query)
     return count;
 }
 
-/* All queries find what new ones find. */
+/* Checks that all queries find what new queries find. */
 static inline void check_queries(quern_query *queries[QUERY_COUNT])
 {
     quern_query *fresh[QUERY_COUNT];

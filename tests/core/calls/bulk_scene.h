@@ -37,7 +37,7 @@ static inline void open_bulk(void)
         numbers[i] = i;
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
+/* Ends each test. An assertion in .fini would not fail the test. */
 static inline void close_bulk(void)
 {
     assert_valid(world);
@@ -73,7 +73,7 @@ static inline uint64_t payload_of(quern_entity entity)
     return value->payload;
 }
 
-/* count entities numbered from `first`, with these components besides. */
+/* Creates `count` entities numbered from `first`, with these further components. */
 static inline void create_numbered(uint32_t first, uint32_t count, const quern_component *others,
                                    uint32_t other_count)
 {
@@ -96,7 +96,7 @@ static inline quern_query *query_all(quern_component component)
     return setup_query(world, (quern_term[]){quern_term_read(component)}, 1);
 }
 
-/* The rows of all matches of a query, one after the other. */
+/* Lists the rows of all matches of a query. */
 static inline uint32_t list_rows(quern_query *query, quern_entity *out_entities)
 {
     uint32_t count = 0;
@@ -116,7 +116,7 @@ static inline void count_call(quern_context *context, const quern_view *view)
     (*calls)++;
 }
 
-/* MANY entities of four archetypes, whose rows take turns. */
+/* Creates MANY entities, of four archetypes in turn. */
 static inline void create_mixed(void)
 {
     quern_component others[] = {point, tracked_type};

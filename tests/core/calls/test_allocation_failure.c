@@ -11,9 +11,9 @@
 #include <quern/getter.h>
 #include <stdio.h>
 
-/* One script that touches everything of core that asks for memory, run again and again with the first, the
- * second, the third ... request refused. The call that lacked memory must say so and leave the world as it
- * was; tried again, the script must end in the same world as ever. */
+/* Runs a script that uses everything in core that allocates memory, and refuses the first, the second, the third ...
+ * request in turn. The call that lacks memory must fail with a message and leave the world unchanged. After the call is
+ * repeated, the script must end with the same world as without failures. */
 
 enum {
     TYPE_COUNT = 24,
@@ -40,7 +40,7 @@ typedef struct script {
     quern_component large_type;
     quern_resource resources[RESOURCE_COUNT];
     quern_query *query;
-    quern_getter *getters[2]; /* with refs: archetypes and slabs come under their eyes */
+    quern_getter *getters[2]; /* with refs; the script creates archetypes and slabs while they exist */
     quern_entity entities[ENTITY_COUNT];
     tracked_counts counts;
 } script;
@@ -211,7 +211,7 @@ static const struct {
 
 /* ------------------------------------------------------------------------------------------- running */
 
-/* The world's hash before each call of a run in which memory is plenty, and after the last. */
+/* Hashes of the world before each call of a run without failures, and after the last call. */
 static uint64_t hashes[MAX_CALL_COUNT];
 
 static uint64_t world_hash(void)
@@ -235,8 +235,7 @@ static void check_refusal(quern_result result, const refusal *before, uint32_t c
     if (run.world != NULL) assert_valid(run.world);
 }
 
-/* Makes one call; when it lacks memory, checks that, and makes it again until it succeeds. Returns whether
- * memory was lacking. */
+/* Makes one call, and repeats it until it succeeds. Checks each failure. Returns whether the call lacked memory. */
 static bool call_again_until_done(script_step *step, uint32_t i, uint32_t call,
                                   failing_allocator *allocator)
 {
@@ -290,7 +289,8 @@ static void run_with_plenty(void)
     finish(allocator);
 }
 
-/* Returns whether the request number `failing` came at all. When stops, the script ends after it. */
+/* Runs the script and refuses request number `failing`. Returns whether the script made that request. If `stops`, the
+ * script ends after the failure. */
 static bool run_with_failure(uint64_t failing, bool fails_on, bool stops)
 {
     failing_allocator *allocator = failing_allocator_create();
@@ -329,7 +329,7 @@ Test(allocation_failure, no_memory_at_all_leaves_the_world_as_it_was, .timeout =
         failing++;
 }
 
-/* As a sync point reserves, which needs many chunks at once. */
+/* A sync point reserves like this: it needs many chunks at once. */
 Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
@@ -350,7 +350,7 @@ Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
     finish(allocator);
 }
 
-/* Small lists that have grown stay grown, but no page of records (2 MiB) and no slab may be left over. */
+/* Small lists may stay grown, but no page of records (2 MiB) and no slab may remain. */
 Test(allocation_failure, a_create_that_fails_holds_no_memory_for_entities)
 {
     bool has_failed = true;

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every public call that takes a pointer, a count, an index or a number, with the worst there is of each:
- * NULL, the largest count with a list of one, numbers that are none. Each is refused with its code and a
- * message that names the call, and leaves the world as it was. Lists lie in blocks of their own, so that
- * the address sanitizer sees a call that looks beyond them. */
+/* Calls every public function that has a pointer, a count, an index or a number as an argument with the worst values:
+ * NULL, the largest count with a list of one element, NaN. Each call must fail with its error and a message that names
+ * the function, and leave the world unchanged. Lists have memory blocks of their own, so that the address sanitizer
+ * detects accesses beyond them. */
 
 static quern_world *world;
 static quern_component number;
-static quern_component *list; /* of one */
+static quern_component *list; /* one element */
 static quern_entity entity;
 static quern_query *query;
 static quern_schedule *schedule;
@@ -65,21 +65,21 @@ static void close_all(void)
 
 TestSuite(arguments, .init = open_all, .fini = close_all);
 
-/* The call is refused with this code, and the message names it. */
+/* Checks that the call fails with this error and that the message names the call. */
 #define REFUSED(code, function, ...)                                                               \
     do {                                                                                           \
         assert_refused(world, QUERN_ERROR_##code, function(__VA_ARGS__));                          \
         cr_assert_not_null(strstr(quern_error_message(), #function), "%s", quern_error_message()); \
     } while (0)
 
-/* The same, where the message names what is wrong instead. */
+/* Checks that the call fails with this error and that the message contains these words. */
 #define REFUSED_FOR(code, words, ...)                                                          \
     do {                                                                                       \
         assert_refused(world, QUERN_ERROR_##code, __VA_ARGS__);                                \
         cr_assert_not_null(strstr(quern_error_message(), words), "%s", quern_error_message()); \
     } while (0)
 
-/* The same for a call whose answer is NULL, false or 0. */
+/* Checks that a call returns NULL, false or 0 and that the message names the call. */
 #define REFUSED_VALUE(function, ...)                                                               \
     do {                                                                                           \
         assert_refused_value(world, function(__VA_ARGS__));                                        \
@@ -137,7 +137,7 @@ Test(arguments, of_calls_on_one_entity)
     cr_assert_not(quern_entity_is_alive(NULL, entity));
 }
 
-/* Every pattern of bits that is no living entity: none is looked up beyond the records. */
+/* Bit patterns that are no handles of living entities must not cause accesses beyond the records. */
 Test(arguments, of_handles)
 {
     static const uint64_t wrong[] = {
@@ -199,7 +199,7 @@ Test(arguments, of_calls_on_many_entities)
 
 /* ------------------------------------------------------------------------------- component.h, query.h */
 
-/* One byte longer than names may be. */
+/* A name one byte longer than the limit. */
 static const char long_name[] = "123456789.123456789.123456789.123456789.123456789.123456789.1234";
 
 static quern_result register_field(quern_field field)

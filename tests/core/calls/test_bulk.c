@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-/* What counts for each bulk call: wrong arguments, frames, iterations, missing memory. */
+/* Rules of all bulk calls: wrong arguments, frames, iterators, missing memory. */
 
 TestSuite(bulk, .init = open_bulk);
 
@@ -52,7 +52,7 @@ Test(bulk, calls_are_refused_while_a_frame_runs)
     close_bulk();
 }
 
-/* Each ends an iteration that has begun. */
+/* Calls each of which invalidates iterators. */
 static void change(quern_query *query, uint32_t kind)
 {
     uint32_t calls = 0;
@@ -155,7 +155,7 @@ enum { STEP_COUNT = sizeof script / sizeof script[0] };
 
 static uint64_t script_hashes[STEP_COUNT];
 
-/* Makes one call again and again until memory suffices; each refusal must have changed nothing. */
+/* Repeats one call until memory suffices. Each failure must leave the world unchanged. */
 static void run_step(uint32_t step)
 {
     for (;;) {
@@ -194,7 +194,7 @@ static void close_script(failing_allocator *allocator)
     failing_allocator_close(allocator);
 }
 
-/* The script with its request number `failing` refused, 0 for none; whether it came to that. */
+/* Runs the script and refuses request number `failing` (0: none). Returns whether the script made that request. */
 static bool run_script(uint64_t failing)
 {
     failing_allocator *allocator = failing_allocator_create();

@@ -92,7 +92,7 @@ Test(query_add, moves_what_is_there_and_copies_what_is_new)
     close_bulk();
 }
 
-/* Rows for the new archetype come to stand behind those that are there, from the middle of a chunk on. */
+/* New rows are appended after existing rows, from the middle of a chunk on. */
 Test(query_add, appends_to_rows_that_are_there)
 {
     quern_component others[] = {frozen};
@@ -126,7 +126,7 @@ Test(query_add, takes_a_value_that_lies_in_the_world)
     close_bulk();
 }
 
-/* The value is moved with its entity, maybe before it has been copied for the last time. */
+/* The value moves with its entity, possibly before its last copy. */
 Test(query_add, takes_a_value_with_hooks_that_lies_in_the_world)
 {
     create_mixed();

@@ -76,7 +76,7 @@ Test(create_many, of_nobody_does_nothing)
     close_bulk();
 }
 
-/* A chunk that is partly full gets the first of the new rows, then as many chunks follow as are needed. */
+/* A partly full chunk gets the first new rows; new chunks get the rest. */
 Test(create_many, continues_where_the_last_chunk_ends)
 {
     quern_query *query = query_all(number);
@@ -246,9 +246,9 @@ Test(create_many, refused_values_stay_with_the_caller)
 
 /* ----------------------------------------------------------------------------------- create filled */
 
-/* What the views of one call show together. */
+/* Contents of all views of one call. */
 typedef struct filling {
-    uint32_t next; /* number of the first row of the next view */
+    uint32_t next; /* expected fill index of the next view */
     uint32_t view_count;
     quern_entity handles[HUGE_COUNT];
 } filling;
@@ -278,7 +278,7 @@ static void fill_numbers(quern_context *context, const quern_view *view)
     log->view_count++;
 }
 
-/* Its components are in an order that is not the storage's. */
+/* The components are listed in an order other than that of the storage. */
 static void create_filled(uint32_t count)
 {
     quern_component components[] = {point, frozen, number};
@@ -297,7 +297,7 @@ Test(create_filled, shows_each_run_of_rows_once_and_in_order)
 {
     create_filled(10);
     cr_assert_eq(fill_log.view_count, 1u);
-    create_filled(MANY); /* behind the ten, in memory of several chunks */
+    create_filled(MANY); /* after the ten rows, in several chunks */
     cr_assert_gt(fill_log.view_count, 3u);
     create_filled(1);
     cr_assert_eq(alive_count(), 10u + MANY + 1u);

@@ -80,7 +80,7 @@ Test(destroy_many, with_one_bad_handle_destroys_nobody)
     close_bulk();
 }
 
-/* A random order of the first MANY entities, the same at every call. */
+/* Returns the first MANY entities in a random order, which is the same at every call. */
 static void shuffled(uint32_t order[MANY])
 {
     random_source random = {.state = 5};

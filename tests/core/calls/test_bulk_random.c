@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-/* Random programs of bulk calls, compared with a model; with memory, and where it lacks. */
+/* Random programs of bulk calls, compared with a model, with and without memory failures. */
 
 TestSuite(bulk_random, .init = open_bulk);
 
@@ -15,12 +15,12 @@ enum { BATCH = 400, SEED_COUNT = 6, ROUND_COUNT = 250, COLUMN_BYTES = BATCH * MO
 
 static program run;
 
-/* count values of a type, one behind the other, and what each was made from. */
+/* `count` consecutive values of a type, and the numbers they were made from. */
 typedef struct column {
     _Alignas(64) unsigned char bytes[COLUMN_BYTES];
     uint32_t seeds[BATCH];
     uint32_t type;
-    const void *pointer; /* to the bytes; NULL when the values are to be constructed */
+    const void *pointer; /* address of the bytes; NULL if the values are constructed */
 } column;
 
 static uint32_t pick_seed(void)
@@ -28,7 +28,7 @@ static uint32_t pick_seed(void)
     return 1 + random_below(&run.random, 1000000);
 }
 
-/* A value that stands where it was made, since it may know its address. */
+/* Makes a value at its final address, since it may contain the address. */
 static void value_make_at(uint32_t type, uint32_t seed, void *target)
 {
     static model_value value;
@@ -53,7 +53,7 @@ static void column_make(column *values, uint32_t type, uint32_t count)
     }
 }
 
-/* Of owned values the world has taken over what they own. */
+/* Destroys the sources of tracked values that the world has copied. */
 static void column_drop(column *values, uint32_t count)
 {
     if (values->pointer == NULL || model_types[values->type].kind != MODEL_TRACKED) return;
@@ -61,7 +61,7 @@ static void column_drop(column *values, uint32_t count)
         tracked_destroy((tracked *)(void *)values->bytes + i, &run.model.tracked);
 }
 
-/* Whether the call is to be made again, since memory was lacking; then it must have changed nothing. */
+/* Returns whether the call lacked memory and has to be repeated. It must then have changed nothing. */
 static bool must_retry(quern_result result, uint64_t hash_before)
 {
     if (result != QUERN_ERROR_OUT_OF_MEMORY || run.allocator == NULL) {
@@ -104,7 +104,7 @@ static void step_create_many(void)
         column_drop(&columns[c], count);
 }
 
-/* The values stay as they were constructed. */
+/* Creates entities by a fill that writes nothing, so that values stay as constructed. */
 static void step_create_filled(void)
 {
     static quern_entity handles[BATCH];
@@ -153,7 +153,7 @@ static random_terms pick_terms(void)
     return picked;
 }
 
-/* Queries are made without failures: they are what the calls need, not what is looked at here. */
+/* Creates queries without memory failures, since they are not what is tested here. */
 static quern_query *open_query(const random_terms *picked)
 {
     if (run.allocator != NULL) failing_allocator_pause(run.allocator, true);

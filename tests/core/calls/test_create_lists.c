@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_entity_create_with notes the lists of components that came lately. Here are more of them, in any
- * turn, than it notes: plain ones, such with a relation, with two, and with a type that has a copy hook. Each
- * entity must have what its list says, and its targets be where they were said to be. */
+/* quern_entity_create_with caches the latest lists of components. These tests use more lists than it caches, in random
+ * order: plain lists, lists with one relation, with two relations, and with a type that has a copy hook. Each entity must
+ * have the components and targets of its list. */
 
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -17,7 +17,7 @@ static quern_world *world;
 static quern_component components[COMPONENTS]; /* the last one with hooks */
 static quern_relation parent, owner;
 
-/* What a list has: bits of components, and which relations. */
+/* Contents of a list: a mask of components, and relations. */
 static const struct list {
     uint32_t mask;
     bool has_parent, has_owner;
@@ -27,7 +27,7 @@ static const struct list {
 
 static quern_entity made[ENTITIES];
 static const struct list *list_of[ENTITIES];
-static uint32_t parent_of[ENTITIES], owner_of[ENTITIES]; /* where the list has it */
+static uint32_t parent_of[ENTITIES], owner_of[ENTITIES]; /* target, if the list has the relation */
 
 static void copy_negated(void *targets, const void *sources, uint32_t count, void *user_data)
 {
@@ -71,7 +71,7 @@ static bool has_values(uint32_t i)
     return i % 3 != 0;
 }
 
-/* Every third one without values, but for targets. */
+/* Every third entity is created without values except targets. */
 static void create(uint32_t i, const struct list *list, random_source *random)
 {
     quern_component ids[COMPONENTS + 2];
@@ -128,7 +128,7 @@ Test(create_lists, in_any_turn_give_what_they_say)
         check(i);
 }
 
-/* Entities of a list, and of all levels of it, are gone with their archetypes; then the list comes again. */
+/* Removes all entities of a list and their archetypes, on all levels, and uses the list again. */
 Test(create_lists, are_found_anew_when_archetypes_have_gone)
 {
     random_source random = {.state = 4};
@@ -137,7 +137,7 @@ Test(create_lists, are_found_anew_when_archetypes_have_gone)
             create(i, &lists[i == 0 ? 0 : random_below(&random, LISTS)], &random);
         for (uint32_t i = 0; i < 40; i++)
             check(i);
-        if (round % 4 != 3) { /* else some stay */
+        if (round % 4 != 3) { /* in the other rounds some entities remain */
             for (uint32_t i = 0; i < 40; i++)
                 if (quern_entity_is_alive(world, made[i]))
                     cr_assert_eq(quern_entity_destroy(world, made[i]), QUERN_OK);
@@ -147,7 +147,7 @@ Test(create_lists, are_found_anew_when_archetypes_have_gone)
     }
 }
 
-/* What fails notes nothing that would be taken for good later. */
+/* A failed call must not cache a list that a later call would treat as valid. */
 Test(create_lists, that_are_bad_stay_bad)
 {
     const quern_component twice[] = {components[0], components[0]},

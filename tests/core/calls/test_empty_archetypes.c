@@ -7,8 +7,7 @@
 
 #include <criterion/criterion.h>
 
-/* Giving back what is not needed, memory (trim) and archetypes without rows, changes nothing else; and what
- * archetypes say of themselves. */
+/* Trimming memory and removing empty archetypes must change nothing else. Also tests the statistics of archetypes. */
 
 TestSuite(empty_archetypes, .init = open_bare);
 
@@ -90,7 +89,7 @@ Test(empty_archetypes, leaves_queries_right)
     close_bare();
 }
 
-/* In an order that unlinks the first, the last and one in the middle of those that the world knows. */
+/* Destroys queries in an order that unlinks the first, the last and one in the middle of the list of queries. */
 Test(empty_archetypes, knows_which_queries_there_are)
 {
     quern_query *first[QUERY_COUNT], *second[QUERY_COUNT], *third[QUERY_COUNT];
@@ -132,7 +131,7 @@ Test(empty_archetypes, ends_an_iteration_or_lets_it_find_all)
     close_bare();
 }
 
-/* Moves between archetypes are remembered at both ends; either end may go. */
+/* Move plans are cached by source and listed by target. Each of the two archetypes may be removed. */
 Test(empty_archetypes, lets_moves_find_new_ways)
 {
     for (uint32_t round = 0; round < 6; round++) {
@@ -178,7 +177,7 @@ Test(empty_archetypes, lets_bulk_calls_find_new_ways)
     close_bare();
 }
 
-/* The last list of components that was given to create_with is remembered, with its archetype. */
+/* create_with caches its latest list of components with the archetype. */
 Test(empty_archetypes, lets_create_with_find_a_new_archetype)
 {
     create_row_of_sets(4);
@@ -222,7 +221,7 @@ Test(empty_archetypes, gives_the_memory_of_archetypes_back)
     close_bare();
 }
 
-/* More different sets than there may be at a time. */
+/* Creates more different sets than a world may have at a time. */
 Test(empty_archetypes, makes_room_for_more_archetypes)
 {
     quern_component more[17];
@@ -257,7 +256,7 @@ Test(empty_archetypes, is_refused_without_a_world_or_in_a_frame)
     close_bare();
 }
 
-/* Queries that have not seen everything yet need memory to see it. */
+/* Queries that have not matched all archetypes yet need memory for that. */
 Test(empty_archetypes, without_memory_changes_nothing)
 {
     for (uint64_t spared = 0; spared < 20; spared++) {

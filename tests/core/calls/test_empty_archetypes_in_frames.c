@@ -9,13 +9,13 @@
 
 #include <string.h>
 
-/* Archetypes without rows that are taken out beside schedules, and at sync points. */
+/* Removing empty archetypes in worlds with schedules, and at sync points. */
 
 TestSuite(empty_archetypes_in_frames, .init = open_bare);
 
 /* --------------------------------------------------------------------------------------- schedules */
 
-/* Counts up, by its own number, every row it is shown. */
+/* Adds the number of the system to every row. */
 static void count_up(quern_context *context, const quern_view *view)
 {
     uint64_t *values = quern_view_write(view, 0);
@@ -34,7 +34,7 @@ static quern_system add_counter(quern_schedule *schedule, const char *name, quer
     return setup_system(schedule, &def);
 }
 
-/* Gives what is tagged with the first tag the second instead, and half of them back. */
+/* Replaces the first tag by the second, and for half of the entities the second by the first. */
 static void change_tags(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -58,7 +58,7 @@ static void tidy_up(quern_context *context)
 
 static uint64_t steps[7] = {1, 2, 3, 4, 5, 6, 7};
 
-/* Systems that meet only where an archetype has both of their tags, then one that changes tags. */
+/* Declares systems that conflict only if an archetype has the tags of both, and a system that changes tags. */
 static quern_schedule *open_schedule(bool *tidies_in_frame)
 {
     static const char *const names[] = {"count0", "count1", "count2", "count3",
@@ -88,7 +88,7 @@ static void create_frame_rows(void)
         entities[i] = create_with(tags[i % 7], tags[(i + 1 + i % 3) % 7], i);
 }
 
-/* What all entities hold after some frames; values may depend on nothing but the frames. */
+/* Hashes the values of all entities after some frames. Values must depend only on the frames. */
 static void run_frames(uint32_t thread_count, bool tidies_between, bool tidies_in_frame,
                        uint64_t out_values[FRAME_ROWS])
 {
@@ -123,7 +123,7 @@ Test(empty_archetypes_in_frames, frames_give_the_same_with_it_as_without)
         }
 }
 
-/* The archetype that makes two systems conflict goes and comes back. */
+/* The archetype that makes two systems conflict is removed and created again. */
 Test(empty_archetypes_in_frames, conflicts_are_seen_again)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -148,7 +148,7 @@ Test(empty_archetypes_in_frames, conflicts_are_seen_again)
     close_bare();
 }
 
-/* An archetype that nobody had before comes in the place of one that went. */
+/* A new archetype replaces a removed one at the same index. */
 Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -173,7 +173,7 @@ Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
     close_bare();
 }
 
-/* Two schedules on one world, one of which is destroyed: the world must not know its systems any more. */
+/* After one of two schedules is destroyed, the world must have no pointers to its systems. */
 Test(empty_archetypes_in_frames, schedules_come_and_go)
 {
     quern_schedule *kept = setup_schedule(world);
@@ -196,7 +196,7 @@ Test(empty_archetypes_in_frames, schedules_come_and_go)
 
 /* ------------------------------------------------------------------------------- at sync points, a few */
 
-/* One sync point for each frame. */
+/* Creates a schedule with one sync point per frame. */
 static quern_schedule *open_syncing(uint32_t per_sync)
 {
     close_bare();
@@ -208,7 +208,7 @@ static quern_schedule *open_syncing(uint32_t per_sync)
     return schedule;
 }
 
-/* How many frames it takes until so few archetypes are left. */
+/* Returns the number of frames after which at most archetype_count archetypes are left. */
 static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
 {
     for (uint32_t frame = 0; frame < 1000; frame++) {
@@ -275,7 +275,7 @@ Test(empty_archetypes_in_frames, what_is_empty_for_a_few_sync_points_stays)
     close_bare();
 }
 
-/* Every frame some entities with sets that there never were. */
+/* Creates some entities with new component sets in every frame. */
 enum { NEW_PER_FRAME = 256, CHANGING_FRAMES = 280, SET_BITS = 17 };
 
 static quern_component set_tags[SET_BITS];
@@ -327,7 +327,7 @@ Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_
     close_bare();
 }
 
-/* A query that has not seen all needs memory before anything can be taken out. */
+/* A query that has not matched all archetypes needs memory before archetypes can be removed. */
 Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time)
 {
     quern_schedule *schedule = open_syncing(UINT32_MAX);
@@ -350,7 +350,7 @@ Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time
     close_bare();
 }
 
-/* What was to go when memory lacked, and is filled again before its next turn. */
+/* An archetype that could not be removed for lack of memory gets rows again before the next visit. */
 Test(empty_archetypes_in_frames, what_could_not_go_without_memory_may_be_filled_again)
 {
     quern_schedule *schedule = open_syncing(2);

@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* Enabling and disabling a list of entities by one call: all of them, or none. */
+/* One call enables or disables a component of all listed entities, or of none. */
 
-enum { ENTITIES = 3000, LONG_LIST = 20000 /* for which memory is asked */ };
+enum { ENTITIES = 3000, LONG_LIST = 20000 /* long enough that the call allocates memory */ };
 
 static failing_allocator *allocator;
 static quern_world *world;
@@ -33,8 +33,7 @@ static quern_component component_that_can(const char *name, uint32_t size_bytes,
     return component;
 }
 
-/* Every other one has `other` as well, every third one the tag: four archetypes, some with several bit columns.
- */
+/* Every second entity also has `other`, every third one the tag. The four archetypes have one to three bit columns. */
 static void open_world(void)
 {
     allocator = failing_allocator_create();
@@ -65,7 +64,7 @@ static void fill_list(random_source *random, uint32_t count)
         list[i] = entities[random_below(random, ENTITIES)];
 }
 
-/* What the calls one by one come to, on bits of our own. */
+/* Performs the single calls on the model. */
 static void put_model(bool *is_disabled, uint32_t count, bool enabled)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -126,7 +125,7 @@ Test(enable_many, takes_tags_and_leaves_other_components_alone)
     close_world();
 }
 
-/* Whether a query that is filtered by changes of the number has any view. */
+/* Returns whether a query with a change filter on the number has any view. */
 static bool has_changed(quern_query *changed)
 {
     bool any = false;
@@ -156,8 +155,7 @@ Test(enable_many, counts_as_a_change_where_it_is_done_and_not_where_it_is_refuse
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-/* With so many entities, one of which is wrong, and some disabled before: these stay, and so do the others.
- */
+/* Checks that a list with a wrong entity at index `place` changes nothing, with some entities disabled before. */
 static void refuse_at(uint32_t place, quern_entity wrong, quern_result expected)
 {
     random_source random = {place};
@@ -235,7 +233,7 @@ Test(enable_many, is_refused_as_a_whole_without_memory)
     assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
                    quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, false));
     must(quern_entity_set_component_enabled_many(world, list, ENTITIES, number,
-                                                 false)); /* a short list needs none */
+                                                 false)); /* a short list needs no memory */
     failing_allocator_heal(allocator);
     must(quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, true));
     assert_valid(world);

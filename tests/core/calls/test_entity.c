@@ -87,7 +87,7 @@ Test(entity, slots_are_reused_before_new_ones_are_taken)
 
 /* ------------------------------------------------------------------------------------ wrong handles */
 
-/* Every call of the world that takes an entity refuses this handle. */
+/* Checks that every call with an entity argument refuses this handle. */
 static void assert_refused_everywhere(quern_entity entity, quern_result expected)
 {
     vec3 value = {1, 2, 3};
@@ -155,7 +155,7 @@ Test(entity, a_provisional_handle_is_refused_everywhere)
     assert_refused_everywhere(untagged, QUERN_ERROR_PROVISIONAL_ENTITY);
 }
 
-/* Every call of the world that takes a component refuses this one. */
+/* Checks that every call with a component argument refuses this one. */
 static void assert_component_refused_everywhere(quern_component component)
 {
     quern_entity entity = setup_entity_with(world, &position, 1), created;
@@ -266,7 +266,7 @@ static const quern_allocator *allocator(void)
     return &plain;
 }
 
-/* A location that no chunk has: the slots only tell free from taken. */
+/* A location outside of all chunks. Slots only distinguish 0 from other locations. */
 static quern_entity take(quern__entities *entities)
 {
     cr_assert_eq(quern__entities_reserve(entities, allocator(), 1), QUERN_OK);
@@ -297,7 +297,7 @@ Test(entity, a_slot_whose_generations_ran_out_is_retired)
     quern__entities_release(&entities, allocator());
 }
 
-/* Gives the slot back and takes it again. */
+/* Frees the slot and allocates it again. */
 static quern_entity live_again(quern__entities *entities, uint32_t slot)
 {
     quern__entities_free_or_retire(entities, slot);
@@ -430,7 +430,7 @@ static quern_component register_pointing(void)
     return component;
 }
 
-/* Refused, with the component and the command that would be right. */
+/* Checks that the call fails, with a message that names the component and the command to use instead. */
 static void assert_names_command(const char *command)
 {
     cr_assert_not_null(strstr(quern_error_message(), "'pointing'"), "%s", quern_error_message());
@@ -444,7 +444,7 @@ Test(entity, no_call_that_gives_a_value_at_once_takes_a_provisional_handle_in_it
     const quern_entity without = setup_entity(world), with = setup_entity(world),
                        other = setup_entity(world);
     must(quern_entity_set(world, with, component, &good));
-    for (uint32_t i = 0; i < 2; i++) { /* before and after the ways between archetypes are known */
+    for (uint32_t i = 0; i < 2; i++) { /* without and with cached edges between archetypes */
         assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
                        quern_entity_set(world, with, component, &wrong));
         assert_names_command("quern_commands_set");
@@ -465,7 +465,7 @@ Test(entity, no_create_takes_a_provisional_handle_in_a_value)
     const pointing good = {.number = 7}, many[] = {good, good, wrong};
     const void *const values[] = {NULL, &wrong}, *const good_values[] = {NULL, &good},
                       *const columns[] = {NULL, many};
-    for (uint32_t i = 0; i < 3; i++) { /* a list that is new, that is known, and that came before another */
+    for (uint32_t i = 0; i < 3; i++) { /* a new list, the latest list, and an older cached list */
         assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
                        quern_entity_create_with(world, components, values, 2, NULL));
         assert_names_command("quern_commands_create_with");

@@ -119,7 +119,7 @@ Test(active, related_entity_keeps_its_state_until_a_tree_with_it_is_switched)
     must(quern_entity_relate(world, late, parent, a));
     cr_assert(is_on(late));
     const quern_entity below = child(a);
-    set(a, false); /* again: now it reaches them, too */
+    set(a, false); /* again: the call now also reaches them */
     cr_assert(!is_on(late) && !is_on(below));
     set(a, true);
     cr_assert(is_on(late) && is_on(below));
@@ -160,7 +160,7 @@ Test(active, the_tag_may_be_put_in_and_taken_out_by_hand)
     cr_assert(is_on(c));
     set(a, true);
     cr_assert(is_on(a) && !is_on(b) && is_on(c));
-    must(quern_entity_add(world, c, disabled, NULL)); /* nothing of before is left with it */
+    must(quern_entity_add(world, c, disabled, NULL)); /* the state from before is gone */
     set(a, false);
     set(a, true);
     cr_assert(!is_on(b) && !is_on(c));
@@ -208,19 +208,19 @@ Test(active, the_second_tag_is_not_to_be_found)
     const quern_entity entity = root();
     cr_assert_eq(quern_component_find(world, quern_component_name(world, hidden)).bits, 0u);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add(world, entity, hidden, NULL));
-    setup_tag(world, "disabled by parent"); /* the name is free */
+    setup_tag(world, "disabled by parent"); /* the hidden tag does not occupy its name */
 }
 
 /* ---------------------------------------------------------------------------------- random programs */
 
 enum { COUNT = 60 };
 
-/* The rules of enabled.h, entity by entity. */
+/* Model of the rules of enabled.h, by entity. */
 typedef struct naive {
     quern_entity handle;
-    uint32_t parent;       /* or COUNT */
-    bool has_tag;          /* the entity is off */
-    bool is_off_by_parent; /* the reason, which other calls on the tag leave as it is */
+    uint32_t parent;       /* COUNT: none */
+    bool has_tag;          /* whether the entity is off */
+    bool is_off_by_parent; /* whether its parent is the reason; other calls on the tag do not change it */
 } naive;
 
 static naive all[COUNT];
@@ -262,7 +262,7 @@ static void change_tag(uint32_t i, bool has_tag)
     all[i].has_tag = has_tag;
 }
 
-/* The tag and the parents, by commands that one flush applies. */
+/* Changes tags and parents by commands that one flush applies. */
 static void run_commands(random_source *random)
 {
     const quern_component disabled = quern_world_disabled_tag(world);

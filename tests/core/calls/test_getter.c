@@ -14,13 +14,13 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Getters: the values that quern_entity_get gives, one by one and many at once. */
+/* Getters must return the values of quern_entity_get, by single calls and by calls for many entities. */
 
 enum { ENTITY_COUNT = 3000, THREAD_COUNT = 4, ROUND_COUNT = 50 };
 
 static quern_world *world;
 static quern_component number, other, tag;
-static quern_entity entities[ENTITY_COUNT]; /* every third lacks the number */
+static quern_entity entities[ENTITY_COUNT]; /* every third entity lacks the number */
 static quern_getter *getter;
 static captured_reports reports;
 
@@ -37,7 +37,7 @@ static quern_getter *make_getter(quern_component component)
     return made;
 }
 
-/* Entities of four kinds, in several chunks; number i has the value i. */
+/* Creates entities of four archetypes, in several chunks; the number of entity i is i. */
 static void open_world(void)
 {
     world = setup_world();
@@ -62,7 +62,7 @@ static void close_world(void)
 
 TestSuite(getter, .init = open_world, .fini = close_world);
 
-/* The call gives NULL and says nothing: that is an answer. */
+/* Checks that the call returns NULL without a message. */
 #define ASSERT_NOTHING(call)                         \
     do {                                             \
         quern_error_clear();                         \
@@ -146,7 +146,7 @@ Test(getter, many_are_the_values_one_by_one_however_many_there_are)
     static quern_entity list[ENTITY_COUNT];
     for (uint32_t i = 0; i < ENTITY_COUNT; i += 10)
         cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
-    for (uint32_t i = 0; i < ENTITY_COUNT; i++) /* some come twice, some are no longer */
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++) /* some entities are listed twice, some are dead */
         list[i] = entities[random_below(&random, ENTITY_COUNT)];
     list[5] = (quern_entity){0};
     list[6] = entity_of_other_world(list[7]);
@@ -171,7 +171,7 @@ Test(getter, archetypes_that_come_are_known_at_once)
     }
 }
 
-/* Their numbers go to others, in which the values lie elsewhere or not at all. */
+/* The numbers of removed archetypes are reused by others, which have the component in another column or not at all. */
 Test(getter, archetypes_that_go_leave_nothing_behind)
 {
     const quern_component narrow[] = {number, setup_component(world, "byte", 1, 1)};
@@ -290,7 +290,7 @@ Test(getter, a_world_is_not_destroyed_before_its_getters)
     cr_assert_not_null(quern_getter_get(getter, entities[1]));
 }
 
-/* With the world locked, as in systems. */
+/* Runs with the world locked, as in systems. */
 static void get_from_kernel(quern_context *context, const quern_view *view)
 {
     (void)context;

@@ -5,13 +5,13 @@
 
 #include <criterion/criterion.h>
 
-/* Random programs against the model. A failure names its seed in the test that it is in. */
+/* Compares random programs with a model. A failure names the seed. */
 
 enum { SEED_COUNT = 8, STEP_COUNT = 6000, STEPS_PER_CHECK = 500 };
 
 static program runs[16];
 
-/* Steps that go round the programs, so that their worlds live at the same time. */
+/* Interleaves the steps of several programs, so that their worlds exist at the same time. */
 static void run_programs(uint32_t program_count, uint32_t step_count)
 {
     for (uint32_t step = 0; step < step_count; step++) {

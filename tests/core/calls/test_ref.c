@@ -16,8 +16,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Refs: handles that know where the value was. Whatever happens to the world, they give what
- * quern_entity_get gives; and as long as nothing leaves the chunk, they know it without looking. */
+/* Refs cache the address of a value. After any change of the world they must return what quern_entity_get returns. As
+ * long as no row leaves the chunk, the cached address must stay valid. */
 
 enum { ENTITY_COUNT = 4000, THREAD_COUNT = 4 };
 
@@ -57,7 +57,7 @@ static void close_world(void)
 
 TestSuite(ref, .init = open_world, .fini = close_world);
 
-/* All refs give what the world gives, to read and to write. */
+/* Checks that all refs return what the world returns, for reading and for writing. */
 static void assert_all_right(void)
 {
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
@@ -68,7 +68,7 @@ static void assert_all_right(void)
     }
 }
 
-/* How many know their value without looking. */
+/* Returns the number of refs with a valid cached address. */
 static uint32_t good_count(void)
 {
     uint32_t count = 0;
@@ -109,7 +109,7 @@ Test(ref, changes_of_values_and_of_other_archetypes_disturb_nobody)
     cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[3]), 5u);
 }
 
-/* The gap's chunk, and the last one's, whose row fills the gap. */
+/* The chunk with the gap, and the last chunk, from which the gap is filled. */
 Test(ref, a_departing_row_invalidates_refs_into_its_chunk_and_the_last_only)
 {
     assert_all_right();
@@ -154,7 +154,7 @@ Test(ref, is_null_without_the_component_and_right_again_with_it)
 
 /* ------------------------------------------------------------------------------------------ chunks reused */
 
-/* All chunks go back and come again, under the same numbers, for the same archetype or another one. */
+/* Releases all chunks and allocates them again, with the same numbers, for the same archetype or another one. */
 static void assert_reuse_is_noticed(const quern_component *set, uint32_t count, bool trims)
 {
     assert_all_right();
@@ -184,7 +184,7 @@ Test(ref, the_chunk_of_one_that_is_gone_comes_to_an_archetype_that_nobody_watche
     assert_reuse_is_noticed(&other, 1, true);
 }
 
-/* Slabs come while there are refs, more than there was room for. */
+/* More slabs are allocated while refs exist, so that the table of move counts grows. */
 Test(ref, the_world_may_grow)
 {
     const quern_component large = setup_component(world, "large", 8000, 8);
@@ -216,7 +216,8 @@ Test(ref, of_a_getter_that_is_gone_is_found_anew)
     assert_all_right();
     quern_getter_destroy(getter);
     for (uint32_t i = 0; i < ENTITY_COUNT; i += 2)
-        must(quern_entity_add(world, entities[i], other, NULL)); /* nobody counts */
+        must(quern_entity_add(world, entities[i], other,
+                              NULL)); /* no getter with refs exists, so moves are not counted */
     getter = make_getter(number);
     cr_assert_eq(good_count(), 0u);
     assert_all_right();
@@ -334,7 +335,7 @@ Test(ref, many_threads_use_refs_of_their_own_at_once)
 
 enum { TYPE_COUNT = 5, POOL_COUNT = 1500, STEP_COUNT = 4000, STEPS_PER_CHECK = 8 };
 
-/* Random calls of all kinds on a pool of entities, and getters and refs for two of the components. */
+/* Random calls of all kinds on a pool of entities, with getters and refs for two components. */
 typedef struct churn {
     random_source random;
     quern_component types[TYPE_COUNT];
@@ -372,7 +373,7 @@ static void create_some(void)
     for (uint32_t i = 0; i < POOL_COUNT; i++)
         if (!quern_entity_is_alive(world, it.pool[i]) && random_chance(&it.random, 60)) {
             it.pool[i] = setup_entity_with(world, set, count);
-            for (uint32_t k = 0; k < 2; k++) /* some go on with the refs of dead ones */
+            for (uint32_t k = 0; k < 2; k++) /* some entities reuse the refs of dead ones */
                 if (random_chance(&it.random, 80)) it.refs[k][i] = (quern_ref){.entity = it.pool[i]};
         }
 }
@@ -405,7 +406,7 @@ static void change_by_commands(void)
     const uint32_t count = random_chance(&it.random, 20) ? 1200 : 30;
     for (uint32_t i = 0; i < count; i++) {
         const quern_entity entity = random_entity();
-        if (!quern_entity_is_alive(world, entity)) continue; /* its commands would be refused */
+        if (!quern_entity_is_alive(world, entity)) continue; /* commands on it would fail */
         switch (random_below(&it.random, 5)) {
         case 0:
             must(quern_commands_destroy(commands, entity));
@@ -488,7 +489,7 @@ static void check_ref(uint32_t k, uint32_t i)
     cr_assert_eq(quern_getter_get(it.getters[k], ref->entity), expected);
 }
 
-/* Not all at a time: refs that are not used remember for longer. */
+/* Uses only some refs at a time, so that others keep an old address for longer. */
 static void check(void)
 {
     for (uint32_t k = 0; k < 2; k++) {

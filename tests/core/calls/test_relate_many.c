@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Many entities related in one call, beside a twin world in which the same is done one by one. That any list
- * leaves what the naive model says, without memory too, is the matter of test_random_relations. */
+/* Relates many entities in one call, and in a twin world by single calls. test_random_relations compares random lists
+ * with a naive model, also with memory failures. */
 
 enum { TREES = 40, TREE_NODES = 40, NODES = TREES * TREE_NODES, MOVES = 700 };
 
@@ -54,7 +54,7 @@ static void close_worlds(void)
 
 TestSuite(relate_many, .init = open_worlds);
 
-/* By number: handles of two worlds differ. */
+/* Identifies an entity by its number, since handles of two worlds differ. */
 static uint32_t number_of(const forest *f, quern_entity entity)
 {
     return quern_entity_is_null(entity) ? UINT32_MAX
@@ -76,8 +76,8 @@ static void assert_alike(void)
     }
 }
 
-/* A long list: what lies far ahead in it is fetched, and rows move in runs. A third of the moves take whole
- * trees, or parts that an earlier move has taken. */
+/* The list is long enough for prefetching and for moves of consecutive rows. A third of the moves relate whole trees, or
+ * parts of trees that an earlier move has related. */
 Test(relate_many, is_as_one_after_the_other)
 {
     uint32_t count = 0, seed = 7;
@@ -109,7 +109,7 @@ Test(relate_many, of_nothing_changes_nothing)
     close_worlds();
 }
 
-/* The last pair cannot be, in each way that there is. */
+/* The last pair is wrong, in each possible way. */
 Test(relate_many, is_refused_as_a_whole)
 {
     const quern_entity gone = setup_entity(many.world);
@@ -122,7 +122,8 @@ Test(relate_many, is_refused_as_a_whole)
         quern_entity source, target;
         quern_result result;
     } wrong[] = {
-        {many.nodes[0], many.nodes[TREE_NODES * 10 + 5], QUERN_ERROR_CYCLE}, /* by the pairs before */
+        {many.nodes[0], many.nodes[TREE_NODES * 10 + 5],
+         QUERN_ERROR_CYCLE}, /* a cycle because of earlier pairs */
         {many.nodes[7], many.nodes[7], QUERN_ERROR_INVALID_ARGUMENT},
         {gone, many.nodes[7], QUERN_ERROR_STALE_ENTITY},
         {many.nodes[7], gone, QUERN_ERROR_STALE_ENTITY},
@@ -140,7 +141,7 @@ Test(relate_many, is_refused_as_a_whole)
     close_worlds();
 }
 
-/* Names go along with their entities, and back when a later one is taken. */
+/* Names follow their entities to other parents, and back if a later name is taken. */
 Test(relate_many, keeps_names_when_one_is_taken)
 {
     const quern_entity a = many.nodes[1], b = many.nodes[2], other = many.nodes[TREE_NODES];
@@ -161,7 +162,7 @@ Test(relate_many, keeps_names_when_one_is_taken)
     close_worlds();
 }
 
-/* Of who gets another target at the same depth nothing moves, and change filters hear of it all the same. */
+/* An entity that gets another target at the same level does not move, but change filters must report it. */
 Test(relate_many, passes_change_filters)
 {
     const quern_term term = quern_term_changed(quern_term_read(quern_relation_component(many.parent)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Where relations meet the other calls: creating, bulk, stats, trim, validation; and bad use of them all. */
+/* Relations with other calls: create, bulk, statistics, trim, validation; and wrong use of these. */
 
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
@@ -27,7 +27,7 @@ static void open_world(void)
     cr_assert_eq(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner), QUERN_OK);
 }
 
-/* The end of each test: an assertion in .fini would not fail it. */
+/* Ends each test. An assertion in .fini would not fail the test. */
 static void close_world(void)
 {
     assert_valid(world);
@@ -37,7 +37,7 @@ static void close_world(void)
 
 TestSuite(relation_calls, .init = open_world);
 
-/* With a parent where that is not null. */
+/* Creates an entity, with a parent unless that is null. */
 static quern_entity make(uint32_t value, quern_entity above)
 {
     const quern_component components[] = {number, quern_relation_component(parent)};
@@ -138,7 +138,7 @@ Test(relation_calls, stats_and_trim_know_of_links)
     close_world();
 }
 
-/* Two worlds with the same rows, and siblings in another order. */
+/* Compares two worlds with equal rows and different orders of siblings. */
 Test(relation_calls, the_hash_sees_targets_and_the_order_of_siblings)
 {
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root), b = make(2, root);
@@ -188,7 +188,7 @@ Test(relation_calls, validation_sees_each_kind_of_damage)
 
 /* -------------------------------------------------------------------------------- failed allocation */
 
-/* The call is refused for memory once for each of its requests, and leaves everything as it was. */
+/* Refuses each memory request of the call in turn, and checks that the call then changes nothing. */
 #define ASSERT_ALL_OR_NOTHING(call)                                                        \
     do {                                                                                   \
         quern_result result_ = QUERN_ERROR_OUT_OF_MEMORY;                                  \
@@ -217,7 +217,7 @@ Test(relation_calls, failing_for_memory_changes_nothing)
     ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, a, parent, root));
     ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, b, parent, a));
     ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, c, parent, b));
-    ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, root, parent, above)); /* all come to other levels */
+    ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, root, parent, above)); /* all levels change */
     ASSERT_ALL_OR_NOTHING(quern_entity_unrelate(world, a, parent));
     ASSERT_ALL_OR_NOTHING(quern_entity_relate(world, a, added, root));
     ASSERT_ALL_OR_NOTHING(quern_entity_move_before(world, c, parent, quern_entity_null()));
@@ -312,7 +312,8 @@ Test(relation_calls, placing_tells_what_is_wrong)
                        stranger = make(3, a);
     cr_assert_eq(quern_entity_relate(world, a, owner, root), QUERN_OK);
     cr_assert_eq(quern_entity_relate(world, b, owner, root), QUERN_OK);
-    cr_assert_eq(quern_entity_first_source(world, root, owner).bits, b.bits); /* not ordered: in front */
+    cr_assert_eq(quern_entity_first_source(world, root, owner).bits,
+                 b.bits); /* unordered: new sources become the first */
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_move_before(world, a, owner, b));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_entity_move_before(world, a, parent, stranger));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* What a world gives back reaches the system, and the other way round: handles of what was given back, and
- * a system without memory. */
+/* Memory that a world releases must return to the operating system. Also tests handles of released records, and a system
+ * without memory. */
 
 #include "core/base/pages.h"
 #include "core/storage/chunk.h"
@@ -18,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 3 * QUERN__PAGE_RECORDS / 2 }; /* of 72 bytes: about seven slabs and two pages of records */
+enum {
+    COUNT = 3 * QUERN__PAGE_RECORDS / 2
+}; /* entities of 72 bytes: about seven slabs and two pages of records */
 
 static quern_entity entities[COUNT], later[COUNT];
 
@@ -59,7 +61,7 @@ static void assert_none_alive(const quern_world *world, const quern_entity *hand
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* 0: the address space, 1: what of it is resident. */
+/* field 0: size of the address space; 1: size of its resident part */
 static uint64_t statm_bytes(uint32_t field)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -75,8 +77,8 @@ static uint64_t resident_bytes(void)
     return statm_bytes(1);
 }
 
-/* After a large array was freed, the C library takes even large blocks from its heap, which shrinks at its
- * end alone: blocks of others that lie there keep it as it is. */
+/* After a large array was freed, the C library allocates even large blocks in its heap. The heap shrinks only at its end,
+ * so that any later block there prevents it from shrinking. */
 Test(resident, memory_falls_to_what_is_held_whenever_the_world_is_trimmed)
 {
     enum { ROUND_COUNT = 4, SLACK_BYTES = 8 << 20 };
@@ -84,7 +86,7 @@ Test(resident, memory_falls_to_what_is_held_whenever_the_world_is_trimmed)
     free(array);
     quern_world *world = setup_world(), *others[ROUND_COUNT];
     const quern_component wide = wide_of(world);
-    memset(entities, 0xFF, sizeof entities); /* resident from now on */
+    memset(entities, 0xFF, sizeof entities); /* makes the array resident */
     const uint64_t before = resident_bytes();
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
         create_all(world, wide, entities);
@@ -115,7 +117,7 @@ Test(resident, a_small_world_stays_small)
     quern_world_destroy(world);
 }
 
-/* Whether the system was asked for huge pages where this lies. */
+/* Returns whether huge pages were requested for this address. */
 static bool is_advised_huge(const void *memory)
 {
     FILE *file = fopen("/proc/self/smaps", "r");
@@ -133,7 +135,7 @@ static bool is_advised_huge(const void *memory)
     return is_huge;
 }
 
-/* Creates entities, and tells of each of the first two pages of records whether it is to be a huge one. */
+/* Creates entities. Returns for the first two pages of records whether huge pages were requested. */
 static void create_and_look(quern_world *world, uint32_t count, bool *out_is_huge)
 {
     const quern__entities *slots = &world->storage.entities;
@@ -237,8 +239,8 @@ Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
     quern_world_destroy(world);
 }
 
-/* When a page of records comes back does not show: worlds that had the same calls are the same, though one
- * of them lacked memory for a while, or asked for more than it used. */
+/* It must not be visible when a page of records is allocated again. Worlds with equal calls must be equal, even if one of
+ * them lacked memory for a time or reserved more than it used. */
 Test(resident, records_that_come_back_early_do_not_show)
 {
     failing_allocator *memory = failing_allocator_create();
@@ -254,7 +256,7 @@ Test(resident, records_that_come_back_early_do_not_show)
     trim(troubled);
     cr_assert_eq(quern_world_hash(troubled), quern_world_hash(plain));
     for (uint32_t failing = 1; failing < 8; failing++) {
-        /* what came back stays every other time, and the next call asks for less */
+        /* every second time, the page stays and the next call reserves less */
         const bool stays = failing % 2 == 0;
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + (stays ? 1 : failing));
         assert_refused(troubled, QUERN_ERROR_OUT_OF_MEMORY,

@@ -11,14 +11,14 @@
 
 #include <stdio.h>
 
-/* Single calls that take the same way again and again, and lists of entities that take one way after
- * another: what is remembered of earlier calls must not show. */
+/* Single calls that use one edge repeatedly, and lists of entities that use different edges. Caches of earlier calls must
+ * not change results. */
 
 enum { KIND_COUNT = 2 * QUERN__EDGE_COUNT + 1, ROUND_COUNT = 4, MANY = 2000 };
 
 static failing_allocator *memory;
 static quern_world *world;
-static quern_component kinds[KIND_COUNT]; /* of several sizes; every third is a tag */
+static quern_component kinds[KIND_COUNT]; /* components of several sizes; every third one is a tag */
 static tracked_counts counts;
 static quern_component hooked;
 
@@ -60,7 +60,7 @@ TestSuite(edges, .init = open_single);
 TestSuite(set_missing, .init = open_single);
 TestSuite(destroy_list, .init = open_single);
 
-/* The value of a kind, as a number says. */
+/* Returns the value of a kind that follows from a number. */
 static const void *value_of(uint32_t number)
 {
     static unsigned char bytes[64];
@@ -92,7 +92,7 @@ static uint32_t edge_count(const quern__archetype *archetype)
 
 /* ------------------------------------------------------------------------------------------- edges */
 
-/* Adds each kind to an entity of its own, and takes it away again, round after round. */
+/* Adds each kind to an entity of its own and removes it, in several rounds. */
 Test(edges, more_than_there_are_places_lead_where_they_must)
 {
     quern_entity entities[KIND_COUNT];
@@ -114,7 +114,7 @@ Test(edges, more_than_there_are_places_lead_where_they_must)
     close_single();
 }
 
-/* One archetype is left by adding one component and by removing another one. */
+/* Two edges leave one archetype: one adds a component, the other removes another component. */
 Test(edges, there_and_back_again_are_remembered_together)
 {
     quern_entity entity = setup_entity(world);
@@ -189,8 +189,8 @@ Test(edges, a_missing_value_is_zero_bytes_every_time)
     close_single();
 }
 
-/* Entities go over every edge; then the archetypes at their ends are taken out, and others get their numbers
- * and, as like as not, their memory. */
+/* Uses every edge, removes the target archetypes, and creates others, which reuse their numbers and probably their
+ * memory. */
 Test(edges, lead_to_no_archetype_that_was_taken_out)
 {
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
@@ -233,8 +233,7 @@ Test(edges, that_stay_when_others_go_still_lead_there)
     close_single();
 }
 
-/* Another chunk is needed and refused at each entity that begins one, over an edge that stands in its
- * place. */
+/* The edge is cached, but each new chunk that it needs is refused. */
 Test(edges, without_memory_for_a_row_nothing_moves)
 {
     static quern_entity entities[MANY];
@@ -333,7 +332,7 @@ Test(set_missing, refuses_what_it_refuses_by_an_edge_that_is_known)
 
 /* ------------------------------------------------------------------------------------ destroy many */
 
-/* Entities of three archetypes, the third with hooks. */
+/* Creates entities of three archetypes; the third has hooks. */
 static void create_listed(quern_world *in, quern_entity *entities)
 {
     for (uint32_t i = 0; i < MANY; i++) {
@@ -342,7 +341,7 @@ static void create_listed(quern_world *in, quern_entity *entities)
     }
 }
 
-/* All numbers below MANY, and each seventh a second time, close behind or far away. */
+/* Lists all numbers below MANY in mixed order, every seventh one twice, near or far apart. */
 static uint32_t list_shuffled(uint32_t *numbers)
 {
     uint32_t count = 0;
@@ -356,7 +355,7 @@ static uint32_t list_shuffled(uint32_t *numbers)
     return count;
 }
 
-/* The same rows in the same order, and the same slots free in the same order: as one by one. */
+/* The list must leave the same rows and the same free slots, in the same order, as single calls. */
 Test(destroy_list, leaves_what_single_calls_leave)
 {
     static quern_entity entities[MANY], twins[MANY], list[2 * MANY];
@@ -366,7 +365,7 @@ Test(destroy_list, leaves_what_single_calls_leave)
     quern_world *twin = setup_world();
     register_kinds(twin);
     create_listed(twin, twins);
-    const uint32_t count = list_shuffled(numbers) - MANY / 3; /* some stay */
+    const uint32_t count = list_shuffled(numbers) - MANY / 3; /* some entities stay alive */
     for (uint32_t i = 0; i < count; i++) {
         list[i] = entities[numbers[i]];
         if (quern_entity_is_alive(twin, twins[numbers[i]]))

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The children of many targets in one call: the same lists as one call each. And with their values: the
- * same pointers as by getters. */
+/* The sources of many targets, listed in one call, must be those of single calls. Their values must be those of
+ * getters. */
 
 enum { TARGETS = 50, ROOM = 400 };
 
@@ -18,7 +18,7 @@ static quern_world *world;
 static quern_relation parent;
 static quern_entity targets[TARGETS];
 
-/* The i-th target has i % 7 children. */
+/* The i-th target has i % 7 sources. */
 static void open_world(void)
 {
     world = setup_world();
@@ -74,7 +74,7 @@ Test(sources_many, who_is_not_alive_has_none)
 {
     const quern_entity gone = targets[6];
     cr_assert_eq(quern_entity_destroy(world, gone), QUERN_OK);
-    const quern_entity again = setup_entity(world); /* perhaps in its slot */
+    const quern_entity again = setup_entity(world); /* may reuse its slot */
     cr_assert_eq(quern_entity_relate(world, setup_entity(world), parent, again), QUERN_OK);
     const quern_entity asked[] = {quern_entity_null(), gone, entity_of_other_world(targets[5]), targets[5]};
     quern_entity children[ROOM];
@@ -104,7 +104,7 @@ enum { COMPONENTS = 3 };
 static quern_component components[COMPONENTS];
 static quern_getter *getters[COMPONENTS];
 
-/* Children have some of the components, in all ways that there are. */
+/* Sources have every combination of the components. */
 static void open_values(void)
 {
     static const char *const names[COMPONENTS] = {"a", "b", "c"};
@@ -169,7 +169,7 @@ Test(children_values, are_as_many_as_there_is_room_for)
     }
 }
 
-/* Of the column that is got to be written, and of no other. */
+/* Only values of the column that is requested for writing count as changed. */
 Test(children_values, that_are_written_pass_change_filters)
 {
     quern_query *changed[2];

@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-/* Memory that quern_world_trim gives back, and statistics of archetypes. */
+/* Memory that quern_world_trim releases, and statistics of archetypes. */
 
 TestSuite(trim, .init = open_bare);
 TestSuite(archetype_stats, .init = open_bare);
@@ -43,7 +43,7 @@ Test(trim, leaves_the_rows_where_they_are)
     close_bare();
 }
 
-/* Small archetypes each keep a chunk for the next row. */
+/* Small archetypes each retain a chunk for the next row. */
 Test(trim, takes_the_spare_chunks_of_small_archetypes)
 {
     for (uint32_t round = 0; round < 3; round++) {

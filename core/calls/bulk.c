@@ -230,8 +230,8 @@ static quern_result reserve_all(const matching_change *change)
     return QUERN_OK;
 }
 
-/* Moves all rows, in three rounds, because `value` may point into one of the rows: new values are copied before any row
- * moves, and all rows move before any chunk is released. */
+/* Moves all rows, in three rounds, because `value` may point into one of the rows: new values are copied before any
+ * row moves, and all rows move before any chunk is released. */
 static uint64_t move_all(const matching_change *change)
 {
     quern_query *query = change->query;

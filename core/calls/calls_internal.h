@@ -14,9 +14,9 @@
 quern_result quern__world_ensure_archetype(quern_world *world, const quern_component *components,
                                            uint32_t count, quern__archetype **out_archetype);
 
-/* Performs quern__world_ensure_archetype for a list that may contain components of relations. The value of such a component
- * is the target; the archetype also has the tag of the level below the target. values and its elements may be NULL.
- * Further errors: those of quern__world_check_target. */
+/* Performs quern__world_ensure_archetype for a list that may contain components of relations. The value of such a
+ * component is the target; the archetype also has the tag of the level below the target. values and its elements
+ * may be NULL. Further errors: those of quern__world_check_target. */
 quern_result quern__world_ensure_related_archetype(quern_world *world, const quern_component *components,
                                                    const void *const *values, uint32_t count,
                                                    quern__archetype **out_archetype);
@@ -49,17 +49,17 @@ quern_result quern__world_check_provisional(const quern_world *world, const quer
 /* Fails with INVALID_ARGUMENT for a managed component. The message says how the component changes instead. */
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
 
-/* Makes `list` the archetypes of the world, in its order; histories call this. Archetypes that are not in the list must
- * have no rows and is_removed set. Archetypes that the storage does not have yet must have been created by
+/* Makes `list` the archetypes of the world, in its order; histories call this. Archetypes that are not in the list
+ * must have no rows and is_removed set. Archetypes that the storage does not have yet must have been created by
  * quern__storage_create_archetype, with room for them reserved. */
 void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
 
-/* Removes empty archetypes, of the next few in order; every sync point of a world with empty_archetype_checks_per_sync
- * calls this after applying commands. */
+/* Removes empty archetypes, of the next few in order; every sync point of a world with
+ * empty_archetype_checks_per_sync calls this after applying commands. */
 void quern__world_remove_next_empty_archetypes(quern_world *world);
 
-/* The functions of quern_flag_info, for each row flag (core/storage/column_flags.h) and named after its member. The first
- * returns whether the bit of a component is set for an entity; the second records the command that sets it. */
+/* The functions of quern_flag_info, for each row flag (core/storage/column_flags.h) and named after its member. The
+ * first returns whether the bit of a component is set for an entity; the second records the command that sets it. */
 #define QUERN__FLAG_FUNCTIONS(flag, member, ...)                                       \
     bool quern__##member##_is_listed(const quern_world *world, quern_entity entity,    \
                                      quern_component component);                       \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enables or disables a component of many entities; if one entity is invalid, none changes. Entities are processed in
- * batches. All bits of a batch are located before the first is changed. Each changed bit is recorded, one bit per
- * entity, and changed back if an entity of a later batch is invalid. This costs less than checking all entities first.
- * Listeners are notified at the end. */
+/* Enables or disables a component of many entities; if one entity is invalid, none changes. Entities are processed
+ * in batches. All bits of a batch are located before the first is changed. Each changed bit is recorded, one bit
+ * per entity, and changed back if an entity of a later batch is invalid. This costs less than checking all entities
+ * first. Listeners are notified at the end. */
 
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
@@ -29,8 +29,8 @@ typedef struct enable_call {
     uint64_t *words; /* bits of the first chunk */
 } enable_call;
 
-/* Consecutive entities of the list. Since lists are unordered, their records are scattered in memory: those of a batch
- * are prefetched while the previous batch is processed. */
+/* Consecutive entities of the list. Since lists are unordered, their records are scattered in memory: those of a
+ * batch are prefetched while the previous batch is processed. */
 typedef struct record_batch {
     uint32_t first, count; /* index of the first entity in the list, and number of entities */
     const quern__record *records[RECORD_BATCH];

@@ -230,8 +230,8 @@ static uint64_t destroy_matches(const quern_query *query)
     return count;
 }
 
-/* Destroys all matches and their cascade. If sources lost their target and survived, they may have moved to an archetype
- * that matches. The requested entities are then destroyed one by one instead of whole archetypes. */
+/* Destroys all matches and their cascade. If sources lost their target and survived, they may have moved to an
+ * archetype that matches. The requested entities are then destroyed one by one instead of whole archetypes. */
 static quern_result destroy_matches_and_cascade(const quern_query *query, uint64_t *out_count)
 {
     quern__storage *storage = query->storage;

@@ -68,8 +68,8 @@ static quern_result list_members(quern__prefab_capture *it, quern_entity root)
 
 /* -------------------------------------------------------------------------------------------- groups */
 
-/* Whether the archetype has a level in a relation other than the hierarchy. Each member of such an archetype forms its
- * own group, since its instances may get different levels. */
+/* Whether the archetype has a level in a relation other than the hierarchy. Each member of such an archetype forms
+ * its own group, since its instances may get different levels. */
 static bool has_other_levels(const quern__prefab_capture *it, const quern__archetype *archetype)
 {
     const quern__relations *relations = it->world->storage.relations;
@@ -82,8 +82,8 @@ static bool has_other_levels(const quern__prefab_capture *it, const quern__arche
     return false;
 }
 
-/* Returns the index of the group for a member, or the number of groups if the member starts a new one. Members are added
- * by depth, so the groups of one depth are the last ones. */
+/* Returns the index of the group for a member, or the number of groups if the member starts a new one. Members are
+ * added by depth, so the groups of one depth are the last ones. */
 static uint32_t find_group(const quern__prefab_capture *it, const quern__archetype *archetype,
                            uint32_t depth)
 {
@@ -134,7 +134,8 @@ static quern_result sort_into_groups(quern__prefab_capture *it)
 
 /* ------------------------------------------------------------------------------------------- columns */
 
-/* Whether a prefab stores the component. Level tags and the parent of the root depend on where an instance is spawned. */
+/* Whether a prefab stores the component. Level tags and the parent of the root depend on where an instance is
+ * spawned. */
 static bool is_captured(const quern__prefab_capture *it, uint32_t group, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];

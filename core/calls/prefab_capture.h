@@ -34,8 +34,8 @@ static inline uint32_t quern__prefab_capture_find_member(const quern__prefab_cap
     return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
 }
 
-/* Captures the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member, and
- * the links that decide the levels of each group. Errors: OUT_OF_MEMORY. */
+/* Captures the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member,
+ * and the links that decide the levels of each group. Errors: OUT_OF_MEMORY. */
 quern_result quern__prefab_capture_add_links(quern__prefab_capture *it);
 
 #endif

@@ -68,8 +68,8 @@ static bool has_target_inside(const quern__prefab_capture *it, const quern__rela
                QUERN_NO_MEMBER;
 }
 
-/* Adds the links of a relation with levels, targets before sources: first those of members without a target in the tree,
- * then, breadth first, those of the sources of each listed link. */
+/* Adds the links of a relation with levels, targets before sources: first those of members without a target in the
+ * tree, then, breadth first, those of the sources of each listed link. */
 static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
 {
     const uint32_t first = it->prefab->links.count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Releases unused memory (quern_world_trim) and archetypes without rows (quern_world_remove_empty_archetypes). Visible
- * effects are only the number of archetypes and, if trim releases pages of records, the handles of later entities. */
+/* Releases unused memory (quern_world_trim) and archetypes without rows (quern_world_remove_empty_archetypes).
+ * Visible effects are only the number of archetypes and, if trim releases pages of records, the handles of later
+ * entities. */
 
 #include "core/calls/calls_internal.h"
 #include "core/events/event_internal.h"
@@ -70,7 +71,8 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
     return count;
 }
 
-/* Releases the plans of the archetype, and those of all archetypes with plans to it. They are recreated when needed. */
+/* Releases the plans of the archetype, and those of all archetypes with plans to it. They are recreated when
+ * needed. */
 static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
 {
     while (archetype->incoming != NULL)
@@ -93,8 +95,8 @@ static void forget_removed(quern_world *world, uint32_t first)
             forget_plans_around(storage, storage->archetypes.items[i]);
 }
 
-/* Releases the marked archetypes and appends the others from `first` on again, in their order. No list has to grow, since
- * all lists contained these archetypes before. */
+/* Releases the marked archetypes and appends the others from `first` on again, in their order. No list has to grow,
+ * since all lists contained these archetypes before. */
 static void relink(quern__storage *storage, uint32_t first)
 {
     const uint32_t count = storage->archetypes.count;
@@ -184,8 +186,8 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
 
 /* ----------------------------------------------------------------------------- a few at each sync point */
 
-/* An archetype is removed if it has been empty at two visits, at least this number of sync points apart. It may have had
- * rows in between, and is created again when needed. */
+/* An archetype is removed if it has been empty at two visits, at least this number of sync points apart. It may
+ * have had rows in between, and is created again when needed. */
 enum { LEAST_EMPTY_SYNCS = 8 };
 
 static bool is_abandoned(quern__archetype *archetype, uint64_t now)
@@ -198,7 +200,8 @@ static bool is_abandoned(quern__archetype *archetype, uint64_t now)
     return now - archetype->empty_since >= LEAST_EMPTY_SYNCS;
 }
 
-/* Visits the archetypes up to `end` and marks those to remove. Returns their number; *out_first: index of the first. */
+/* Visits the archetypes up to `end` and marks those to remove. Returns their number; *out_first: index of the
+ * first. */
 static uint32_t mark_abandoned(quern_world *world, uint32_t end, uint32_t *out_first)
 {
     uint32_t count = 0;

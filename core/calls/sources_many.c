@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Lists the sources of many targets in one call, with or without their values. Code that descends a tree level by level
- * calls this once per level. Arguments are checked once per call, and the record of each source is read once, for its
- * handle and the locations of all its values. */
+/* Lists the sources of many targets in one call, with or without their values. Code that descends a tree level by
+ * level calls this once per level. Arguments are checked once per call, and the record of each source is read once,
+ * for its handle and the locations of all its values. */
 
 #include "core/calls/getter_internal.h"
 #include "core/relations/relate.h"
@@ -34,9 +34,9 @@ static inline const quern__link_node *find_links(const quern__storage *storage, 
     return quern__entities_find(&storage->entities, target) != NULL ? link : NULL;
 }
 
-/* Lists the sources of all targets. Returns their number, which may exceed the capacity. column_count is a constant for
- * the common numbers of columns. Links are not prefetched: the links of targets that a previous call listed as sources
- * are still cached, and the processor overlaps the other misses. */
+/* Lists the sources of all targets. Returns their number, which may exceed the capacity. column_count is a constant
+ * for the common numbers of columns. Links are not prefetched: the links of targets that a previous call listed as
+ * sources are still cached, and the processor overlaps the other misses. */
 QUERN__ALWAYS_INLINE uint64_t list_sources(const listing *list, uint32_t column_count,
                                            const quern_entity *targets, uint32_t count)
 {

@@ -157,9 +157,9 @@ quern_result quern__world_apply_commands(quern_world *world, quern__flush_report
 
 /* -------------------------------------------------------------------------------------- public calls */
 
-/* Returns the recorder with an open stream. The stream stays open until it is applied, so that its provisional handles
- * stay valid, even if another thread takes over the world. A new stream begins if an exclusive system or a failed sync
- * point has ended the latest one. */
+/* Returns the recorder with an open stream. The stream stays open until it is applied, so that its provisional
+ * handles stay valid, even if another thread takes over the world. A new stream begins if an exclusive system or a
+ * failed sync point has ended the latest one. */
 static quern_result find_recorder(quern_world *world, quern_commands **out_recorder)
 {
     quern_result result = quern__world_check_unlocked(world, "quern_world_commands");

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_CALLS_WORLD_COMMANDS_H
 #define QUERN_CORE_CALLS_WORLD_COMMANDS_H
 
-/* Commands recorded outside of frames: by code between frames and exclusive systems (quern_world_commands), and by the
- * callbacks of parallel queries. The state is allocated when the first recorder is requested. */
+/* Commands recorded outside of frames: by code between frames and exclusive systems (quern_world_commands), and by
+ * the callbacks of parallel queries. The state is allocated when the first recorder is requested. */
 
 #include "core/playback/playback.h"
 #include "core/query/query_internal.h"
@@ -48,8 +48,8 @@ static inline quern__recorders quern__world_worker_recorders(const quern__world_
     return (quern__recorders){commands->worker_recorders.items, commands->worker_recorders.count};
 }
 
-/* Creates the state if there is none, with recorders and contexts for worker_count workers. Errors: OUT_OF_MEMORY, with
- * existing state unchanged. */
+/* Creates the state if there is none, with recorders and contexts for worker_count workers. Errors: OUT_OF_MEMORY,
+ * with existing state unchanged. */
 quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count);
 
 void quern__world_release_commands(quern_world *world);
@@ -68,8 +68,8 @@ quern_result quern__world_apply_worker_commands(quern_world *world, const quern_
  * recorder fail from now on until it is requested again. */
 quern_result quern__world_apply_commands(quern_world *world, quern__flush_report *report);
 
-/* Reports two errors of a call or frame in one message: `result`, and `lost`, the error of something that could not be
- * recorded. The next call would not report the loss. Returns lost, or result if nothing was lost (QUERN_OK).
+/* Reports two errors of a call or frame in one message: `result`, and `lost`, the error of something that could not
+ * be recorded. The next call would not report the loss. Returns lost, or result if nothing was lost (QUERN_OK).
  * where: call or system, begins the message. what: for example "record a command". */
 quern_result quern__fail_with_loss(quern_result result, quern_result lost, const char *what,
                                    const char *where);

@@ -7,8 +7,8 @@
 
 #include "core/storage/storage.h"
 
-/* Turns raw memory into `count` adjacent values: copies of the adjacent `values`, or constructed values if `values` is
- * NULL. */
+/* Turns raw memory into `count` adjacent values: copies of the adjacent `values`, or constructed values if `values`
+ * is NULL. */
 static inline void quern__fill_values(const quern__type *type, void *targets, const void *values,
                                       uint32_t count)
 {

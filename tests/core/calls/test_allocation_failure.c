@@ -11,9 +11,9 @@
 #include <quern/getter.h>
 #include <stdio.h>
 
-/* Runs a script that uses everything in core that allocates memory, and refuses the first, the second, the third ...
- * request in turn. The call that lacks memory must fail with a message and leave the world unchanged. After the call is
- * repeated, the script must end with the same world as without failures. */
+/* Runs a script that uses everything in core that allocates memory, and refuses the first, the second, the third
+ * ... request in turn. The call that lacks memory must fail with a message and leave the world unchanged. After the
+ * call is repeated, the script must end with the same world as without failures. */
 
 enum {
     TYPE_COUNT = 24,

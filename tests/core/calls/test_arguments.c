@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls every public function that has a pointer, a count, an index or a number as an argument with the worst values:
- * NULL, the largest count with a list of one element, NaN. Each call must fail with its error and a message that names
- * the function, and leave the world unchanged. Lists have memory blocks of their own, so that the address sanitizer
- * detects accesses beyond them. */
+/* Calls every public function that has a pointer, a count, an index or a number as an argument with the worst
+ * values: NULL, the largest count with a list of one element, NaN. Each call must fail with its error and a message
+ * that names the function, and leave the world unchanged. Lists have memory blocks of their own, so that the
+ * address sanitizer detects accesses beyond them. */
 
 static quern_world *world;
 static quern_component number;

@@ -53,7 +53,7 @@ static void column_make(column *values, uint32_t type, uint32_t count)
     }
 }
 
-/* Destroys the sources of tracked values that the world has copied. */
+/* Destroys tracked source values, which the world has copied. Owned values are now the property of the world. */
 static void column_drop(column *values, uint32_t count)
 {
     if (values->pointer == NULL || model_types[values->type].kind != MODEL_TRACKED) return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_entity_create_with caches the latest lists of components. These tests use more lists than it caches, in random
- * order: plain lists, lists with one relation, with two relations, and with a type that has a copy hook. Each entity must
- * have the components and targets of its list. */
+/* quern_entity_create_with caches the latest lists of components. These tests use more lists than it caches, in
+ * random order: plain lists, lists with one relation, with two relations, and with a type that has a copy hook.
+ * Each entity must have the components and targets of its list. */
 
 #include "tests/support/random.h"
 #include "tests/support/setup.h"

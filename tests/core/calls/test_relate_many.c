@@ -76,8 +76,8 @@ static void assert_alike(void)
     }
 }
 
-/* The list is long enough for prefetching and for moves of consecutive rows. A third of the moves relate whole trees, or
- * parts of trees that an earlier move has related. */
+/* The list is long enough for prefetching and for moves of consecutive rows. A third of the moves relate whole
+ * trees, or parts of trees that an earlier move has related. */
 Test(relate_many, is_as_one_after_the_other)
 {
     uint32_t count = 0, seed = 7;

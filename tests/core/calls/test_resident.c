@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Memory that a world releases must return to the operating system. Also tests handles of released records, and a system
- * without memory. */
+/* Memory that a world releases must return to the operating system. Also tests handles of released records, and a
+ * system without memory. */
 
 #include "core/base/pages.h"
 #include "core/storage/chunk.h"
@@ -77,8 +77,8 @@ static uint64_t resident_bytes(void)
     return statm_bytes(1);
 }
 
-/* After a large array was freed, the C library allocates even large blocks in its heap. The heap shrinks only at its end,
- * so that any later block there prevents it from shrinking. */
+/* After a large array was freed, the C library allocates even large blocks in its heap. The heap shrinks only at
+ * its end, so that any later block there prevents it from shrinking. */
 Test(resident, memory_falls_to_what_is_held_whenever_the_world_is_trimmed)
 {
     enum { ROUND_COUNT = 4, SLACK_BYTES = 8 << 20 };
@@ -239,8 +239,8 @@ Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
     quern_world_destroy(world);
 }
 
-/* It must not be visible when a page of records is allocated again. Worlds with equal calls must be equal, even if one of
- * them lacked memory for a time or reserved more than it used. */
+/* It must not be visible when a page of records is allocated again. Worlds with equal calls must be equal, even if
+ * one of them lacked memory for a time or reserved more than it used. */
 Test(resident, records_that_come_back_early_do_not_show)
 {
     failing_allocator *memory = failing_allocator_create();

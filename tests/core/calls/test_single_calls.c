@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 
-/* Single calls that use one edge repeatedly, and lists of entities that use different edges. Caches of earlier calls must
- * not change results. */
+/* Single calls that use one edge repeatedly, and lists of entities that use different edges. Caches of earlier
+ * calls must not change results. */
 
 enum { KIND_COUNT = 2 * QUERN__EDGE_COUNT + 1, ROUND_COUNT = 4, MANY = 2000 };
 

@@ -376,18 +376,18 @@ void quern__events_discard(quern_schedule *schedule)
 }
 
 /* State of the search for the creates of the callback that emitted an event. */
-typedef struct handles {
+typedef struct handle_search {
     const quern__gathered *gathered;
     const quern_entity *created; /* created entities of all streams, in order of streams */
     uint32_t stream;             /* position of the search in the streams; restarts for each channel */
     uint32_t first_created;      /* number of creates in the streams before that position */
     const quern__type *type;
     const quern__stream *own; /* stream at that position, or NULL */
-} handles;
+} handle_search;
 
 static quern_entity resolve_handle(void *argument, quern_entity entity)
 {
-    const handles *it = argument;
+    const handle_search *it = argument;
     if (!quern_entity_is_provisional(entity) || quern_entity_generation(entity) != it->own->origin.serial ||
         quern_entity_index(entity) >= it->own->create_count)
         return entity;
@@ -398,7 +398,7 @@ static quern_entity resolve_handle(void *argument, quern_entity entity)
  * keys, so the search never moves back. */
 static void remap_batch(void *argument, const quern__type *type, const quern__keyed_batch *keyed)
 {
-    handles *it = argument;
+    handle_search *it = argument;
     if (it->type != type) {
         it->type = type;
         it->stream = it->first_created = 0;
@@ -420,7 +420,7 @@ void quern__events_resolve_handles(void *argument, const quern__gathered *gather
 {
     const quern_schedule *schedule = argument;
     const quern__emitter_rows rows = rows_of(schedule);
-    handles it = {.gathered = gathered, .created = created};
+    handle_search it = {.gathered = gathered, .created = created};
     quern__events_visit_entities(schedule->plan.world, &rows, remap_batch, &it);
 }
 

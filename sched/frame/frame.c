@@ -22,7 +22,7 @@
 
 /* A frame. Functions of inner steps precede those of outer ones.
  *
- *     prepare           compiles changes, reserves memory for workers, asks the observer whether it observes
+ *     prepare           compiles changes, reserves memory for workers, asks if the observer observes
  *     sync point        applies commands that an earlier frame could not apply, and runs reactions
  *     each phase, once, or as often as its fixed step fits; each segment of the phase:
  *         RUN           runs passes as a graph, on all threads

@@ -132,7 +132,7 @@ static uint64_t hash_view(const quern__archetype *archetype, const quern_view *v
 
 /* Returns whether the view has only a part of the chunk's rows. There may be many such views, so none of
  * them may hash the whole chunk. */
-static bool is_part(const quern__archetype *archetype, const quern_view *view)
+static bool shows_part(const quern__archetype *archetype, const quern_view *view)
 {
     return view->count < archetype->slots[slot_of(view)].row_count;
 }
@@ -144,7 +144,7 @@ void quern__guards_check_view(quern_context *context, const quern__archetype *ar
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
         if (column == UINT32_MAX || view->columns[i].access == QUERN_ACCESS_NONE) continue;
         quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
-        if (is_part(archetype, view)) {
+        if (shows_part(archetype, view)) {
             if (view->columns[i].access == QUERN_ACCESS_WRITE)
                 guard->hash -= hash_view(archetype, view, column);
         } else if (guard->hash != hash_column(archetype, slot, column))
@@ -161,7 +161,7 @@ void quern__guards_renew_view(quern_context *context, const quern__archetype *ar
         if (column == UINT32_MAX || access == QUERN_ACCESS_NONE) continue;
         if (access != QUERN_ACCESS_WRITE && !was_refused) continue;
         quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
-        guard->hash = access == QUERN_ACCESS_WRITE && is_part(archetype, view)
+        guard->hash = access == QUERN_ACCESS_WRITE && shows_part(archetype, view)
                           ? guard->hash + hash_view(archetype, view, column)
                           : hash_column(archetype, slot, column);
         guard->last_writer = context->system;

@@ -141,7 +141,7 @@ static void take_versions(quern_query *query, parallel_call *call)
     if (query->filter_count > 0) query->seen_version = query->storage->clock++;
 }
 
-static void note_set(const quern__query *query)
+static void note_written(const quern__query *query)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].access == QUERN_ACCESS_WRITE)
@@ -188,7 +188,7 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
 
 /* Applies the recorded commands after all callbacks have returned. Relaxed: pairs with the increments in
  * callbacks, and waiting for the loop has ordered these before the load. */
-static quern_result finish(parallel_call *call, quern_jobs *jobs)
+static quern_result apply_recorded(parallel_call *call, quern_jobs *jobs)
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
     const quern__executor executor = {.parallel_for = run_on_jobs,
@@ -209,12 +209,12 @@ static quern_result finish(parallel_call *call, quern_jobs *jobs)
 
 /* Calls the function on all views. The loop is closed: while a callback waits, its worker runs no other
  * part of the loop, so its context and stream remain unchanged. */
-static quern_result call_all(parallel_call *call, quern_query *query, quern_jobs *jobs)
+static quern_result call_all_views(parallel_call *call, quern_query *query, quern_jobs *jobs)
 {
     quern_result result = QUERN_OK;
     const uint64_t seen_version = query->seen_version;
     take_versions(query, call);
-    if (QUERN_CHECKS) note_set(query);
+    if (QUERN_CHECKS) note_written(query);
     quern__world_set_locked(query->world, true);
     if (jobs == NULL)
         run_views(call, 0, count_views(query), 0);
@@ -239,8 +239,8 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_vie
     if (result == QUERN_OK && query->up_count > 0) result = prepare_ups(query, worker_count);
     if (result != QUERN_OK) return quern__in_call(result, function_name);
     open_contexts(&call, jobs, worker_count, user_data);
-    result = call_all(&call, query, jobs);
-    if (result == QUERN_OK) result = finish(&call, jobs);
+    result = call_all_views(&call, query, jobs);
+    if (result == QUERN_OK) result = apply_recorded(&call, jobs);
     return quern__in_call(result, function_name);
 }
 

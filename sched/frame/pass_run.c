@@ -68,8 +68,8 @@ static void enter_call(quern_context *context, const quern__system *system, uint
 
 /* ------------------------------------------------------------------------------------------ observer */
 
-static quern__observed_job job_of(const quern_context *context, const quern__pass_stage *stage,
-                                  uint32_t begin, uint32_t end)
+static quern__observed_job make_job(const quern_context *context, const quern__pass_stage *stage,
+                                    uint32_t begin, uint32_t end)
 {
     return (quern__observed_job){.pass = stage->pass,
                                  .stage = stage,
@@ -151,12 +151,12 @@ SPECIALIZED void end_systems(const quern__pass *pass, quern_context *context, co
     }
 }
 
-typedef void systems_run(const quern__pass *pass, quern_context *context);
+typedef void run_systems_function(const quern__pass *pass, quern_context *context);
 
-static void run_observed_systems(quern__pass *pass, quern_context *context, systems_run *run)
+static void run_observed_systems(quern__pass *pass, quern_context *context, run_systems_function *run)
 {
     quern__frame_observer *observer = context->schedule->observer;
-    const quern__observed_job job = job_of(context, pass->stages, 0, 0);
+    const quern__observed_job job = make_job(context, pass->stages, 0, 0);
     observer->calls->begin_job(observer, &job);
     run(pass, context);
     observer->calls->end_job(observer, &job);
@@ -513,11 +513,11 @@ SPECIALIZED void run_events(const quern__pass_stage *stage, uint32_t begin, uint
 
 /* --------------------------------------------------------------------------------------------- items */
 
-typedef void chunks_run(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
-                        quern_context *context);
+typedef void run_chunks_function(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
+                                 quern_context *context);
 
 static void run_lanes(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
-                      chunks_run *run)
+                      run_chunks_function *run)
 {
     for (uint32_t item = begin; item < end; item++) {
         uint32_t chunk = stage->first_chunk + item % stage->chunk_count;
@@ -527,7 +527,7 @@ static void run_lanes(const quern__pass_stage *stage, uint32_t begin, uint32_t e
 
 /* For tests: runs items that may run in any order in another order. */
 static void run_shuffled(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
-                         quern_context *context, chunks_run *run)
+                         quern_context *context, run_chunks_function *run)
 {
     const quern__pass *pass = stage->pass;
     uint32_t turn = (uint32_t)(pass->plan->shuffle_seed % stage->chunk_count);
@@ -555,7 +555,7 @@ SPECIALIZED void run_items(const quern__pass_stage *stage, uint32_t begin, uint3
                            quern_context *context, const bool is_reported)
 {
     const quern__pass *pass = stage->pass;
-    chunks_run *const run = is_reported ? run_reported_chunks : run_chunks;
+    run_chunks_function *const run = is_reported ? run_reported_chunks : run_chunks;
     if (pass->runs_reactions)
         quern__pass_run_reactions(stage, begin, end, context, is_reported);
     else if (pass->kind == QUERN__PASS_ONCE)
@@ -587,7 +587,7 @@ static __attribute__((noinline)) void run_observed_job(const quern__pass_stage *
                                                        uint32_t end, quern_context *context)
 {
     quern__frame_observer *observer = context->schedule->observer;
-    const quern__observed_job job = job_of(context, stage, begin, end);
+    const quern__observed_job job = make_job(context, stage, begin, end);
     observer->calls->begin_job(observer, &job);
     spread_item(stage, &begin, &end);
     while (begin < end) {

@@ -7,7 +7,8 @@ static bool is_end_of_events(const void *list, uint32_t i)
     return ((const quern_event *)list)[i].bits == 0;
 }
 
-static quern_result fail_twice(const quern_system_def *def, const quern__channel *channel, const char *what)
+static quern_result fail_duplicate(const quern_system_def *def, const quern__channel *channel,
+                                   const char *what)
 {
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "system '%s' declares that it %s event '%s' twice; once "
@@ -26,7 +27,7 @@ static quern_result add_emits(quern__event_use *use, const quern_world *world, c
         quern__channel *channel;
         result = quern__events_check(world, def->emits[i], &channel);
         if (result != QUERN_OK) return quern__message_add_element(result, "emitted event", i);
-        if (quern__event_use_emits(use, channel)) return fail_twice(def, channel, "emits");
+        if (quern__event_use_emits(use, channel)) return fail_duplicate(def, channel, "emits");
         use->emits.items[use->emits.count++] = channel;
     }
     return result;
@@ -39,7 +40,7 @@ static quern_result add_reader(quern__event_use *use, const quern_world *world, 
     quern__channel *channel;
     quern_result result = quern__events_check(world, event, &channel);
     if (result != QUERN_OK) return result;
-    if (quern__event_use_reader(use, channel) != NULL) return fail_twice(def, channel, "reads");
+    if (quern__event_use_reader(use, channel) != NULL) return fail_duplicate(def, channel, "reads");
     quern_event_reader *reader = quern__reader_create(channel, def->name);
     if (reader == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a reader of event '%s'",

@@ -84,7 +84,8 @@ static uint64_t next_random(uint64_t *state)
 
 /* Returns the pass that the system joins, or NULL to start a new one. `random`: if not NULL, chooses any
  * eligible pass, for tests. */
-static quern__pass *choose(const quern__segment *segment, const quern__system *system, uint64_t *random)
+static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
+                                uint64_t *random)
 {
     if (!system->plan->fuses_systems || !quern__fuse_allows(system)) return NULL;
     quern__pass *best = NULL;
@@ -104,7 +105,7 @@ static quern__pass *choose(const quern__segment *segment, const quern__system *s
 static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, quern__system *system,
                                    uint64_t *random)
 {
-    quern__pass *pass = choose(segment, system, random);
+    quern__pass *pass = choose_pass(segment, system, random);
     if (pass == NULL) {
         pass = create_pass(plan, system);
         if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");

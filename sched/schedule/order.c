@@ -16,7 +16,7 @@ static uint64_t *predecessors_of(const order_graph *graph, uint32_t system)
     return graph->predecessors + (size_t)system * graph->words;
 }
 
-static const quern__system *find(const quern__plan *plan, const char *name)
+static const quern__system *find_system(const quern__plan *plan, const char *name)
 {
     for (uint32_t i = 0; i < plan->systems.count; i++)
         if (strcmp(plan->systems.items[i]->name, name) == 0) return plan->systems.items[i];
@@ -27,7 +27,7 @@ static quern_result add_rule(quern__plan *plan, order_graph *graph, const quern_
                              const quern__order_rule *rule)
 {
     const char *word = rule->is_before ? "before" : "after";
-    const quern__system *other = find(plan, rule->name);
+    const quern__system *other = find_system(plan, rule->name);
     if (other == NULL)
         return quern__fail(
             QUERN_ERROR_UNKNOWN_SYSTEM,

@@ -9,9 +9,9 @@ bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------------- take */
+/* ---------------------------------------------------------------------------------------------- taking */
 
-static quern_result take(const quern__pass *pass)
+static quern_result take_changes(const quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
@@ -34,7 +34,7 @@ static uint32_t count_handles(const quern__taken *taken)
     return count;
 }
 
-static bool reserve(quern__pass *pass)
+static bool reserve_items(quern__pass *pass)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     uint32_t block_count = 0, rows_count = 0, handle_count = 0;
@@ -162,11 +162,11 @@ static void add_stage(quern__pass *pass, uint32_t count, bool shows_removed)
 
 quern_result quern__reaction_pass_prepare(quern__pass *pass)
 {
-    const quern_result result = take(pass);
+    const quern_result result = take_changes(pass);
     if (result != QUERN_OK) return result;
     pass->reaction_copies.count = pass->reaction_chunks.count = 0;
     pass->reaction_calls.count = pass->reaction_handles.count = 0;
-    if (!reserve(pass))
+    if (!reserve_items(pass))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the views of reaction '%s'",
                            pass->systems.items[0]->name);
     for (uint32_t i = 0; i < pass->systems.count; i++)

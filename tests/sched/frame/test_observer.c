@@ -242,7 +242,7 @@ Test(observer, observer_that_declines_is_asked_and_gets_no_reports)
     must_run(schedule, NULL);
     cr_assert_str_eq(heard.text, "prepare frame( pass ");
     must_run(schedule, NULL);
-    cr_assert_str_eq(heard.text, "prepare frame( pass prepare frame( pass ", "a row has come");
+    cr_assert_str_eq(heard.text, "prepare frame( pass prepare frame( pass ", "a row was added");
     cr_assert_eq(heard.items, 0u);
     cr_assert_eq(heard.reported_calls, 0u);
 }

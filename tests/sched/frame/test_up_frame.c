@@ -165,7 +165,7 @@ Test(up_frame, the_runs_of_a_chunk_share_a_partial_result)
     cr_assert_lt(partial_rows, (uint64_t)SOURCES);
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
-    cr_assert_gt(partial_calls, stats.view_count, "chunks with rows that are left out come in runs");
+    cr_assert_gt(partial_calls, stats.view_count, "chunks with unselected rows give several views");
     quern_query_destroy(query);
 }
 
@@ -373,7 +373,7 @@ Test(up_frame, missing_memory_for_addresses_refuses_frame)
     }
     cr_assert_gt(refused_count, 0u);
     for (uint32_t i = 0; i < SOURCES; i++)
-        cr_assert_eq(sum_of(i), expected_of(i), "the frames that were refused called nobody");
+        cr_assert_eq(sum_of(i), expected_of(i), "refused frames called no system");
     failing_allocator_heal(memory);
     quern_schedule_destroy(frames);
     quern_world_destroy(world);

@@ -121,7 +121,7 @@ Test(access, enabled_and_disabled_terms_of_one_component_conflict)
     const quern_term written = quern_term_if_disabled(quern_term_write(shield));
     cr_assert(meet(TERMS(written), TERMS(quern_term_write(shield))));
     cr_assert(meet(TERMS(written), TERMS(quern_term_read(shield))));
-    cr_assert(meet(TERMS(written), TERMS(quern_term_with(shield))), "it reads who has it enabled");
+    cr_assert(meet(TERMS(written), TERMS(quern_term_with(shield))), "it reads the enabled bits");
     cr_assert(meet(TERMS(written), TERMS(written)));
     cr_assert_not(
         meet(TERMS(quern_term_if_disabled(quern_term_read(shield))), TERMS(quern_term_read(shield))));

@@ -236,22 +236,22 @@ Test(fuse, declared_order_of_conflicting_terms_is_local)
     writes.has_begin = true;
     cr_assert(fuses(writes, then), "neither sees the whole of the other");
     writes.has_end = true;
-    cr_assert_not(fuses(writes, then), "the end of a comes before all of b");
+    cr_assert_not(fuses(writes, then), "the end callback of a precedes all of b");
     writes.has_end = false;
     then.has_begin = true;
-    cr_assert_not(fuses(writes, then), "all of a comes before the begin of b");
+    cr_assert_not(fuses(writes, then), "all of a precedes the begin callback of b");
     then.has_begin = false;
     then.has_condition = true;
-    cr_assert_not(fuses(writes, then), "all of a comes before the condition of b");
+    cr_assert_not(fuses(writes, then), "all of a precedes the condition of b");
     then.after = NULL;
-    cr_assert(fuses(writes, then), "nobody asked for an order");
+    cr_assert(fuses(writes, then), "no order was declared");
 }
 
 Test(fuse, declared_order_without_common_components_is_not_local)
 {
     cr_assert_not(fuses(TERMS(WRITES(position)), DECLARES(.terms = {WRITES(velocity)}, .after = "a")));
     cr_assert_not(fuses(TERMS(READS(position)), DECLARES(.terms = {READS(position)}, .after = "a")),
-                  "nobody writes, so it is about something else");
+                  "no term writes, so the order has another purpose");
     declares looks = {.terms = {WRITES(velocity)}, .lookups = {{.component = position}}, .after = "a"};
     cr_assert_not(fuses(TERMS(WRITES(position)), looks));
 }
@@ -284,7 +284,7 @@ Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
     quern_system heal = add("heal", TERMS(WRITES(health)));
     cr_assert_not(are_fused(move, seek));
     cr_assert_not(are_fused(seek, push), "what seek looks up");
-    cr_assert_not(are_fused(move, push), "seek stands between them");
+    cr_assert_not(are_fused(move, push), "seek is ordered between them");
     cr_assert(are_fused(heal, push), "heal is free, and joins the last pass of equals");
 }
 

@@ -92,7 +92,7 @@ Test(stages, first_stage_has_tables_without_level_ordered_systems)
     must(quern_schedule_set_system_enabled(schedule, climber, false));
     lengthen(width, 1);
     pass = run_pass();
-    cr_assert_eq(pass->stage_count, 1u, "nobody goes by levels");
+    cr_assert_eq(pass->stage_count, 1u, "no system is ordered by levels");
     cr_assert_eq(pass->stages[0].chunk_count, 3u);
 }
 

@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_RESEAL_H
 #define QUERN_TESTS_RESEAL_H
 
-/* Puts right the checksums of an archive that was changed, so that what reads it comes to what lies behind
- * them. Bytes that are no archive stay as they are, from where they are none. */
+/* Corrects the checksums of a changed archive, so that the checks after them are reached. Stops where
+ * the bytes are no archive. */
 
 #include "core/archive/archive_format.h"
 #include "core/archive/checksum.h"

@@ -65,7 +65,7 @@ static void relate(const scene *it, const quern_entity *entities, uint32_t count
     for (uint32_t i = 2; i < count; i += 3)
         must(quern_entity_relate(it->world, entities[i], it->owner, entities[(i * 5 + 1) % count]));
     must(quern_entity_unrelate(it->world, entities[count - 1], it->parent));
-    /* siblings in another order than they came */
+    /* changes the order of siblings */
     must(quern_entity_move_before(it->world, entities[26], it->parent,
                                   quern_entity_first_source(it->world, entities[8], it->parent)));
 }

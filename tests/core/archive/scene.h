@@ -3,9 +3,9 @@
 #ifndef QUERN_TESTS_SCENE_H
 #define QUERN_TESTS_SCENE_H
 
-/* A small world with all that an archive knows: plain and described components, tags, relations with levels
- * and without, names, components that are disabled, entities that are off, slots that are free, instances
- * of a prefab, handles of the living and the dead in fields, resources. */
+/* A small world with everything that an archive can contain: plain and described components, tags,
+ * relations with and without levels, names, disabled components, disabled entities, free slots,
+ * instances of a prefab, fields with handles of alive and dead entities, and resources. */
 
 #include <quern/archive.h>
 #include <quern/relation.h>
@@ -29,7 +29,7 @@ typedef struct scene_aim {
 typedef struct scene_clock {
     uint64_t ticks;
     quern_entity focus;
-    void *pointer; /* not described */
+    void *pointer; /* has no described field */
 } scene_clock;
 
 typedef struct scene {
@@ -39,15 +39,15 @@ typedef struct scene {
     quern_resource clock;
 } scene;
 
-/* A world with all types registered, and nobody in it. allocator may be NULL. */
+/* Creates a world with all types and no entities. allocator may be NULL. */
 void scene_open(scene *it, const quern_allocator *allocator);
 
-/* Entities, some dozens; with more, so many of one kind besides. */
+/* Creates some dozens of entities, and `more` equal ones. */
 void scene_fill(const scene *it, uint32_t more);
 
 void scene_close(scene *it);
 
-/* Saves the world; the memory is to be released. */
+/* Saves the world. The caller releases the bytes. */
 quern_byte_buffer scene_save(const scene *it);
 
 quern_result scene_load(const scene *it, const quern_byte_buffer *memory, const quern_load_def *def,

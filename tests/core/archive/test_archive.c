@@ -31,7 +31,7 @@ static void close_scenes(void)
 
 TestSuite(archive, .init = open_scenes, .fini = close_scenes);
 
-/* What is done with both has the same results. */
+/* Makes equal changes to both worlds and checks that the results are equal. */
 static void live_on(const scene *it)
 {
     quern_entity entity, root = quern_entity_find(it->world, "number 0");
@@ -66,28 +66,28 @@ static void load_all(void)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive, a_world_comes_back_in_an_empty_one_with_the_same_hash_and_the_same_future)
+Test(archive, loading_into_an_empty_world_gives_the_same_hash_and_behaviour)
 {
     scene_fill(&from, 0);
     load_all();
     assert_same();
 }
 
-Test(archive, a_world_of_many_chunks_comes_back)
+Test(archive, a_world_of_many_chunks_is_loaded)
 {
     scene_fill(&from, 20000);
     load_all();
     assert_same();
 }
 
-Test(archive, a_world_without_entities_comes_back)
+Test(archive, a_world_without_entities_is_loaded)
 {
     load_all();
     cr_assert_eq(quern_world_hash(from.world), quern_world_hash(to.world));
     assert_valid(to.world);
 }
 
-Test(archive, records_that_a_trimmed_world_gave_back_come_back_as_free_slots)
+Test(archive, slots_of_absent_pages_are_loaded_as_free_slots)
 {
     quern_entity *many = malloc(300000 * sizeof *many);
     for (uint32_t i = 0; i < 300000; i++)
@@ -108,7 +108,7 @@ Test(archive, records_that_a_trimmed_world_gave_back_come_back_as_free_slots)
     free(many);
 }
 
-Test(archive, what_a_field_does_not_describe_of_a_resource_stays)
+Test(archive, bytes_of_a_resource_outside_of_fields_are_unchanged)
 {
     scene_fill(&from, 0);
     scene_clock *clock = quern_resource_get(to.world, to.clock);
@@ -121,7 +121,7 @@ Test(archive, what_a_field_does_not_describe_of_a_resource_stays)
     cr_assert(quern_entity_is_alive(to.world, clock->focus));
 }
 
-Test(archive, resources_are_left_as_they_are_on_request)
+Test(archive, skip_resources_leaves_resources_unchanged)
 {
     scene_fill(&from, 0);
     quern_byte_buffer memory = scene_save(&from);
@@ -138,7 +138,7 @@ Test(archive, resources_are_left_as_they_are_on_request)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive, a_file_is_as_good_as_memory)
+Test(archive, a_file_contains_the_same_bytes_as_memory)
 {
     scene_fill(&from, 5000);
     FILE *file = tmpfile();
@@ -152,7 +152,7 @@ Test(archive, a_file_is_as_good_as_memory)
 
 /* ------------------------------------------------------------------------------- worlds with others */
 
-Test(archive, in_a_world_with_others_all_are_new_and_know_each_other_as_before)
+Test(archive, loading_into_a_filled_world_creates_entities_and_remaps_handles)
 {
     scene_fill(&from, 0);
     quern_entity stranger, entities[256];
@@ -180,7 +180,7 @@ Test(archive, in_a_world_with_others_all_are_new_and_know_each_other_as_before)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive, it_can_be_loaded_several_times_if_names_may_be_dropped)
+Test(archive, drop_taken_names_allows_repeated_loading)
 {
     scene_fill(&from, 0);
     quern_byte_buffer memory = scene_save(&from);
@@ -195,7 +195,7 @@ Test(archive, it_can_be_loaded_several_times_if_names_may_be_dropped)
 
 /* --------------------------------------------------------------------------------------- refusals */
 
-Test(archive, calls_without_what_they_need_are_refused)
+Test(archive, null_arguments_are_rejected)
 {
     quern_byte_buffer memory = {0};
     const quern_source nothing = quern_source_bytes(NULL, 0);
@@ -218,14 +218,14 @@ static bool write_nothing(void *user_data, const char *text, size_t bytes)
     return false;
 }
 
-Test(archive, a_sink_that_writes_nothing_is_told_of)
+Test(archive, a_failing_sink_is_reported)
 {
     scene_fill(&from, 0);
     assert_refused(from.world, QUERN_ERROR_IO,
                    quern_world_save(from.world, (quern_sink){.write = write_nothing}, NULL));
 }
 
-Test(archive, commands_that_wait_are_not_lost_silently)
+Test(archive, saving_with_waiting_commands_is_rejected)
 {
     quern_commands *commands = quern_world_commands(from.world);
     cr_assert_neq(quern_commands_create(commands).bits, 0);
@@ -269,7 +269,7 @@ Test(archive, a_load_without_memory_changes_nothing)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive, a_save_without_memory_says_so)
+Test(archive, a_save_without_memory_fails)
 {
     failing_allocator *failing = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(failing);
@@ -299,10 +299,11 @@ Test(archive, a_save_without_memory_says_so)
 
 enum { TAG_COUNT = 9 };
 
-/* A world with a component so large that the place of an archetype decides how many rows a chunk holds. */
+/* A world with a very large component, so that the layout index of an archetype decides how many rows
+ * fit a chunk. */
 typedef struct wide_world {
     quern_world *world;
-    quern_component components[TAG_COUNT + 1]; /* tags, and the large one */
+    quern_component components[TAG_COUNT + 1]; /* tags, then the large component */
 } wide_world;
 
 static wide_world open_wide(void)
@@ -326,7 +327,7 @@ static void make_many_archetypes(const wide_world *it, uint32_t count)
     }
 }
 
-/* The counts of rows of the first chunks, as digits. */
+/* Returns the row counts of the first chunks as decimal digits. */
 static uint64_t list_views(const wide_world *it)
 {
     quern_query *query =
@@ -363,7 +364,7 @@ static void assert_same_chunks(const wide_world *saved, const wide_world *loaded
     cr_assert_eq(quern_world_hash(loaded->world), quern_world_hash(saved->world));
 }
 
-Test(archive, chunks_are_the_same_though_the_archetypes_before_were_removed)
+Test(archive, chunk_layouts_do_not_depend_on_removed_archetypes)
 {
     for (uint32_t count = 1; count < 512; count += 73) {
         wide_world saved = open_wide();
@@ -373,7 +374,7 @@ Test(archive, chunks_are_the_same_though_the_archetypes_before_were_removed)
         wide_world loaded = reload(&saved), again = reload(&loaded);
         assert_same_chunks(&saved, &loaded);
         assert_same_chunks(&saved, &again);
-        /* archetypes that are made later have the same places */
+        /* archetypes created later get equal layout indices */
         make_many_archetypes(&saved, 300);
         make_many_archetypes(&loaded, 300);
         fill_wide(&saved, 1, 22);
@@ -390,7 +391,7 @@ static void forget_values(void *values, uint32_t count, void *user_data)
     (void)values, (void)count, (void)user_data;
 }
 
-/* Eight archetypes without rows that have a component with hooks. */
+/* Creates eight archetypes without rows that have a component with hooks. */
 static void make_owners(const wide_world *it)
 {
     quern_component owner;
@@ -404,7 +405,7 @@ static void make_owners(const wide_world *it)
             it->world, setup_entity_with(it->world, (quern_component[]){owner, it->components[i]}, 2)));
 }
 
-Test(archive, archetypes_without_rows_count_also_with_hooks)
+Test(archive, archetypes_without_rows_are_saved_even_with_hooks)
 {
     wide_world saved = open_wide();
     make_many_archetypes(&saved, 120);
@@ -444,7 +445,8 @@ static quern_entity find_aim(const scene *it)
     return found;
 }
 
-/* What a field may hold that is no entity of this world, since it was written through a pointer. */
+/* Writes a handle that is not of this world into a field, through a pointer, and checks that it loads as
+ * null. */
 static void assert_loaded_as_null(quern_entity stranger)
 {
     quern_entity holder;
@@ -485,7 +487,7 @@ Test(archive, a_handle_of_the_loading_world_becomes_null)
 
 /* ---------------------------------------------------------------------------------- callbacks */
 
-/* Memory that is read and written by functions, which change the world meanwhile, or try to. */
+/* Functions that read and write memory, and try to change the world meanwhile. */
 typedef struct meddler {
     quern_world *world;
     const quern_byte_buffer *memory;
@@ -535,13 +537,13 @@ Test(archive, sources_and_sinks_must_not_change_the_world)
     quern_archive_destroy(list);
     cr_assert_gt(writer.refused_count, refused_count);
     cr_assert_eq(quern_world_hash(from.world), hash);
-    assert_same(); /* and both are as free as before */
+    assert_same(); /* both worlds are unlocked again */
     quern_byte_buffer_release(&memory);
 }
 
 /* -------------------------------------------------------------------------------------- what comes next */
 
-Test(archive, a_query_of_before_finds_what_was_loaded_and_an_iteration_ends)
+Test(archive, a_query_finds_loaded_entities_and_an_open_iteration_ends)
 {
     scene_fill(&from, 0);
     quern_query *query = setup_query(to.world, (quern_term[]){quern_term_read(to.place)}, 1);
@@ -561,7 +563,7 @@ Test(archive, a_query_of_before_finds_what_was_loaded_and_an_iteration_ends)
     quern_query_destroy(saved);
 }
 
-Test(archive, the_name_of_a_loaded_entity_is_free_when_it_is_destroyed)
+Test(archive, destroying_a_loaded_entity_frees_its_name)
 {
     scene names;
     scene_open(&names, NULL);
@@ -576,7 +578,7 @@ Test(archive, the_name_of_a_loaded_entity_is_free_when_it_is_destroyed)
     scene_close(&names);
 }
 
-/* A world that removes archetypes at sync points, and a component for each of them. */
+/* Creates a world that removes archetypes at sync points, with one component for each archetype. */
 static quern_world *open_reclaiming(quern_component tags[6])
 {
     quern_world *world;
@@ -592,7 +594,7 @@ static void sync(quern_schedule *schedule)
     must(quern_schedule_run(schedule, NULL, 0.5f));
 }
 
-/* Whatever was noted of archetypes without rows goes on as in the world that was saved. */
+/* The state of archetypes without rows continues as in the saved world. */
 Test(archive, archetypes_are_removed_at_the_same_sync_points)
 {
     uint32_t removed_count = 0;
@@ -625,7 +627,7 @@ Test(archive, archetypes_are_removed_at_the_same_sync_points)
     cr_assert_gt(removed_count, 0);
 }
 
-Test(archive, no_more_handles_are_given_than_there_is_room_for)
+Test(archive, at_most_entity_capacity_handles_are_returned)
 {
     scene_fill(&from, 0);
     quern_entity entities[4] = {{1}, {2}, {3}, {4}};
@@ -638,7 +640,7 @@ Test(archive, no_more_handles_are_given_than_there_is_room_for)
 }
 
 /* Destroys an entity so that the next one in its slot is the last. */
-static void destroy_before_last_life(quern_entity entity)
+static void destroy_before_last_use(quern_entity entity)
 {
     const quern__entities *entities = &from.world->storage.entities;
     const uint32_t slot = quern_entity_index(entity);
@@ -648,14 +650,14 @@ static void destroy_before_last_life(quern_entity entity)
         (uint32_t)(quern__entity_from_relative(last, entities->first_handle_high).bits >> 32);
 }
 
-Test(archive, slots_that_are_retired_and_slots_before_their_last_life_stay_so)
+Test(archive, retired_slots_and_slots_before_their_last_use_are_loaded)
 {
     quern_entity entities[8];
     for (uint32_t i = 0; i < 8; i++)
         entities[i] = setup_entity(from.world);
     for (uint32_t i = 1; i < 6; i += 2)
-        destroy_before_last_life(entities[i]);
-    for (uint32_t i = 0; i < 2; i++) /* the last two of them come first */
+        destroy_before_last_use(entities[i]);
+    for (uint32_t i = 0; i < 2; i++) /* the two last freed slots are reused first */
         entities[i] = setup_entity(from.world);
     must(quern_entity_destroy(from.world, entities[0]));
     must(quern_entity_destroy(from.world, entities[1]));
@@ -670,7 +672,7 @@ Test(archive, slots_that_are_retired_and_slots_before_their_last_life_stay_so)
     }
 }
 
-Test(archive, an_entity_has_more_children_than_a_section_holds)
+Test(archive, children_can_exceed_one_section)
 {
     enum { COUNT = 5000 };
     const quern_entity root = setup_entity(from.world);

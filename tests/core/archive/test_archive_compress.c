@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Built twice: as the library was, and, where there is zstd, with blocks that can be compressed. */
+/* Built twice: with the configuration of the library, and with zstd if it is available. */
 
 #include "core/archive/archive_block.h"
 #include "tests/core/archive/scene.h"
@@ -10,7 +10,7 @@
 
 static const quern_save_def compressed = {.compress = true};
 
-Test(archive_compress, a_compressed_archive_is_smaller_and_the_same_world)
+Test(archive_compress, a_compressed_archive_is_smaller_and_gives_the_same_world)
 {
     if (!quern__archive_can_compress()) return;
     scene from, to;
@@ -29,7 +29,7 @@ Test(archive_compress, a_compressed_archive_is_smaller_and_the_same_world)
     scene_close(&to);
 }
 
-Test(archive_compress, damage_is_refused)
+Test(archive_compress, damage_is_detected)
 {
     if (!quern__archive_can_compress()) return;
     scene from, to;
@@ -49,7 +49,7 @@ Test(archive_compress, damage_is_refused)
     scene_close(&to);
 }
 
-Test(archive_compress, without_zstd_it_is_refused_clearly)
+Test(archive_compress, compressing_without_zstd_is_rejected)
 {
     if (quern__archive_can_compress()) return;
     scene from;

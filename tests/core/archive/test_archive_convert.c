@@ -98,7 +98,7 @@ static void save(const quern_save_def *def)
     must(quern_world_save(from, quern_sink_bytes(&memory), def));
 }
 
-Test(archive_convert, fields_are_found_by_name_and_numbers_converted)
+Test(archive_convert, fields_are_matched_by_name_and_numbers_converted)
 {
     const quern_component one = register_1(from), two = register_2(to);
     const quern_entity target = setup_entity(from);
@@ -132,7 +132,7 @@ Test(archive_convert, fields_are_found_by_name_and_numbers_converted)
     assert_valid(to);
 }
 
-/* Two types of one number each. */
+/* Registers a type with one number. */
 static quern_component register_number(quern_world *world, quern_field_type type, uint32_t size_bytes)
 {
     quern_component component;
@@ -145,7 +145,7 @@ static quern_component register_number(quern_world *world, quern_field_type type
     return component;
 }
 
-/* Whether the number comes through, and as what. */
+/* Converts a number. Returns whether it fits, and the converted number. */
 static bool convert(quern_field_type from_type, uint32_t from_bytes, const void *value,
                     quern_field_type to_type, uint32_t to_bytes, void *out_value)
 {
@@ -166,7 +166,7 @@ static bool convert(quern_field_type from_type, uint32_t from_bytes, const void 
     return true;
 }
 
-Test(archive_convert, numbers_that_do_not_fit_are_refused)
+Test(archive_convert, numbers_that_do_not_fit_are_rejected)
 {
     int8_t small;
     uint64_t natural;
@@ -189,7 +189,7 @@ Test(archive_convert, numbers_that_do_not_fit_are_refused)
     cr_assert(convert(QUERN_FIELD_F32, 4, &(float){0.0f}, QUERN_FIELD_BOOL, 1, &is_set) && !is_set);
 }
 
-Test(archive_convert, an_entity_is_no_number)
+Test(archive_convert, entities_are_not_converted_to_numbers)
 {
     const quern_component source = register_number(from, QUERN_FIELD_ENTITY, 8);
     register_number(to, QUERN_FIELD_U64, 8);
@@ -198,7 +198,7 @@ Test(archive_convert, an_entity_is_no_number)
     assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
 }
 
-Test(archive_convert, without_fields_the_size_must_be_the_same)
+Test(archive_convert, types_without_fields_need_the_same_size)
 {
     const quern_component raw = setup_component(from, "raw", 8, 8);
     setup_component(to, "raw", 16, 8);
@@ -209,7 +209,7 @@ Test(archive_convert, without_fields_the_size_must_be_the_same)
 
 /* ------------------------------------------------------------------------------- missing ones */
 
-Test(archive_convert, what_the_world_lacks_is_named_and_left_out_on_request)
+Test(archive_convert, missing_types_are_reported_and_left_out_on_request)
 {
     const quern_component components[] = {setup_component(from, "a", 4, 4),
                                           setup_component(from, "b", 8, 8), setup_tag(from, "c")};
@@ -234,7 +234,7 @@ Test(archive_convert, what_the_world_lacks_is_named_and_left_out_on_request)
     assert_valid(to);
 }
 
-Test(archive_convert, a_relation_with_other_rules_is_refused)
+Test(archive_convert, a_relation_with_other_rules_is_rejected)
 {
     quern_relation relation;
     must(quern_relation_register(from, &(quern_relation_def){.name = "r", .levels = true}, &relation));
@@ -279,7 +279,7 @@ static quern_component register_owner(quern_world *world, const char *name)
     return component;
 }
 
-Test(archive_convert, a_component_with_hooks_is_refused_by_name_or_left_out)
+Test(archive_convert, a_component_with_hooks_is_rejected_by_name_or_left_out)
 {
     const quern_component owner = register_owner(from, "owner"),
                           plain = setup_component(from, "plain", 4, 4);
@@ -293,7 +293,7 @@ Test(archive_convert, a_component_with_hooks_is_refused_by_name_or_left_out)
     cr_assert_eq(stats_of_world(to).entity_count, 1);
 }
 
-Test(archive_convert, an_archetype_that_nobody_has_is_saved_without_its_hooks)
+Test(archive_convert, an_archetype_without_rows_is_saved_without_its_hooks)
 {
     const quern_component owner = register_owner(from, "owner");
     must(quern_entity_destroy(from, setup_entity_with(from, &owner, 1)));
@@ -313,7 +313,7 @@ static void to_text(void *user_data, void *targets, const void *sources, uint32_
     }
 }
 
-Test(archive_convert, a_migration_makes_the_values_of_what_has_hooks)
+Test(archive_convert, a_migration_makes_values_of_a_component_with_hooks)
 {
     enum { COUNT = 3000 };
     const quern_component number = setup_component(from, "number", 4, 4);
@@ -333,7 +333,7 @@ Test(archive_convert, a_migration_makes_the_values_of_what_has_hooks)
     assert_valid(to);
 }
 
-Test(archive_convert, a_migration_gives_another_name_or_leaves_out)
+Test(archive_convert, a_migration_renames_or_omits_a_component)
 {
     const quern_component components[] = {setup_component(from, "old", 4, 4),
                                           setup_component(from, "gone", 4, 4)};
@@ -357,7 +357,7 @@ Test(archive_convert, a_migration_gives_another_name_or_leaves_out)
     assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
 }
 
-Test(archive_convert, what_was_disabled_needs_a_component_that_can_be)
+Test(archive_convert, disabled_components_need_the_can_disable_flag)
 {
     quern_component component;
     must(quern_component_register(from, &(quern_component_def){.name = "t", .can_disable = true},
@@ -373,7 +373,7 @@ Test(archive_convert, what_was_disabled_needs_a_component_that_can_be)
 
 /* -------------------------------------------------------------------------------------------- values */
 
-/* A component "v" with one field at offset 0. */
+/* Registers a component "v" with one field at offset 0. */
 static quern_component register_field(quern_world *world, uint32_t size_bytes, quern_field field)
 {
     quern_component component;
@@ -399,7 +399,7 @@ static quern_resource register_text(quern_world *world, uint32_t bytes, const ch
     return resource;
 }
 
-Test(archive_convert, text_that_filled_its_field_leaves_nothing_of_the_longer_one_behind)
+Test(archive_convert, shortened_text_overwrites_the_whole_field)
 {
     register_text(from, 4, "Anna");
     const quern_resource player = register_text(to, 8, "Nobody!");
@@ -410,7 +410,7 @@ Test(archive_convert, text_that_filled_its_field_leaves_nothing_of_the_longer_on
     cr_assert_eq(report.converted_count, 1, "resources count, too");
 }
 
-/* Saves text of so many bytes and loads it into a field of fewer. */
+/* Saves a text of `bytes` bytes and loads it into a field of `fewer` bytes. */
 static const char *cut(const char *text, uint32_t bytes, uint32_t fewer)
 {
     static char got[16];
@@ -429,7 +429,7 @@ static const char *cut(const char *text, uint32_t bytes, uint32_t fewer)
     return got;
 }
 
-Test(archive_convert, no_character_of_a_text_is_cut)
+Test(archive_convert, shortened_text_ends_at_a_character)
 {
     cr_assert_str_eq(cut("ab\xC3\xA4xy", 6, 3), "ab", "half of two bytes");
     cr_assert_str_eq(cut("ab\xC3\xA4xy", 6, 4), "ab\xC3\xA4");
@@ -454,7 +454,7 @@ Test(archive_convert, integers_become_the_nearest_float_in_one_step)
     cr_assert_eq(real, 0x1.fffffep63f, "through a double it would be 2 to the power of 64");
 }
 
-Test(archive_convert, fields_of_a_resource_come_to_one_without_fields_of_the_same_size)
+Test(archive_convert, resource_fields_load_into_an_undescribed_resource_of_the_same_size)
 {
     typedef struct pair {
         int32_t a, b;
@@ -493,7 +493,7 @@ static quern_resource register_owning_resource(quern_world *world, bool has_fiel
     return resource;
 }
 
-Test(archive_convert, bytes_of_a_resource_that_owns_something_are_not_overwritten)
+Test(archive_convert, a_resource_with_hooks_and_without_fields_is_rejected)
 {
     register_owning_resource(from, true);
     const quern_resource resource = register_owning_resource(to, false);
@@ -507,7 +507,7 @@ Test(archive_convert, bytes_of_a_resource_that_owns_something_are_not_overwritte
 
 /* ------------------------------------------------------------------------------------------- handles */
 
-/* Two handles, of which an archive may know the second alone. */
+/* Two handles. The archive may describe only the second one. */
 typedef struct owned {
     quern_entity owner, other;
 } owned;
@@ -532,7 +532,7 @@ static quern_component register_owned(quern_world *world, quern_entity *owner)
     return component;
 }
 
-Test(archive_convert, handles_that_a_construct_hook_gives_are_not_mapped)
+Test(archive_convert, handles_from_a_construct_hook_are_not_remapped)
 {
     static quern_entity owner;
     const quern_component source =
@@ -549,7 +549,7 @@ Test(archive_convert, handles_that_a_construct_hook_gives_are_not_mapped)
     cr_assert(quern_entity_equal(got->other, loaded[0]), "handles of the archive are");
 }
 
-Test(archive_convert, of_an_array_of_handles_those_are_mapped_that_both_have)
+Test(archive_convert, array_elements_in_both_types_are_remapped)
 {
     const quern_component source =
         register_field(from, 24, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY, .count = 3});
@@ -565,7 +565,7 @@ Test(archive_convert, of_an_array_of_handles_those_are_mapped_that_both_have)
     cr_assert_arr_eq(quern_entity_get(to, loaded[1], target), expected, sizeof expected);
 }
 
-Test(archive_convert, bytes_without_fields_are_never_taken_for_handles)
+Test(archive_convert, bytes_without_fields_are_never_remapped)
 {
     const quern_component raw = setup_component(from, "v", 8, 1);
     setup_entity_with(from, &raw, 1);
@@ -574,7 +574,7 @@ Test(archive_convert, bytes_without_fields_are_never_taken_for_handles)
     assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
 }
 
-Test(archive_convert, handles_are_mapped_also_where_the_world_no_longer_describes_them)
+Test(archive_convert, handles_are_remapped_if_only_the_archive_describes_them)
 {
     const quern_component source =
         register_field(from, 8, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY});
@@ -617,8 +617,8 @@ Test(archive_convert, sources_of_a_migration_are_aligned)
     cr_assert_eq(*(uint64_t *)quern_entity_get(to, loaded[6], target), 6);
 }
 
-/* A migration makes values without fields of handles: nothing is mapped, for nothing tells that these bytes
- * are handles. */
+/* A migration makes values without described fields from handles. The values are not remapped, because
+ * nothing says that they contain handles. */
 static void copy_first_byte(void *user_data, void *targets, const void *sources, uint32_t count)
 {
     (void)user_data;
@@ -626,7 +626,7 @@ static void copy_first_byte(void *user_data, void *targets, const void *sources,
         memcpy((char *)targets + i, (const char *)sources + (size_t)8 * i, 1);
 }
 
-Test(archive_convert, fields_of_the_archive_say_nothing_of_values_that_a_migration_made)
+Test(archive_convert, migrated_values_without_fields_are_not_remapped)
 {
     const quern_component source =
         register_field(from, 8, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY});
@@ -644,7 +644,7 @@ Test(archive_convert, fields_of_the_archive_say_nothing_of_values_that_a_migrati
         cr_assert_eq(*(char *)quern_entity_get(to, loaded[i], target), 0x5A, "entity %u", i);
 }
 
-Test(archive_convert, two_migrations_of_one_name_are_refused)
+Test(archive_convert, two_migrations_of_one_name_are_rejected)
 {
     const quern_component a = setup_component(to, "a", 4, 4);
     setup_entity(from);
@@ -655,7 +655,7 @@ Test(archive_convert, two_migrations_of_one_name_are_refused)
     cr_assert_not_null(strstr(quern_error_message(), "'x'"));
 }
 
-/* Calls that would change the world while it is loaded. */
+/* Calls functions that would change the world during a load. */
 static void call_in(quern_world *world)
 {
     quern_entity entity;
@@ -678,7 +678,7 @@ Test(archive_convert, a_migration_must_not_change_the_world)
     must(load(&(quern_load_def){.migrations = {{"old", target, migrate_and_call_in, 8, to}}}, NULL));
     cr_assert_eq(stats_of_world(to).entity_count, 1);
     assert_valid(to);
-    setup_entity(to); /* the world is as free as before */
+    setup_entity(to); /* the world is unlocked again */
 }
 
 /* ------------------------------------------------------------------------------------------ relations */
@@ -694,7 +694,7 @@ static quern_relation register_relation(quern_world *world, const char *name, bo
     return relation;
 }
 
-/* A chain of entities, each the child of the one before. */
+/* Saves a chain of entities: each is a child of the previous one. */
 static void save_chain(uint32_t count, bool levels)
 {
     const quern_relation in = register_relation(from, "in", levels);
@@ -715,7 +715,7 @@ static void load_chain(quern_entity loaded[20], quern_component component)
     assert_valid(to);
 }
 
-Test(archive_convert, a_migration_leaves_a_relation_out)
+Test(archive_convert, a_migration_omits_a_relation)
 {
     quern_entity loaded[20];
     save_chain(20, true);
@@ -725,7 +725,7 @@ Test(archive_convert, a_migration_leaves_a_relation_out)
         cr_assert_eq(quern_entity_target(to, loaded[i], in).bits, 0);
 }
 
-Test(archive_convert, without_the_hierarchy_all_are_roots_and_off_by_themselves)
+Test(archive_convert, without_the_hierarchy_entities_are_disabled_by_themselves)
 {
     const quern_entity root = setup_entity(from), child = setup_entity(from), twin = setup_entity(from);
     must(quern_entity_relate(from, child, quern_world_parent(from), root));
@@ -750,7 +750,7 @@ Test(archive_convert, without_the_hierarchy_all_are_roots_and_off_by_themselves)
     cr_assert(quern_entity_is_enabled(to, loaded[1]));
 }
 
-Test(archive_convert, a_migration_gives_a_relation_another_name_policy_and_order_and_takes_its_levels)
+Test(archive_convert, a_migration_changes_name_policy_order_and_omits_levels_of_a_relation)
 {
     quern_entity loaded[20];
     quern_relation other;
@@ -779,7 +779,7 @@ Test(archive_convert, a_migration_keeps_the_levels_of_a_relation)
     assert_valid(to);
 }
 
-Test(archive_convert, a_relation_gets_no_levels_by_a_migration_and_no_function)
+Test(archive_convert, a_migration_to_a_relation_with_levels_or_a_function_is_rejected)
 {
     save_chain(3, false);
     const quern_relation other = register_relation(to, "other", true),
@@ -790,12 +790,12 @@ Test(archive_convert, a_relation_gets_no_levels_by_a_migration_and_no_function)
     assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
 }
 
-Test(archive_convert, two_relations_do_not_become_one)
+Test(archive_convert, two_relations_are_not_loaded_as_one)
 {
     const quern_relation a = register_relation(from, "a", true), b = register_relation(from, "b", true);
     const quern_entity one = setup_entity(from), two = setup_entity(from);
     must(quern_entity_relate(from, one, a, two));
-    must(quern_entity_relate(from, two, b, one)); /* in one relation they would be their own ancestors */
+    must(quern_entity_relate(from, two, b, one)); /* in one relation, these links would form a cycle */
     save(NULL);
     const quern_component c = quern_relation_component(register_relation(to, "c", true));
     const quern_load_def def = {
@@ -803,7 +803,7 @@ Test(archive_convert, two_relations_do_not_become_one)
     assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
 }
 
-Test(archive_convert, a_relation_becomes_a_component_by_field_or_by_function)
+Test(archive_convert, a_relation_migrates_to_a_component_by_field_or_function)
 {
     quern_entity loaded[20];
     save_chain(20, true);
@@ -820,7 +820,7 @@ Test(archive_convert, a_relation_becomes_a_component_by_field_or_by_function)
     cr_assert_arr_eq(quern_entity_get(to, loaded[5], plain), &loaded[4], sizeof loaded[0]);
 }
 
-Test(archive_convert, a_component_does_not_become_a_relation)
+Test(archive_convert, a_component_does_not_migrate_to_a_relation)
 {
     const quern_component source =
         register_field(from, 8, (quern_field){.name = "target", .type = QUERN_FIELD_ENTITY});

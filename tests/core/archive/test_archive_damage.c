@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives that are damaged, cut off or made up: refused, with nothing changed, or loaded to a valid world.
- */
+/* Damaged, truncated or forged archives: they are rejected without any change, or they load into a valid
+ * world. */
 
 #include "tests/core/archive/reseal.h"
 #include "tests/core/archive/scene.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A few entities, so that every bit of the archive can have its turn. */
+/* Creates few entities, so that every bit of the archive can be tested. */
 static void fill_a_little(const scene *it)
 {
     const scene_place place = {1, 2};
@@ -64,11 +64,12 @@ static quern_result load(const char *bytes, size_t size, const quern_load_def *d
     return quern_world_load(to.world, quern_source_bytes(bytes, size), def, NULL);
 }
 
-Test(archive_damage, every_truncation_is_refused)
+Test(archive_damage, every_truncation_is_rejected)
 {
     const uint64_t hash = quern_world_hash(to.world);
     for (size_t size = 0; size < memory.size_bytes; size++) {
-        char *cut = malloc(size + 1); /* of its own, so that a sanitizer sees who reads on */
+        char *cut =
+            malloc(size + 1); /* an allocation of its own, so that a sanitizer finds reads past the end */
         memcpy(cut, memory.bytes, size);
         cr_assert_eq(load(cut, size, NULL), QUERN_ERROR_BAD_ARCHIVE, "%zu bytes", size);
         free(cut);
@@ -78,7 +79,7 @@ Test(archive_damage, every_truncation_is_refused)
     must(load(memory.bytes, memory.size_bytes, NULL));
 }
 
-Test(archive_damage, every_flipped_bit_is_refused)
+Test(archive_damage, every_flipped_bit_is_rejected)
 {
     uint8_t *bytes = memory.bytes;
     const uint64_t hash = quern_world_hash(to.world);
@@ -92,7 +93,7 @@ Test(archive_damage, every_flipped_bit_is_refused)
     must(load(memory.bytes, memory.size_bytes, NULL));
 }
 
-/* In an empty world, and in one that is not. */
+/* Loads into an empty world and into a filled one. */
 static void load_forged(const char *bytes, size_t size, const quern_load_def *def)
 {
     const uint64_t hash = quern_world_hash(to.world);
@@ -106,7 +107,7 @@ static void load_forged(const char *bytes, size_t size, const quern_load_def *de
     scene_open(&to, NULL);
 }
 
-Test(archive_damage, what_is_made_up_is_refused_or_gives_a_valid_world)
+Test(archive_damage, random_sections_are_rejected_or_give_a_valid_world)
 {
     static const quern_load_def lenient = {.leave_out_missing = true, .drop_taken_names = true};
     static const uint8_t patterns[] = {1, 4, 16, 0x80};
@@ -122,7 +123,7 @@ Test(archive_damage, what_is_made_up_is_refused_or_gives_a_valid_world)
     free(bytes);
 }
 
-Test(archive_damage, counts_that_are_made_up_ask_for_no_memory)
+Test(archive_damage, forged_counts_allocate_no_memory)
 {
     char *bytes = malloc(memory.size_bytes);
     for (size_t i = 0; i + 4 <= memory.size_bytes; i += 4) {

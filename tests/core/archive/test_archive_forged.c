@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives whose checksums are good and that say one thing that cannot be. Each is refused, and the world stays
- * as it was. */
+/* Archives with correct checksums that violate one rule. Each is rejected, and the world is unchanged. */
 
 #include "core/archive/archive_format.h"
 #include "tests/core/archive/reseal.h"
@@ -20,10 +19,11 @@ enum { CHAIN_COUNT = 20, FREE_COUNT = 2 };
 
 static quern_byte_buffer memory;
 static scene to;
-static char *bytes; /* a copy of the memory, to be changed */
+static char *bytes; /* a copy of the archive that tests change */
 static quern_entity chain[CHAIN_COUNT];
 
-/* A chain deeper than there are levels, two twins of another kind, free slots, names and a disabled component. */
+/* Creates a chain that is deeper than the highest level, two twins in another archetype, free slots,
+ * names and a disabled component. */
 static void fill(const scene *it)
 {
     const quern_component twin[] = {it->place, it->health};
@@ -64,7 +64,7 @@ static void close_scenes(void)
 
 TestSuite(archive_forged, .init = open_scenes, .fini = close_scenes);
 
-/* The payload of the n-th section of a kind, from 0; the archive has one block. */
+/* Returns the payload of the n-th section (from 0) of a kind. The archive has one block. */
 static char *find_section(quern__section_kind kind, uint32_t n)
 {
     char *at = bytes + sizeof(quern__archive_head) + sizeof(quern__archive_block_head);
@@ -97,7 +97,7 @@ static quern_result load_forged(void)
 
 #define assert_forged() assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, load_forged())
 
-/* Refused with another number of 32 bits there. */
+/* Writes a 32-bit number, checks that the archive is rejected, and restores the bytes. */
 static void assert_cannot_be(char *at, uint32_t value)
 {
     cr_assert_neq(get(at), value);
@@ -107,13 +107,13 @@ static void assert_cannot_be(char *at, uint32_t value)
 
 #define member(type, section, name) ((section) + offsetof(type, name))
 
-Test(archive_forged, unchanged_it_is_loaded)
+Test(archive_forged, the_unchanged_archive_is_loaded)
 {
     must(load_forged());
     assert_valid(to.world);
 }
 
-Test(archive_forged, counts_of_slots_add_up)
+Test(archive_forged, slot_counts_add_up)
 {
     char *world = find_section(QUERN__SECTION_WORLD, 0);
     const uint32_t slot_count = get(member(quern__world_section, world, slot_count));
@@ -123,8 +123,8 @@ Test(archive_forged, counts_of_slots_add_up)
     assert_cannot_be(member(quern__world_section, world, first_handle_high), 1u << 24);
 }
 
-/* The sum is right, and sections say another thing. */
-Test(archive_forged, slots_are_as_many_as_sections_have)
+/* The sum is correct, but the sections differ from the counts. */
+Test(archive_forged, slot_counts_match_the_sections)
 {
     char *world = find_section(QUERN__SECTION_WORLD, 0);
     const uint32_t row_count = get(member(quern__world_section, world, row_count)), more = row_count + 1;
@@ -137,7 +137,7 @@ Test(archive_forged, slots_are_as_many_as_sections_have)
     assert_cannot_be(member(quern__world_section, world, retired_count), 1);
 }
 
-Test(archive_forged, a_free_slot_is_free_once_and_has_a_life)
+Test(archive_forged, a_free_slot_is_unique_and_has_a_use_count)
 {
     char *slot = find_section(QUERN__SECTION_FREE, 0);
     const uint32_t other = get(slot + sizeof(quern__free_section));
@@ -148,7 +148,7 @@ Test(archive_forged, a_free_slot_is_free_once_and_has_a_life)
     assert_cannot_be(slot + 4, 1u << 24);
 }
 
-Test(archive_forged, an_archetype_has_a_layout_that_it_can_have)
+Test(archive_forged, an_archetype_has_a_possible_layout)
 {
     char *first = find_section(QUERN__SECTION_ARCHETYPE, 1);
     cr_assert_eq(get(member(quern__archetype_section, first, layout_index)), 1);
@@ -163,7 +163,7 @@ Test(archive_forged, an_archetype_has_a_layout_that_it_can_have)
     assert_valid(to.world);
 }
 
-Test(archive_forged, an_archetype_has_types_that_are_there_and_one_level)
+Test(archive_forged, an_archetype_has_known_types_and_one_level)
 {
     char *of_children = find_section(QUERN__SECTION_ARCHETYPE, 2) + sizeof(quern__archetype_section);
     const uint32_t relation = get(of_children), level = get(of_children + 4);
@@ -176,7 +176,7 @@ Test(archive_forged, an_archetype_has_types_that_are_there_and_one_level)
     assert_cannot_be(of_children + 4, get(other + 4)); /* the level of its children */
 }
 
-Test(archive_forged, rows_are_those_of_their_archetype)
+Test(archive_forged, row_counts_match_the_archetype)
 {
     char *rows = find_section(QUERN__SECTION_ROWS, 1);
     assert_cannot_be(rows, 0);
@@ -186,17 +186,17 @@ Test(archive_forged, rows_are_those_of_their_archetype)
     assert_cannot_be(member(quern__archetype_section, archetype, row_count), 2);
 }
 
-Test(archive_forged, handles_of_rows_are_different_ones_of_slots_that_are_there)
+Test(archive_forged, handles_of_rows_are_distinct_and_have_slots)
 {
     char *handle = find_section(QUERN__SECTION_ROWS, 1) + sizeof(quern__rows_section);
     assert_cannot_be(handle, quern_entity_index(chain[2]));
     assert_cannot_be(handle, CHAIN_COUNT + FREE_COUNT + 2);
-    assert_cannot_be(handle + 4, get(handle + 4) ^ 1u << 24);   /* of another world */
-    assert_cannot_be(handle + 4, get(handle + 4) & ~0xFFFFFFu); /* of no life */
+    assert_cannot_be(handle + 4, get(handle + 4) ^ 1u << 24);   /* a handle of another world */
+    assert_cannot_be(handle + 4, get(handle + 4) & ~0xFFFFFFu); /* generation 0 */
 }
 
-/* Two of the last level become each other's parents, in rows and in links. */
-Test(archive_forged, nobody_is_above_itself_on_the_last_level)
+/* Two entities at the highest level become each other's parents, in rows and in links. */
+Test(archive_forged, the_highest_level_has_no_cycle)
 {
     const quern_entity child = chain[17], target = chain[18];
     uint32_t found_count = 0;
@@ -220,11 +220,11 @@ Test(archive_forged, nobody_is_above_itself_on_the_last_level)
     assert_forged();
 }
 
-Test(archive_forged, links_lead_from_row_to_row_and_agree_with_them)
+Test(archive_forged, links_agree_with_rows)
 {
     char *links = find_section(QUERN__SECTION_LINKS, 0);
     const uint32_t target = get(links + 8), child = get(links + 16);
-    assert_cannot_be(links, 0); /* no relation */
+    assert_cannot_be(links, 0); /* not a relation */
     assert_cannot_be(links, 1000);
     assert_cannot_be(links + 4, 1);
     assert_cannot_be(links + 8, child); /* its own child */
@@ -234,13 +234,13 @@ Test(archive_forged, links_lead_from_row_to_row_and_agree_with_them)
     assert_cannot_be(links + 12, 2);
     assert_cannot_be(links + 16, target);
     assert_cannot_be(links + 16, 1000);
-    assert_cannot_be(links + 16, quern_entity_index(chain[2])); /* which has a parent already */
+    assert_cannot_be(links + 16, quern_entity_index(chain[2])); /* has another parent already */
     assert_cannot_be(links + 16, 0);                            /* a free slot */
 }
 
-Test(archive_forged, only_rows_that_are_there_are_disabled)
+Test(archive_forged, only_existing_rows_are_disabled)
 {
-    /* the twins: handles, places, points and so on; then how many, and which */
+    /* handles, positions, points and other values of the twins; then the bit count and the bits */
     const size_t values_bytes = 2 * (sizeof(quern_entity) + sizeof(scene_place) + sizeof(scene_health));
     uint32_t n = 0;
     while (get(find_section(QUERN__SECTION_ROWS, n)) != 2)
@@ -251,12 +251,12 @@ Test(archive_forged, only_rows_that_are_there_are_disabled)
     assert_cannot_be(bit_column, 2);
     assert_cannot_be(bit_column + 8, 4);
     assert_cannot_be(bit_column, 0);
-    memcpy(bit_column + 8, &(uint32_t){2}, 4); /* the other one, which is there */
+    memcpy(bit_column + 8, &(uint32_t){2}, 4); /* the bit of the other twin, which exists */
     must(load_forged());
     assert_valid(to.world);
 }
 
-Test(archive_forged, names_are_of_living_entities_and_each_has_one)
+Test(archive_forged, names_belong_to_alive_entities_and_are_unique)
 {
     char *first = find_section(QUERN__SECTION_NAMES, 0), *second = find_section(QUERN__SECTION_NAMES, 1);
     assert_cannot_be(first, get(second));
@@ -266,18 +266,18 @@ Test(archive_forged, names_are_of_living_entities_and_each_has_one)
     assert_forged();
     first[4] = 0;
     assert_forged();
-    first[5] = 'b'; /* a root like the other one */
+    first[5] = 'b'; /* the name of the other root */
     assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, load_forged());
 }
 
-Test(archive_forged, values_of_a_component_with_hooks_are_refused)
+Test(archive_forged, values_of_a_component_with_hooks_are_rejected)
 {
     char *type = find_section(QUERN__SECTION_TYPE, 0);
     const uint32_t flags = get(member(quern__type_section, type, flags));
     assert_cannot_be(member(quern__type_section, type, flags), flags | QUERN__ARCHIVED_HAS_HOOKS);
 }
 
-Test(archive_forged, types_are_such_as_could_be_registered)
+Test(archive_forged, types_satisfy_the_rules_of_registration)
 {
     char *type = find_section(QUERN__SECTION_TYPE, 0);
     assert_cannot_be(member(quern__type_section, type, size_bytes), QUERN_MAX_COMPONENT_BYTES + 1);
@@ -299,13 +299,13 @@ Test(archive_forged, levels_belong_to_a_relation_with_levels)
          *relation = find_section(QUERN__SECTION_TYPE, n - 1);
     assert_cannot_be(member(quern__type_section, level, level), 0);
     assert_cannot_be(member(quern__type_section, level, level), QUERN_MAX_RELATION_LEVEL + 1);
-    assert_cannot_be(member(quern__type_section, level, level), 3); /* its rows have another one */
+    assert_cannot_be(member(quern__type_section, level, level), 3); /* its rows have another level */
     assert_cannot_be(member(quern__type_section, level, relation), 0);
     assert_cannot_be(member(quern__type_section, level, relation), 1000);
     assert_cannot_be(member(quern__type_section, relation, policy), QUERN_TARGET_REFUSES + 1);
 }
 
-Test(archive_forged, a_resource_has_the_bytes_of_its_size)
+Test(archive_forged, a_resource_has_as_many_bytes_as_its_size)
 {
     char *resource = find_section(QUERN__SECTION_RESOURCE, 0);
     const uint32_t size_bytes = get(member(quern__type_section, resource, size_bytes));
@@ -314,7 +314,7 @@ Test(archive_forged, a_resource_has_the_bytes_of_its_size)
     assert_cannot_be(member(quern__type_section, resource, size_bytes), 0x7FFFFFFF);
 }
 
-/* Sections one after the other, but in another order. */
+/* Exchanges adjacent sections. */
 Test(archive_forged, sections_are_in_order)
 {
     static const quern__section_kind kinds[] = {QUERN__SECTION_WORLD, QUERN__SECTION_TYPE,

@@ -51,7 +51,7 @@ static void carry(quern_entity *entities, uint32_t capacity)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive_list, a_tree_comes_with_its_levels_names_and_order_wherever_it_was)
+Test(archive_list, a_tree_is_loaded_with_levels_names_and_order)
 {
     const quern_entity root = quern_entity_find(from.world, "number 0/same");
     quern_entity loaded[256];
@@ -76,7 +76,7 @@ Test(archive_list, a_tree_comes_with_its_levels_names_and_order_wherever_it_was)
     cr_assert_eq(b.bits, 0);
 }
 
-Test(archive_list, the_same_list_comes_out_the_same_in_whatever_world)
+Test(archive_list, equal_lists_in_different_worlds_give_equal_bytes)
 {
     must(quern_archive_append_tree(archive, quern_entity_find(from.world, "number 0")));
     scene others;
@@ -91,7 +91,7 @@ Test(archive_list, the_same_list_comes_out_the_same_in_whatever_world)
     quern_byte_buffer_release(&first);
 }
 
-Test(archive_list, who_is_not_in_the_list_is_nobody_in_it)
+Test(archive_list, handles_outside_of_the_list_become_null)
 {
     const quern_entity holder = quern_entity_find(from.world, "number 0");
     quern_entity loaded;
@@ -106,7 +106,7 @@ Test(archive_list, who_is_not_in_the_list_is_nobody_in_it)
     cr_assert_eq(quern_entity_source_count(to.world, loaded, to.parent), 0);
 }
 
-Test(archive_list, who_was_off_by_a_parent_that_stays_is_off_by_itself)
+Test(archive_list, an_entity_disabled_by_an_unselected_parent_is_disabled_by_itself)
 {
     const quern_entity top = quern_entity_find(from.world, "number 0");
     must(quern_entity_set_enabled(from.world, top, false));
@@ -119,7 +119,7 @@ Test(archive_list, who_was_off_by_a_parent_that_stays_is_off_by_itself)
     cr_assert(quern_entity_is_enabled(to.world, loaded));
 }
 
-Test(archive_list, a_query_appends_what_it_finds)
+Test(archive_list, a_query_appends_its_entities)
 {
     quern_query *query = setup_query(from.world, (quern_term[]){quern_term_read(from.raw)}, 1);
     must(quern_archive_append_query(archive, query));
@@ -132,7 +132,7 @@ Test(archive_list, a_query_appends_what_it_finds)
     quern_query_destroy(other);
 }
 
-/* A tower that aims at its own muzzle, with a gun that is told apart by what it is worth. */
+/* Builds a tower that aims at its own muzzle. Its gun is identified by its points. */
 static quern_entity build_tower(const scene *it, int32_t points)
 {
     quern_entity tower, gun, muzzle;
@@ -164,7 +164,7 @@ static void check_tower(const scene *it, quern_prefab prefab, int32_t points)
     assert_valid(it->world);
 }
 
-/* How prefabs travel: as the tree of an instance, which is captured where it arrives. */
+/* Moves a prefab to another world: saves the tree of an instance, loads it, and captures it there. */
 static quern_prefab carry_prefab(quern_prefab prefab)
 {
     quern_entity instance, loaded[3];
@@ -203,8 +203,9 @@ Test(archive_list, a_prefab_is_captured_again_beside_entities_of_the_same_name)
     cr_assert_eq(quern_entity_find(to.world, "tower").bits, other.bits);
 }
 
-/* A world keeps such trees by name. They may be off, but not while they are captured: instances would be. */
-Test(archive_list, a_saved_world_brings_the_trees_of_its_prefabs_by_name)
+/* A world stores such trees by name. The trees may be disabled, but not while they are captured, because
+ * instances would be disabled too. */
+Test(archive_list, prefab_trees_of_a_saved_world_are_found_by_name)
 {
     const quern_entity tower = build_tower(&from, 9);
     must(quern_entity_set_enabled(from.world, tower, false));
@@ -225,7 +226,7 @@ Test(archive_list, a_saved_world_brings_the_trees_of_its_prefabs_by_name)
     check_tower(&to, prefab, 9);
 }
 
-Test(archive_list, a_name_that_the_world_has_is_told_and_nothing_loaded)
+Test(archive_list, a_used_name_is_reported_and_nothing_is_loaded)
 {
     build_tower(&to, 1);
     must(quern_archive_append_tree(archive, build_tower(&from, 2)));
@@ -235,7 +236,7 @@ Test(archive_list, a_name_that_the_world_has_is_told_and_nothing_loaded)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive_list, the_dead_are_refused)
+Test(archive_list, dead_entities_are_rejected)
 {
     const quern_entity entity = quern_entity_find(from.world, "number 0");
     must(quern_archive_append(archive, &entity, 1));
@@ -250,13 +251,13 @@ Test(archive_list, the_dead_are_refused)
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive_list, an_empty_list_is_an_archive)
+Test(archive_list, an_empty_list_gives_an_archive)
 {
     carry(NULL, 0);
     cr_assert_eq(stats_of_world(to.world).entity_count, 0);
 }
 
-Test(archive_list, a_list_without_memory_is_as_it_was)
+Test(archive_list, a_list_without_memory_is_unchanged)
 {
     failing_allocator *failing = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(failing);
@@ -289,7 +290,7 @@ Test(archive_list, a_list_without_memory_is_as_it_was)
     quern_byte_buffer_release(&memory);
 }
 
-/* Children of one name, whose parents are not in the list: as roots they have the same name. */
+/* Appends children with equal names without their parents, so that they become roots with equal names. */
 static void append_guns(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -304,7 +305,7 @@ static void append_guns(uint32_t count)
     }
 }
 
-Test(archive_list, of_roots_with_one_name_the_first_keeps_it)
+Test(archive_list, the_first_of_roots_with_equal_names_keeps_it)
 {
     append_guns(3);
     quern_byte_buffer memory = save();
@@ -328,7 +329,7 @@ Test(archive_list, of_roots_with_one_name_the_first_keeps_it)
 
 /* ---------------------------------------------------------------------------------- what has changed since */
 
-Test(archive_list, an_entity_that_took_the_slot_of_a_dead_one_takes_its_place)
+Test(archive_list, an_entity_in_the_slot_of_a_dead_one_replaces_it_in_the_list)
 {
     const scene_place place = {7, 8};
     const void *values[] = {&place};
@@ -346,7 +347,7 @@ Test(archive_list, an_entity_that_took_the_slot_of_a_dead_one_takes_its_place)
     cr_assert_not(quern_entity_has(to.world, loaded[0], to.place));
 }
 
-Test(archive_list, handles_in_fields_are_those_of_the_list_or_null)
+Test(archive_list, handles_in_fields_are_remapped_or_null)
 {
     quern_entity holder, dead, heir, loaded[2];
     must(quern_entity_create_with(from.world, &from.aim, NULL, 1, &holder));
@@ -366,7 +367,7 @@ Test(archive_list, handles_in_fields_are_those_of_the_list_or_null)
     cr_assert_eq(aim->last[1].bits, 0);
 }
 
-/* A chain of entities, the first of them the root. */
+/* Builds a chain of entities. The first one is the root. */
 static void build_chain(quern_entity *entities, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -375,7 +376,7 @@ static void build_chain(quern_entity *entities, uint32_t count)
     }
 }
 
-Test(archive_list, a_subtree_that_is_off_by_its_top_is_on_when_that_is)
+Test(archive_list, a_disabled_subtree_is_enabled_with_its_root)
 {
     quern_entity chain[4], loaded[3];
     build_chain(chain, 4);
@@ -390,7 +391,7 @@ Test(archive_list, a_subtree_that_is_off_by_its_top_is_on_when_that_is)
     cr_assert_not(quern_entity_is_enabled(to.world, loaded[2]), "it was off by itself");
 }
 
-Test(archive_list, levels_begin_anew_and_end_at_the_last)
+Test(archive_list, levels_restart_at_the_list_and_stop_at_the_highest)
 {
     enum { COUNT = 40 };
     quern_entity chain[COUNT], loaded[COUNT];
@@ -409,7 +410,7 @@ Test(archive_list, levels_begin_anew_and_end_at_the_last)
     }
 }
 
-Test(archive_list, a_gap_in_a_chain_parts_it)
+Test(archive_list, an_unselected_entity_divides_a_chain)
 {
     quern_entity chain[6], loaded[4];
     build_chain(chain, 6);
@@ -421,7 +422,7 @@ Test(archive_list, a_gap_in_a_chain_parts_it)
     cr_assert_eq(quern_entity_target(to.world, loaded[2], to.parent).bits, 0);
 }
 
-Test(archive_list, components_are_left_out_and_entities_with_the_same_ones_saved_together)
+Test(archive_list, entities_equal_without_left_out_components_are_saved_together)
 {
     quern_entity entities[4], loaded[4];
     const quern_component both[] = {from.place, from.raw};
@@ -439,7 +440,7 @@ Test(archive_list, components_are_left_out_and_entities_with_the_same_ones_saved
     quern_byte_buffer_release(&memory);
 }
 
-Test(archive_list, many_entities_of_one_kind_come_in_their_order_with_what_is_disabled)
+Test(archive_list, many_entities_keep_their_order_and_disabled_components)
 {
     enum { COUNT = 3000 };
     static quern_entity entities[COUNT], loaded[COUNT];

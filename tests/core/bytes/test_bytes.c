@@ -45,7 +45,7 @@ Test(bytes, a_failed_reader_stays_failed)
     cr_assert_not(quern__is_fully_read(&reader));
 }
 
-Test(bytes, no_bytes_at_all)
+Test(bytes, empty_bytes_can_be_read)
 {
     quern__byte_reader reader = quern__byte_reader_open(NULL, 0);
     cr_assert(quern__is_fully_read(&reader));
@@ -56,7 +56,7 @@ Test(bytes, no_bytes_at_all)
     cr_assert_null(quern__read_items(&reader, 1, 1));
 }
 
-Test(bytes, counts_whose_product_overflows_are_refused)
+Test(bytes, counts_whose_product_overflows_are_rejected)
 {
     const char bytes[64] = {0};
     static const struct {
@@ -64,10 +64,10 @@ Test(bytes, counts_whose_product_overflows_are_refused)
         size_t item_bytes;
     } cases[] = {{UINT64_MAX, 1},
                  {UINT64_MAX, 8},
-                 {UINT64_C(1) << 61, 8},       /* 2^64 bytes: 0 */
-                 {(UINT64_C(1) << 61) + 1, 8}, /* 8 bytes */
+                 {UINT64_C(1) << 61, 8},       /* product 2^64, which overflows to 0 */
+                 {(UINT64_C(1) << 61) + 1, 8}, /* product 2^64 + 8, which overflows to 8 */
                  {UINT64_C(1) << 63, 2},
-                 {UINT64_C(1) << 32, 1u << 30}, /* 0 in 32-bit sizes */
+                 {UINT64_C(1) << 32, 1u << 30}, /* product 0 in 32 bits */
                  {2, SIZE_MAX},
                  {65, 1},
                  {9, 8}};
@@ -174,7 +174,7 @@ Test(bytes, a_growing_writer_fails_without_memory_and_can_be_cleared)
     failing_allocator_close(memory);
 }
 
-Test(bytes, a_length_beyond_all_memory_asks_for_none)
+Test(bytes, an_impossible_length_allocates_nothing)
 {
     failing_allocator *memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
@@ -195,7 +195,7 @@ Test(bytes, a_length_beyond_all_memory_asks_for_none)
 
 /* ------------------------------------------------------------------------------------------- names */
 
-Test(bytes, a_name_is_neither_empty_nor_too_long_nor_cut_by_a_0)
+Test(bytes, a_name_is_not_empty_not_too_long_and_contains_no_0)
 {
     static const struct {
         uint32_t length;
@@ -221,11 +221,11 @@ Test(bytes, a_name_is_neither_empty_nor_too_long_nor_cut_by_a_0)
         }
 }
 
-Test(bytes, a_length_of_four_bytes_is_read_as_a_whole)
+Test(bytes, all_four_bytes_of_a_length_are_read)
 {
     char name[4], memory[8];
     quern__byte_writer writer = {.bytes = memory, .capacity = sizeof memory};
-    quern__write_u32(&writer, 0x10000003u); /* whose first byte is 3 */
+    quern__write_u32(&writer, 0x10000003u); /* the first byte is 3 */
     quern__write(&writer, "abcd", 4);
     quern__byte_reader reader = quern__byte_reader_open(memory, sizeof memory);
     quern__read_text(&reader, 4, 3, name);
@@ -240,7 +240,7 @@ static const quern_field two_fields[] = {
     {.name = "x", .type = QUERN_FIELD_F32, .offset_bytes = 4, .count = 1},
     {.name = "names", .type = QUERN_FIELD_TEXT, .offset_bytes = 8, .count = 9}};
 
-Test(bytes, a_schema_is_encoded_as_archives_and_recordings_always_were)
+Test(bytes, the_encoding_of_schemas_is_stable)
 {
     static const char archived[] = "\4unit\1x\12\0\0\0\4\0\0\0\1\0\0\0";
     static const char recorded[] = "\4\0\0\0unit\12\0\0\0\4\0\0\0\1\0\0\0\1\0\0\0x";
@@ -256,7 +256,7 @@ Test(bytes, a_schema_is_encoded_as_archives_and_recordings_always_were)
     cr_assert_eq(memcmp(memory, recorded, writer.count), 0);
 }
 
-Test(bytes, a_schema_truncated_at_any_byte_is_refused)
+Test(bytes, a_schema_truncated_at_any_byte_is_rejected)
 {
     for (uint32_t form = 0; form < 2; form++) {
         char memory[128];
@@ -274,7 +274,7 @@ Test(bytes, a_schema_truncated_at_any_byte_is_refused)
     }
 }
 
-Test(bytes, a_schema_reads_as_it_was_written)
+Test(bytes, a_schema_is_read_as_written)
 {
     for (uint32_t form = 0; form < 2; form++) {
         char memory[128];
@@ -294,7 +294,7 @@ Test(bytes, a_schema_reads_as_it_was_written)
     }
 }
 
-Test(bytes, a_schema_with_more_fields_than_any_is_refused)
+Test(bytes, a_schema_with_too_many_fields_is_rejected)
 {
     const uint32_t counts[] = {QUERN_MAX_FIELDS + 1, UINT32_MAX};
     char memory[8192] = {0};

@@ -62,7 +62,7 @@ static quern_entity pick(uint32_t count)
     return many_entities[random_below(&many_it.random, count)];
 }
 
-/* Through a pointer, of which the world is told. */
+/* Writes through a pointer and marks the component as changed. */
 static void write_values(quern_entity entity)
 {
     tracked *value = NULL;
@@ -81,7 +81,7 @@ static void write_values(quern_entity entity)
     }
 }
 
-/* Some of it is refused as a whole, where a cycle would come about. */
+/* Relates several entities at once. The call fails as a whole if it would form a cycle. */
 static void relate_some(uint32_t count)
 {
     enum { PAIRS = 3 };
@@ -93,7 +93,8 @@ static void relate_some(uint32_t count)
     quern_entity_relate_many(many_it.world, sources, many_it.parent, targets, PAIRS);
 }
 
-/* Refusals, as of a name that is taken or a cycle, belong to the program. */
+/* Makes one random change. Some changes fail, for example for a used name or a cycle; the program
+ * includes these failures. */
 static void change_one(uint32_t count)
 {
     const quern_entity entity = pick(count), other = pick(count);

@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_MANY_H
 #define QUERN_TESTS_MANY_H
 
-/* A world with something of everything that a history keeps, changed at random by immediate calls. */
+/* A world with all kinds of state that a history saves, changed at random by immediate calls. */
 
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -26,7 +26,7 @@ typedef struct many {
     quern_component amount, tracked, tag, wide;
     quern_relation parent, friend;
     quern_resource counter;
-    quern_query *all; /* who has an amount, disabled or not */
+    quern_query *all; /* finds all entities with an amount, enabled or not */
     tracked_counts counts;
     random_source random;
 } many;
@@ -37,16 +37,16 @@ extern quern_entity many_entities[MANY_MOST + MANY_STEPS];
 void many_open_world(const quern_world_def *def);
 void many_close_world(void);
 
-/* NULL: the default allocator. */
+/* `allocator` may be NULL for the default allocator. */
 void many_open_history(const quern_allocator *allocator);
 
-/* Lists them in many_entities; returns how many. */
+/* Lists all entities in many_entities. Returns their number. */
 uint32_t many_list_all(void);
 
-/* The same program for the same seed and world. */
+/* Makes step_count random changes. Equal seeds and equal worlds give equal changes. */
 void many_change(uint64_t seed, uint32_t step_count);
 
-/* Of a world that is valid, and whose hooks were called as they must be. */
+/* Returns the hash of the world. Checks that the world is valid and that its hooks were called in pairs. */
 uint64_t many_hash(void);
 
 #endif

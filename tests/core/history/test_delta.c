@@ -15,13 +15,13 @@
 
 /* -------------------------------------------------------------------------------------- a plain model */
 
-/* A world as a list of entities, which a delta can be applied to. */
+/* A model of a world as a list of entities. Deltas can be applied to it. */
 
 enum { ROWS = MANY_MOST + MANY_STEPS, COMPONENTS = 6, NAME_BYTES = 16 };
 
 typedef struct cell {
     bool is_there, is_disabled;
-    uint64_t digest; /* of the value */
+    uint64_t digest; /* hash of the value */
 } cell;
 
 typedef struct row {
@@ -35,7 +35,7 @@ typedef struct model {
     row rows[ROWS];
     uint32_t count;
     uint64_t counter;
-    quern__map place_of; /* by handle: 1 + the place in rows */
+    quern__map place_of; /* handle -> 1 + index in `rows` */
 } model;
 
 static model models[8], replayed;
@@ -99,7 +99,7 @@ static void release_models(void)
     quern__map_release(&replayed.place_of, &allocator);
 }
 
-/* What the world is like now. */
+/* Fills the model from the world. */
 static void look(model *it)
 {
     const uint32_t count = many_list_all();
@@ -259,7 +259,8 @@ static void try_program(uint64_t seed)
             const uint64_t to = turn == 0 ? frame : kept[random_below(&random, kept_count)];
             if (from != to) expect_delta(from, to, &models[from % MANY_KEPT], &models[to % MANY_KEPT]);
         }
-        if (random_below(&random, 3) == 0) { /* another time line, beside those that are kept */
+        if (random_below(&random, 3) ==
+            0) { /* save a frame of another time line, which drops later frames */
             const uint64_t back = kept[random_below(&random, kept_count)];
             must(quern_history_restore(many_it.history, back, NULL));
         }
@@ -272,7 +273,7 @@ static void try_program(uint64_t seed)
     release_models();
 }
 
-Test(delta, applied_to_one_frame_it_gives_the_other)
+Test(delta, a_delta_applied_to_one_frame_gives_the_other)
 {
     try_program(1);
     try_program(2);
@@ -292,7 +293,7 @@ static void expect_batch(const quern_delta *delta, uint32_t i, quern_delta_kind 
     cr_assert(quern_entity_equal(batches[i].entities[0], first));
 }
 
-Test(delta, batches_come_in_the_order_that_is_told)
+Test(delta, batches_have_the_documented_order)
 {
     const quern_component none = {0};
     const amount one = {1}, two = {2};
@@ -342,7 +343,7 @@ Test(delta, batches_come_in_the_order_that_is_told)
     many_close_world();
 }
 
-Test(delta, neighbours_are_one_batch_and_relations_are_values)
+Test(delta, consecutive_rows_share_a_batch_and_relations_are_values)
 {
     enum { COUNT = 20 };
     const amount one = {1};
@@ -357,7 +358,7 @@ Test(delta, neighbours_are_one_batch_and_relations_are_values)
     must(quern_history_save(many_it.history, 0, NULL));
     for (uint32_t i = 5; i < 15; i++)
         must(quern_entity_set(many_it.world, list[i], many_it.amount, &(amount){i}));
-    must(quern_entity_set(many_it.world, list[2], many_it.amount, &one)); /* as it was */
+    must(quern_entity_set(many_it.world, list[2], many_it.amount, &one)); /* writes the value that it has */
     must(quern_history_save(many_it.history, 1, NULL));
     must(quern_delta_create(many_it.history, 0, 1, &delta));
     uint32_t count;
@@ -408,7 +409,7 @@ static void expect_name(const quern_delta_batch *batch, quern_entity entity, con
     if (name != NULL) cr_assert_str_eq(batch->name, name);
 }
 
-Test(delta, a_name_that_another_entity_takes_over_is_cleared_first)
+Test(delta, a_name_that_another_entity_gets_is_cleared_first)
 {
     quern_delta *delta;
     uint32_t count;
@@ -419,7 +420,7 @@ Test(delta, a_name_that_another_entity_takes_over_is_cleared_first)
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_entity_set_name(many_it.world, of_a, "y"));
-    must(quern_entity_set_name(many_it.world, of_b, "x")); /* under another parent */
+    must(quern_entity_set_name(many_it.world, of_b, "x")); /* no conflict: another parent */
     must(quern_entity_set_name(many_it.world, a, "c"));
     must(quern_entity_set_name(many_it.world, b, "a"));
     must(quern_history_save(many_it.history, 1, NULL));
@@ -435,7 +436,7 @@ Test(delta, a_name_that_another_entity_takes_over_is_cleared_first)
     many_close_world();
 }
 
-/* Each of a row of sources gets another target. */
+/* Checks the delta between frames 0 and 1, in which two sources get another target. */
 static void expect_retarget(quern_delta_kind first_kind, uint32_t batch_count)
 {
     quern_delta *delta;
@@ -449,7 +450,7 @@ static void expect_retarget(quern_delta_kind first_kind, uint32_t batch_count)
     quern_delta_destroy(delta);
 }
 
-Test(delta, a_target_changes_in_one_step_where_the_source_has_no_children)
+Test(delta, a_target_changes_in_one_step_if_the_source_has_no_children)
 {
     quern_entity list[6];
     many_open_world(NULL);
@@ -466,20 +467,20 @@ Test(delta, a_target_changes_in_one_step_where_the_source_has_no_children)
     for (uint32_t i = 2; i < 4; i++)
         must(quern_entity_relate(many_it.world, list[i + 2], many_it.parent, list[i]));
     must(quern_history_save(many_it.history, 1, NULL));
-    expect_retarget(QUERN_DELTA_REMOVED, 4); /* and ADDED, and that of each child */
+    expect_retarget(QUERN_DELTA_REMOVED, 4); /* then ADDED, and ADDED for each new child */
     must(quern_history_restore(many_it.history, 0, NULL));
     for (uint32_t i = 2; i < 4; i++)
         must(quern_entity_relate(many_it.world, list[i], many_it.parent, list[1]));
     must(quern_entity_destroy(many_it.world, list[0]));
     must(quern_history_save(many_it.history, 1, NULL));
-    expect_retarget(QUERN_DELTA_REMOVED, 3); /* and DESTROYED, and ADDED */
+    expect_retarget(QUERN_DELTA_REMOVED, 3); /* then DESTROYED and ADDED */
     many_close_world();
 }
 
 /* ------------------------------------------------------------------------------------------- sharing */
 
-/* The older frame has no slot there, nor a group of slots. */
-Test(delta, names_of_entities_in_new_slots_are_told_both_ways)
+/* The slots of the new entities, and their group of slots, do not exist in the older frame. */
+Test(delta, names_of_entities_in_new_slots_are_found_in_both_directions)
 {
     enum { NEW = 2000 };
     quern_entity entity;
@@ -507,7 +508,7 @@ Test(delta, names_of_entities_in_new_slots_are_told_both_ways)
     many_close_world();
 }
 
-Test(delta, what_both_frames_share_is_not_looked_at)
+Test(delta, shared_pages_are_not_compared)
 {
     const amount value = {3}, other = {4};
     quern_delta *delta;
@@ -536,20 +537,21 @@ Test(delta, what_both_frames_share_is_not_looked_at)
     cr_assert(quern_entity_equal(batches[0].entities[0], many_entities[MANY_MOST / 2]));
     quern_delta_destroy(delta);
 
-    must(quern_entity_destroy(many_it.world, many_entities[MANY_MOST - 1])); /* the last row: none moves */
+    must(quern_entity_destroy(many_it.world,
+                              many_entities[MANY_MOST - 1])); /* the last row, so that no other row moves */
     must(quern_history_save(many_it.history, 3, NULL));
     must(quern_delta_create(many_it.history, 2, 3, &delta));
     must(quern_delta_get_stats(delta, &stats));
     cr_assert_leq(stats.compared_count, 3);
     (void)quern_delta_batches(delta, &count);
-    cr_assert_eq(count, 3); /* two are REMOVED */
+    cr_assert_eq(count, 3); /* two of them are REMOVED */
     quern_delta_destroy(delta);
     many_close_world();
 }
 
 /* ------------------------------------------------------------------------------------------ lifetimes */
 
-Test(delta, it_keeps_what_it_points_at)
+Test(delta, a_delta_keeps_its_pages_after_its_frames_are_dropped)
 {
     quern_delta *delta;
     many_open_world(NULL);
@@ -577,7 +579,7 @@ Test(delta, it_keeps_what_it_points_at)
     release_models();
 }
 
-Test(delta, a_history_with_deltas_refuses_to_go)
+Test(delta, a_history_with_deltas_is_not_destroyed)
 {
     captured_reports reports;
     quern_delta *delta;
@@ -605,7 +607,7 @@ static void copy_bare(void *targets, const void *sources, uint32_t count, void *
     memcpy(targets, sources, count * sizeof(amount));
 }
 
-Test(delta, values_that_nobody_can_compare_count_as_changed_where_they_were_written)
+Test(delta, values_with_opaque_hooks_count_as_changed_where_written)
 {
     enum { COUNT = 3 };
     quern_delta *delta;
@@ -623,8 +625,9 @@ Test(delta, values_that_nobody_can_compare_count_as_changed_where_they_were_writ
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_entity_mark_changed(many_it.world, list[0], bare));
-    must(
-        quern_entity_mark_changed(many_it.world, list[0], many_it.tracked)); /* of which a field is known */
+    must(quern_entity_mark_changed(
+        many_it.world, list[0],
+        many_it.tracked)); /* a field is described, so that the values can be compared */
     must(quern_history_save(many_it.history, 1, NULL));
     must(quern_delta_create(many_it.history, 0, 1, &delta));
     const quern_delta_batch *batches = quern_delta_batches(delta, &count);
@@ -645,7 +648,7 @@ static void ask_in_frame(quern_context *context)
     result_in_frame = quern_delta_create(many_it.history, 0, 1, &delta);
 }
 
-Test(delta, bad_use_is_refused)
+Test(delta, invalid_arguments_are_rejected)
 {
     quern_delta *delta = NULL;
     uint32_t count = 7;
@@ -686,7 +689,7 @@ Test(delta, bad_use_is_refused)
 
 /* ------------------------------------------------------------------------------------------- memory */
 
-/* Fails the n-th allocation of a delta between new frames. Returns whether there was one. */
+/* Fails the n-th allocation of a delta between new frames. Returns whether there were n allocations. */
 static bool fail_once(failing_allocator *allocator, uint64_t n)
 {
     const quern_allocator interface = failing_allocator_interface(allocator);
@@ -716,7 +719,7 @@ static bool fail_once(failing_allocator *allocator, uint64_t n)
     return result != QUERN_OK;
 }
 
-Test(delta, without_memory_nothing_is_left_and_a_warm_history_needs_none)
+Test(delta, a_failed_delta_leaves_nothing_and_a_repeated_one_allocates_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
     many_open_world(NULL);

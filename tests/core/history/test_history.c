@@ -14,7 +14,7 @@
 
 /* -------------------------------------------------------------------------------------------- whole */
 
-Test(history, every_frame_comes_back_and_has_the_same_future)
+Test(history, every_frame_is_restored_and_continues_identically)
 {
     many_open_world(NULL);
     many_change(1, 300);
@@ -47,7 +47,7 @@ Test(history, every_frame_comes_back_and_has_the_same_future)
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
 }
 
-Test(history, a_restored_frame_can_be_left_forwards_until_the_next_save)
+Test(history, later_frames_can_be_restored_until_the_next_save)
 {
     many_open_world(NULL);
     many_change(1, 300);
@@ -65,7 +65,7 @@ Test(history, a_restored_frame_can_be_left_forwards_until_the_next_save)
         if (i % 2 == 0) many_change(order[i] + 20, MANY_STEPS);
     }
     must(quern_history_restore(many_it.history, 1, NULL));
-    must(quern_history_save(many_it.history, 2, NULL)); /* another time line */
+    must(quern_history_save(many_it.history, 2, NULL)); /* begins another time line */
     cr_assert_eq(many_hash(), hashes[1]);
     assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_history_restore(many_it.history, 3, NULL));
@@ -77,7 +77,7 @@ Test(history, a_restored_frame_can_be_left_forwards_until_the_next_save)
 
 /* ------------------------------------------------------------------------------------------- sharing */
 
-Test(history, only_what_was_written_is_copied)
+Test(history, only_written_columns_are_copied)
 {
     many_open_world(NULL);
     const amount value = {3};
@@ -106,7 +106,7 @@ Test(history, only_what_was_written_is_copied)
     many_close_world();
 }
 
-Test(history, the_ring_keeps_the_last_frames)
+Test(history, the_ring_retains_the_newest_frames)
 {
     many_open_world(NULL);
     uint64_t oldest = 99, newest = 99;
@@ -127,7 +127,7 @@ Test(history, the_ring_keeps_the_last_frames)
 
 /* ------------------------------------------------------------------------------------------- memory */
 
-Test(history, a_warm_history_takes_no_memory)
+Test(history, a_warm_history_allocates_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(allocator);
@@ -152,7 +152,7 @@ Test(history, a_warm_history_takes_no_memory)
     failing_allocator_close(allocator);
 }
 
-/* No component counts as asked for by a history. */
+/* Checks that no component is tracked for a history. */
 static void expect_no_filters(void)
 {
     const quern__components *components = &many_it.world->storage.components;
@@ -160,8 +160,8 @@ static void expect_no_filters(void)
         cr_assert_eq(components->list.items[i]->filter_count, 0);
 }
 
-/* One of the archetypes lacks the first component, so that the memory may end after some components. */
-Test(history, a_history_that_cannot_be_created_leaves_no_marks)
+/* One archetype lacks the first component, so that tracking can run out of memory after some components. */
+Test(history, a_failed_creation_leaves_no_change_tracking)
 {
     failing_allocator *allocator = failing_allocator_create();
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
@@ -184,7 +184,7 @@ Test(history, a_history_that_cannot_be_created_leaves_no_marks)
     failing_allocator_close(allocator);
 }
 
-Test(history, without_memory_world_and_history_stay_as_they_were)
+Test(history, without_memory_world_and_history_are_unchanged)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(allocator);
@@ -234,8 +234,8 @@ Test(history, without_memory_world_and_history_stay_as_they_were)
     failing_allocator_close(allocator);
 }
 
-/* The world has given back the memory of the rows that the frame needs, several slabs. */
-Test(history, without_memory_for_rows_nothing_is_restored)
+/* The world has released the memory of the rows that the frame needs, which is several slabs. */
+Test(history, without_memory_for_rows_the_world_is_unchanged)
 {
     enum { LARGE = 25000 };
     failing_allocator *allocator = failing_allocator_create();
@@ -267,7 +267,7 @@ Test(history, without_memory_for_rows_nothing_is_restored)
 
 /* ------------------------------------------------------------------------------------ what was removed */
 
-Test(history, archetypes_and_records_that_were_given_back_come_again)
+Test(history, released_archetypes_and_records_are_restored)
 {
     many_open_world(NULL);
     many_change(1, 500);
@@ -290,7 +290,7 @@ Test(history, archetypes_and_records_that_were_given_back_come_again)
     many_close_world();
 }
 
-Test(history, a_ref_finds_its_value_again)
+Test(history, a_ref_finds_its_value_after_a_restore)
 {
     many_open_world(NULL);
     many_open_history(NULL);
@@ -302,7 +302,7 @@ Test(history, a_ref_finds_its_value_again)
     must(quern_getter_create(many_it.world, &(quern_getter_def){.component = many_it.amount, .refs = true},
                              &getter));
     must(quern_history_save(many_it.history, 0, NULL));
-    must(quern_entity_destroy(many_it.world, a)); /* b moves */
+    must(quern_entity_destroy(many_it.world, a)); /* moves the row of `b` */
     quern_ref ref = {.entity = b};
     cr_assert_eq(((const amount *)quern_ref_get(getter, &ref))->value, 2);
     must(quern_history_restore(many_it.history, 0, NULL));
@@ -313,9 +313,9 @@ Test(history, a_ref_finds_its_value_again)
     many_close_world();
 }
 
-/* What a query knows of a target's children is not taken for what it knew before the restore. Another target
- * moves no rows. */
-Test(history, a_target_term_finds_the_children_of_each_time_line)
+/* A query must not use its cached sources of a target after a restore. Changing a target moves no rows
+ * here. */
+Test(history, a_target_term_finds_the_sources_of_each_time_line)
 {
     enum { SOURCES = 3 };
     quern_entity list[SOURCES], targets[2];
@@ -346,7 +346,7 @@ Test(history, a_target_term_finds_the_children_of_each_time_line)
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-Test(history, what_cannot_be_saved_is_refused_by_name)
+Test(history, types_that_cannot_be_saved_are_rejected_by_name)
 {
     many_open_world(NULL);
     many_open_history(NULL);
@@ -393,7 +393,7 @@ Test(history, the_number_of_frames_has_a_limit)
     failing_allocator_close(allocator);
 }
 
-Test(history, a_pointer_that_was_kept_is_found)
+Test(history, writing_through_an_outdated_pointer_is_detected)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     many_open_world(NULL);
@@ -407,7 +407,7 @@ Test(history, a_pointer_that_was_kept_is_found)
     many_close_world();
 }
 
-Test(history, a_schedule_that_is_saved_is_not_destroyed)
+Test(history, a_schedule_of_a_history_is_not_destroyed)
 {
     captured_reports reports;
     many_open_world(NULL);

@@ -9,8 +9,8 @@
 
 #include <criterion/criterion.h>
 
-/* A world of many chunks, of which saves copy so much that it is shared by threads and goes past the
- * caches, and leave alone what lies between. */
+/* A world of many chunks. Its saves are large enough to be divided among threads and to store past the
+ * caches; the memory between the copied columns must not change. */
 
 enum { ENTITIES = 20000, FRAMES = 12, KEPT = 6, TURNS = 30, PARTS = 3 };
 
@@ -21,7 +21,7 @@ typedef struct large {
     quern_history *history;
     quern_jobs *jobs;
     quern_component parts[PARTS];
-    quern_query *queries[PARTS]; /* each writes one */
+    quern_query *queries[PARTS]; /* query i writes component i */
     quern_query *all;
 } large;
 
@@ -56,7 +56,7 @@ static void close_world(void)
     quern_world_destroy(it.world);
 }
 
-/* Writes a component of some chunks. */
+/* Writes one component in some chunks. */
 static void write_part(random_source *random, uint32_t part, uint32_t percent)
 {
     quern_query_iterator walk = quern_query_iterate(it.queries[part]);
@@ -69,7 +69,7 @@ static void write_part(random_source *random, uint32_t part, uint32_t percent)
     must(walk.result);
 }
 
-/* Some go, some come; so chunks at the end come and go, too. */
+/* Destroys and creates entities, so that archetypes lose and get chunks at the end. */
 static void turn_over(random_source *random)
 {
     uint32_t count = 0;
@@ -85,7 +85,7 @@ static void turn_over(random_source *random)
         must(quern_entity_create_with(it.world, it.parts, NULL, PARTS, NULL));
 }
 
-/* From one frame to the next: the same for the same world. */
+/* Makes the changes of one frame. Equal worlds get equal changes. */
 static void run_frame(uint64_t frame)
 {
     static const uint32_t percents[] = {0, 3, 40, 100};
@@ -118,7 +118,7 @@ static void save_all(void)
     cr_assert(has_copied_much && has_copied_little, "saves both ways");
 }
 
-/* To any frame that is kept, from a world that may have gone on since. */
+/* Restores random frames, from worlds that have continued or not. */
 static void go_about(void)
 {
     random_source random = {7};
@@ -136,7 +136,7 @@ static void go_about(void)
     }
 }
 
-Test(history_large, each_frame_comes_back_at_any_number_of_threads)
+Test(history_large, each_frame_is_restored_at_any_thread_count)
 {
     static const uint32_t thread_counts[] = {1, 2, 3, 8};
     for (uint32_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {

@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-/* What reactions are still to be told of calls between frames is part of a frame. */
+/* Changes between frames that are pending for reactions are part of a frame. */
 
 enum { ROWS = 1500, MAX_TOLD = 4 * ROWS };
 
-/* What a reaction was told, in order. */
+/* The rows that a reaction received, in order. */
 typedef struct told_row {
     quern_entity entity;
     uint64_t value;
@@ -47,7 +47,7 @@ static void add_watching(quern_schedule *to, const char *name, quern_term term, 
     must(quern_schedule_add_system(to, &def, out_system));
 }
 
-/* The first reaction of the world is gone, so its number is free. */
+/* The first reaction of the world is destroyed, so its number is free. */
 static void open_watched(void)
 {
     many_open_world(NULL);
@@ -74,7 +74,7 @@ static void close_watched(void)
     many_close_world();
 }
 
-/* Some end, some are set, some stop matching, and some come. */
+/* Destroys some entities, writes some, makes some stop matching, and creates some. */
 static void change_rows(void)
 {
     const amount value = {ROWS * 2};
@@ -98,7 +98,7 @@ static void change_rows(void)
         }
 }
 
-/* Restores the frame; then the reactions are told as expected. */
+/* Restores the frame and checks that the reactions receive the expected rows. */
 static void expect_told(uint64_t frame)
 {
     must(quern_history_restore(many_it.history, frame, NULL));
@@ -119,7 +119,7 @@ static void expect_nothing_told(uint64_t frame)
     cr_assert_eq(told.count, 0u);
 }
 
-/* Frame 0: nothing is pending. Frame 1: all that was changed is. */
+/* Frame 0: no change is pending. Frame 1: all changes are pending. */
 static void save_both(void)
 {
     must(quern_history_save(many_it.history, 0, NULL));
@@ -131,7 +131,7 @@ static void save_both(void)
     cr_assert_gt(expected.count, ROWS / 2u);
 }
 
-Test(history_watched, pending_reactions_are_told_after_each_restore)
+Test(history_reactions, pending_changes_are_reported_after_each_restore)
 {
     open_watched();
     save_both();
@@ -139,7 +139,7 @@ Test(history_watched, pending_reactions_are_told_after_each_restore)
     expect_nothing_told(0);
     expect_told(1);
     must(quern_history_restore(many_it.history, 0, NULL));
-    change_rows(); /* all of it is pending when the frame is restored */
+    change_rows(); /* all changes are pending when the frame is restored */
     expect_told(1);
     must(quern_history_restore(many_it.history, 0, NULL));
     change_rows();
@@ -162,7 +162,7 @@ static void destroy_all(void)
     cr_assert_gt(removed_count, 2u);
 }
 
-Test(history_watched, archetypes_that_are_made_again_are_watched_as_they_were)
+Test(history_reactions, recreated_archetypes_have_their_subscriptions)
 {
     open_watched();
     save_both();
@@ -181,7 +181,7 @@ Test(history_watched, archetypes_that_are_made_again_are_watched_as_they_were)
     close_watched();
 }
 
-Test(history_watched, another_number_of_reactions_is_refused)
+Test(history_reactions, another_number_of_reactions_is_rejected)
 {
     open_watched();
     save_both();
@@ -198,7 +198,7 @@ Test(history_watched, another_number_of_reactions_is_refused)
 
 /* ------------------------------------------------------------------------------------ state of systems */
 
-Test(history_watched, systems_are_enabled_as_they_were)
+Test(history_reactions, restoring_enables_and_disables_systems_as_saved)
 {
     open_watched();
     must(quern_history_save(many_it.history, 0, NULL));
@@ -226,7 +226,7 @@ static void count_rows(quern_context *context, const quern_view *view)
     told.count += view->count;
 }
 
-Test(history_watched, the_target_of_a_system_is_taken_back)
+Test(history_reactions, the_target_of_a_system_is_restored)
 {
     open_watched();
     quern_system system;

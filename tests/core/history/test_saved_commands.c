@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Commands that wait when a frame is saved wait again when it is restored. */
+/* Commands that are waiting when a frame is saved are waiting again after it is restored. */
 
 /* ------------------------------------------------------------------------------------- of the world */
 
@@ -83,7 +83,7 @@ static void record_one(quern_commands *commands, quern_entity entity, quern_enti
     }
 }
 
-/* Also of entities that earlier commands of the stream have created. */
+/* Returns a random entity, which may be one that earlier commands of the stream create. */
 static quern_entity pick(uint32_t count)
 {
     const uint32_t number = random_below(&many_it.random, count + created_count);
@@ -106,7 +106,7 @@ static void open_world(const quern_world_def *def)
     many_change(3, 400);
 }
 
-/* What the program itself knows besides. */
+/* Copies the state that the test program itself keeps. */
 static void keep_created(void)
 {
     memcpy(known, created, created_count * sizeof created[0]);
@@ -120,7 +120,8 @@ static void restore(uint64_t frame)
     created_count = known_count;
 }
 
-/* What comes of commands recorded before and after the frame, of which those after go on in one stream. */
+/* Records more commands and applies all. Returns the hash of the world. Commands recorded after the
+ * frame continue the last stream. */
 static uint64_t finish(uint64_t seed)
 {
     record(seed, 60);
@@ -145,26 +146,27 @@ static void try_recording(uint64_t seed, uint32_t step_count)
     must(quern_history_save(many_it.history, 0, NULL));
     for (uint32_t turn = 0; turn < 3; turn++) {
         cr_assert_eq(finish(seed + 1), expected, "turn %u", turn);
-        record(seed + 2, 10 * turn); /* which are discarded */
+        record(seed + 2, 10 * turn); /* these commands are discarded */
         restore(0);
     }
-    must(quern_history_save(many_it.history, 1, NULL)); /* once more what was put back */
+    must(quern_history_save(many_it.history, 1, NULL)); /* saves the restored commands once more */
     must(quern_world_discard_commands(many_it.world));
     restore(1);
     cr_assert_eq(finish(seed + 1), expected);
-    must(quern_history_restore(many_it.history, 0, NULL)); /* and they are dropped with the world */
+    must(quern_history_restore(many_it.history, 0,
+                               NULL)); /* the waiting commands are discarded with the world */
     many_close_world();
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
 }
 
-Test(kept, commands_of_the_world_wait_again)
+Test(saved_commands, waiting_commands_of_the_world_are_restored)
 {
     for (uint64_t seed = 1; seed < 8; seed++)
         try_recording(seed * 10, (uint32_t)seed * 30);
-    try_recording(5, 2500); /* more than a block of a recorder */
+    try_recording(5, 2500); /* more than one block of a recorder */
 }
 
-Test(kept, a_frame_without_commands_discards_those_that_wait)
+Test(saved_commands, a_frame_without_commands_discards_waiting_ones)
 {
     open_world(NULL);
     many_open_history(NULL);
@@ -178,12 +180,12 @@ Test(kept, a_frame_without_commands_discards_those_that_wait)
     must(quern_history_restore(many_it.history, 1, NULL));
     must(quern_world_flush(many_it.world));
     cr_assert_neq(many_hash(), before);
-    must(quern_history_save(many_it.history, 0, NULL)); /* drops both */
+    must(quern_history_save(many_it.history, 0, NULL)); /* drops both frames */
     many_close_world();
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
 }
 
-/* Rows have moved since the commands were recorded, and nothing moves between saving and restoring. */
+/* Rows move after the commands were recorded, but not between saving and restoring. */
 static uint64_t flush_after_moves(bool goes_back)
 {
     open_world(NULL);
@@ -198,7 +200,7 @@ static uint64_t flush_after_moves(bool goes_back)
     return hash;
 }
 
-Test(kept, commands_find_entities_that_have_moved_since)
+Test(saved_commands, restored_commands_find_moved_entities)
 {
     const uint64_t expected = flush_after_moves(false);
     cr_assert_eq(flush_after_moves(true), expected);
@@ -223,7 +225,7 @@ static void create_some(quern_context *context, const quern_view *view)
     }
 }
 
-Test(kept, commands_that_a_frame_could_not_apply_wait_again)
+Test(saved_commands, commands_of_a_failed_frame_are_restored)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(allocator);
@@ -265,7 +267,7 @@ Test(kept, commands_that_a_frame_could_not_apply_wait_again)
 
 /* ------------------------------------------------------------------------------------------- events */
 
-enum { EMITTED = 9000 }; /* of 16 bytes: more than two blocks */
+enum { EMITTED = 9000 }; /* events of 16 bytes: more than two blocks */
 
 static void emit_tracked(quern_event event, uint64_t first, uint32_t count)
 {
@@ -277,8 +279,8 @@ static void emit_tracked(quern_event event, uint64_t first, uint32_t count)
     }
 }
 
-/* The events that a reader sees, up to so many blocks, are numbered one after the other. Returns the number
- * after the last. */
+/* Checks that the events of a reader are numbered consecutively, up to some blocks. Returns the number
+ * after the last one. */
 static uint64_t read_tracked(quern_event_reader *reader, uint64_t first, uint32_t block_count)
 {
     quern_event_block block;
@@ -291,7 +293,7 @@ static uint64_t read_tracked(quern_event_reader *reader, uint64_t first, uint32_
     return first;
 }
 
-Test(kept, events_with_hooks_wait_again)
+Test(saved_commands, waiting_events_with_hooks_are_restored)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(allocator);
@@ -342,8 +344,8 @@ static uint64_t count_events(quern_event_reader *reader)
     return count;
 }
 
-/* More than a block of plain values, for several readers, of which one has lost some. */
-Test(kept, events_of_several_blocks_wait_again_for_each_reader)
+/* More than one block of plain values, for several readers; one reader has lost events. */
+Test(saved_commands, events_of_several_blocks_are_restored_for_each_reader)
 {
     enum { READERS = 3, PARTS = 12, PART = 800 };
     static uint64_t values[PART][2];
@@ -386,7 +388,7 @@ Test(kept, events_of_several_blocks_wait_again_for_each_reader)
     failing_allocator_close(allocator);
 }
 
-Test(kept, events_that_cannot_be_kept_twice_are_refused_by_name)
+Test(saved_commands, events_that_cannot_be_copied_are_rejected_by_name)
 {
     const uint64_t value = 3;
     quern_event event;
@@ -419,8 +421,8 @@ static void construct_amount(void *values, uint32_t count, void *user_data)
     memset(values, 7, count * sizeof(amount));
 }
 
-/* Values of types that have a construct hook only are plain bytes. */
-Test(kept, values_that_hooks_only_construct_wait_again)
+/* Values whose types have only a construct hook are copied as bytes. */
+Test(saved_commands, values_with_only_a_construct_hook_are_restored)
 {
     quern_component made;
     const amount value = {5};
@@ -444,12 +446,13 @@ Test(kept, values_that_hooks_only_construct_wait_again)
 
 /* ------------------------------------------------------------------------------ what failed frames leave */
 
-enum { SCHEDULES = 2 }; /* of which the history saves the first */
+enum { SCHEDULES = 2 }; /* the history saves the first of them */
 
 static quern_event noted;
-static failing_allocator *refusing; /* NULL: no callback makes the allocator fail */
+static failing_allocator *refusing; /* allocator that the callback makes fail; NULL: none */
 
-/* Emits and records, and then lets memory run out, so that the sync point fails and keeps both. */
+/* Emits and records, then makes the allocator fail. So the sync point fails, and events and commands
+ * keep waiting. */
 static void emit_and_create(quern_context *context)
 {
     quern_emitter *emitter = quern_context_emitter(context, noted);
@@ -492,7 +495,7 @@ static void fail_frame(quern_schedule *schedule, failing_allocator *allocator)
                    quern_history_save(many_it.history, 1, NULL));
 }
 
-Test(kept, a_restore_discards_what_failed_frames_of_any_schedule_left)
+Test(saved_commands, a_restore_discards_commands_of_failed_frames_in_all_schedules)
 {
     failing_allocator *allocator = failing_allocator_create();
     open_world(&(quern_world_def){.allocator = failing_allocator_interface(allocator)});
@@ -523,7 +526,7 @@ Test(kept, a_restore_discards_what_failed_frames_of_any_schedule_left)
 
 /* ------------------------------------------------------------------------------------------ failure */
 
-Test(kept, what_cannot_be_kept_twice_is_refused_by_name)
+Test(saved_commands, commands_that_cannot_be_copied_are_rejected_by_name)
 {
     open_world(NULL);
     atomic_llong live_count = 0;
@@ -552,7 +555,7 @@ Test(kept, what_cannot_be_kept_twice_is_refused_by_name)
     many_close_world();
 }
 
-Test(kept, without_memory_commands_stay_as_they_were)
+Test(saved_commands, without_memory_commands_are_unchanged)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_allocator interface = failing_allocator_interface(allocator);
@@ -578,7 +581,7 @@ Test(kept, without_memory_commands_stay_as_they_were)
         failing_allocator_heal(allocator);
         if (result == QUERN_OK) break;
         cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
-        must(quern_world_flush(many_it.world)); /* what waited is still there */
+        must(quern_world_flush(many_it.world)); /* the waiting commands still exist */
         created_count = 0;
         (void)many_hash();
         failed_count++;

@@ -8,7 +8,8 @@
 
 #include <criterion/criterion.h>
 
-/* Histories beside prefabs and archives: what these bring into a world is taken back, too, and comes again. */
+/* Histories together with prefabs and archives: entities that these create are removed by a restore, and
+ * restored by another one. */
 
 enum { INSTANCES = 12 };
 
@@ -38,7 +39,7 @@ static quern_prefab capture_tree(void)
     return prefab;
 }
 
-/* By calls and by commands. */
+/* Spawns instances by a call and by commands. */
 static uint64_t spawn(quern_prefab prefab)
 {
     must(quern_prefab_spawn_many(many_it.world, prefab, INSTANCES, NULL, NULL, NULL));
@@ -49,7 +50,7 @@ static uint64_t spawn(quern_prefab prefab)
     return many_hash();
 }
 
-Test(history_beside, instances_of_prefabs_are_taken_back_and_come_again)
+Test(history_prefabs, instances_of_prefabs_are_removed_and_restored)
 {
     many_open_world(NULL);
     many_change(1, 200);
@@ -76,7 +77,7 @@ Test(history_beside, instances_of_prefabs_are_taken_back_and_come_again)
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
 }
 
-Test(history_beside, prefabs_themselves_are_not_taken_back)
+Test(history_prefabs, prefabs_themselves_are_not_removed)
 {
     many_open_world(NULL);
     many_change(1, 200);
@@ -90,7 +91,7 @@ Test(history_beside, prefabs_themselves_are_not_taken_back)
     must(quern_prefab_destroy(many_it.world, first));
     step(5);
     must(quern_history_restore(many_it.history, 0, NULL));
-    cr_assert_eq(many_hash(), before); /* with instances of what was destroyed */
+    cr_assert_eq(many_hash(), before); /* with the instances of the destroyed prefab */
     assert_refused(many_it.world, QUERN_ERROR_UNKNOWN_PREFAB,
                    quern_prefab_spawn(many_it.world, first, NULL, NULL));
     cr_assert_eq(quern_prefab_member_count(many_it.world, second), member_count);
@@ -106,7 +107,7 @@ Test(history_beside, prefabs_themselves_are_not_taken_back)
 
 /* ----------------------------------------------------------------------------------------- archives */
 
-/* Without values that only hooks can copy. */
+/* Saves an archive without the components that only hooks can copy. */
 static void archive(quern_byte_buffer *out_bytes)
 {
     *out_bytes = (quern_byte_buffer){0};
@@ -121,7 +122,8 @@ static uint64_t load(const quern_byte_buffer *bytes)
     return many_hash();
 }
 
-/* Into a world as it is: taken back, loaded again, and forth again. */
+/* Loads the archive, restores the frame before, loads it again, and restores the frame with the loaded
+ * entities. */
 static void load_and_take_back(const quern_byte_buffer *bytes)
 {
     many_open_history(NULL);
@@ -142,7 +144,7 @@ static void load_and_take_back(const quern_byte_buffer *bytes)
     }
 }
 
-Test(history_beside, what_an_archive_brings_is_taken_back)
+Test(history_prefabs, loaded_entities_are_removed_by_a_restore)
 {
     quern_byte_buffer bytes;
     many_open_world(NULL);
@@ -155,7 +157,7 @@ Test(history_beside, what_an_archive_brings_is_taken_back)
     quern_byte_buffer_release(&bytes);
 }
 
-Test(history_beside, an_archive_in_an_empty_world_is_taken_back)
+Test(history_prefabs, loading_into_an_empty_world_is_undone_by_a_restore)
 {
     quern_byte_buffer bytes;
     many_open_world(NULL);
@@ -169,7 +171,7 @@ Test(history_beside, an_archive_in_an_empty_world_is_taken_back)
     quern_byte_buffer_release(&bytes);
 }
 
-Test(history_beside, a_delta_tells_what_an_archive_brings)
+Test(history_prefabs, a_delta_contains_the_loaded_entities)
 {
     quern_byte_buffer bytes;
     quern_delta *delta;
